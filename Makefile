@@ -1,0 +1,71 @@
+# Every target builds what it needs first: a clean checkout needs Python >= 3.11 and make, nothing else.
+PYTHON ?= python3
+PORT ?=
+SETTINGS ?= settings.json
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
+DEV := $(VENV)/.dev
+SOURCES := gateway adapters tests
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test check format lint typecheck proto golden conformance pins clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): requirements/runtime.txt pyproject.toml | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): requirements/dev.txt $(RUNTIME)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+install: $(DEV) ## Create the environment with everything pinned by hash
+
+run: $(RUNTIME) ## Start the gateway (PORT=, SETTINGS=)
+	@$(BIN)/dragoman serve --settings $(SETTINGS) $(if $(PORT),--port $(PORT))
+
+test: $(DEV) ## Run the tests (ARGS= goes to pytest)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: lint typecheck ## Everything that must be green: lint, types, tests, generated code
+	$(BIN)/python -m pytest $(ARGS)
+
+format: $(DEV) ## Rewrite the sources in the house format
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+lint: $(DEV) ## Check format and lint rules
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+
+typecheck: $(DEV) ## Strict types over sources and tests
+	$(BIN)/mypy
+
+proto: $(DEV) ## Regenerate the protobuf modules from proto/
+	$(BIN)/python proto/generate.py
+
+golden: $(DEV) ## Rewrite the expected files in tests/golden from what the code does now
+	$(BIN)/python -m pytest tests/test_golden.py --rewrite-golden
+
+conformance: $(DEV) ## Run the conformance kit over every adapter
+	$(BIN)/python -m pytest tests/test_conformance.py
+
+pins: $(BIN)/python ## Resolve the pinned requirements anew
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/dev.txt
+	$(BIN)/uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet --output-file requirements/runtime.txt
+
+clean: ## Remove the environment and everything generated at run time
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

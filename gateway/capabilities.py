@@ -1,0 +1,79 @@
+"""What the client asks against what the backend can do: honoured, emulated, refused or reported, never ignored."""
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.adapter import Capabilities
+from gateway.errors import Unsupported
+from gateway.notices import Notice
+from gateway.policy import Policy
+from gateway.types import Conversation, Image, Json, NamedTool
+
+# Ignoring one of these would change what the answer means. The predicate says whether the value asks for anything.
+REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
+    "logprobs": bool,
+    "top_logprobs": bool,
+    "response_format": lambda value: isinstance(value, dict) and value.get("type") not in (None, "text"),
+    "modalities": lambda value: isinstance(value, list) and value != ["text"],
+    "audio": bool,
+    "logit_bias": bool,
+    "web_search_options": lambda value: value is not None,
+}
+
+# Fields that steer the backend or its bookkeeping: an answer without them is still an answer, so they are reported.
+EMULATED: Final = frozenset({"stop"})
+OURS: Final = frozenset({"model", "messages", "stream", "stream_options", "tools", "tool_choice", "n"})
+
+
+def check_capabilities(conversation: Conversation, capabilities: Capabilities, policy: Policy) -> list[Notice]:
+    """Notices for the fields that will have no effect. Raises Unsupported for those that must have one."""
+    source = conversation.source or {}
+    if (n := source.get("n")) is not None and n != 1:
+        raise _unsupported("n", "one answer per request is given")
+    _check_images(conversation, capabilities, policy)
+    if capabilities.passthrough:
+        return []
+    _check_tool_choice(conversation, capabilities)
+    notices = []
+    for name, value in source.items():
+        if name in capabilities.honours or name in OURS or name in EMULATED or value is None:
+            continue
+        if name in REFUSED:
+            if REFUSED[name](value):
+                raise _unsupported(name, "this model's backend cannot honour it")
+        elif name == "parallel_tool_calls":
+            if value is False and conversation.tools:
+                raise _unsupported(name, "this model's backend cannot limit itself to one call")
+        else:
+            notices.append(
+                Notice(
+                    "encode",
+                    "dropped",
+                    "FIELD_NOT_SENT",
+                    f"the backend has no field for {name}",
+                    level="debug",
+                )
+            )
+    return notices
+
+
+def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -> None:
+    if conversation.tools and not capabilities.tools:
+        raise _unsupported("tools", "this model's backend cannot call tools")
+    forced = conversation.tool_choice == "required" or isinstance(conversation.tool_choice, NamedTool)
+    if forced and "tool_choice" not in capabilities.honours:
+        raise _unsupported("tool_choice", "this model's backend cannot be forced to call a tool")
+
+
+def _check_images(conversation: Conversation, capabilities: Capabilities, policy: Policy) -> None:
+    if capabilities.images or capabilities.passthrough or policy.images == "placeholder":
+        return
+    for position, turn in enumerate(conversation.turns):
+        for part, block in enumerate(turn.blocks):
+            if isinstance(block, Image):
+                index = position if turn.index is None else turn.index
+                raise _unsupported(f"messages[{index}].content[{part}]", "this model's backend takes no images")
+
+
+def _unsupported(param: str, reason: str) -> Unsupported:
+    return Unsupported(f"{param} is not supported here: {reason}.", param=param)

@@ -1,0 +1,1 @@
+"""The ordered, pure passes over a conversation: validate, repair, classify, trim, flatten."""

@@ -1,0 +1,88 @@
+"""One request and its response, sans-IO: prepare, encode, then decode, unwrap and finish whatever bytes come back."""
+
+from collections.abc import Mapping
+
+from gateway.adapter import Adapter
+from gateway.capabilities import check_capabilities
+from gateway.conversation.prepare import prepare
+from gateway.errors import BackendProtocolError, BackendTruncated
+from gateway.events import Event, Finish, Reason, ToolCallEnd
+from gateway.notices import Notice
+from gateway.policy import Policy
+from gateway.stop import StopMatcher
+from gateway.tools.unwrap import Unwrapper
+from gateway.types import Conversation
+
+
+class Exchange:
+    """Drive it like this: send `request`, check the head with `open`, `feed` every piece of the body until `done`
+    or the end, then `close`. Every list of events obeys `gateway.grammar`.
+
+    `notices` holds what preparing and encoding changed; later notices travel among the events.
+    Raises InvalidRequest (or Unsupported) from the constructor when the conversation cannot be sent.
+    """
+
+    def __init__(self, adapter: Adapter, conversation: Conversation, policy: Policy) -> None:
+        noticed = check_capabilities(conversation, adapter.capabilities, policy)
+        prepared = prepare(conversation, policy)
+        self.conversation = prepared.conversation
+        self.request = adapter.encode(prepared.conversation, policy)
+        self.notices: list[Notice] = [*noticed, *prepared.notices, *self.request.notices]
+        self._adapter = adapter
+        self._decoder = adapter.decoder(prepared.conversation)
+        self._unwrapper = Unwrapper(policy, frozenset(tool.name for tool in conversation.tools))
+        emulates_stop = conversation.sampling.stop and not (
+            adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
+        )
+        self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
+        self._called = False
+        self.finished = False
+
+    @property
+    def done(self) -> bool:
+        """Nothing more can come; the backend's connection may be closed."""
+        return self._decoder.done or (self._stop is not None and self._stop.matched)
+
+    def open(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Judge the head of the answer. `body` is needed only when the status is not 200. Header names are lower
+        case. Raises BackendError for anything but a 200 of an expected media type."""
+        if status != 200:
+            raise self._adapter.decode_error(status, headers, body)
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type and media_type not in self.request.accepts:
+            expected = " or ".join(self.request.accepts)
+            raise BackendProtocolError(
+                f"The backend answered with {media_type!r} instead of {expected}.",
+                code="upstream_invalid_response",
+            )
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The next bytes of the body. Raises BackendError."""
+        return self._emit(self._decoder.feed(data))
+
+    def close(self) -> list[Event]:
+        """The end of the body (not needed once `done`). Raises BackendError, BackendTruncated above all."""
+        if self.done:
+            return []
+        events = self._emit(self._decoder.close())
+        if not self.finished:
+            raise BackendTruncated("The backend's answer ended before it was complete.")
+        return events
+
+    def _emit(self, events: list[Event]) -> list[Event]:
+        events = self._unwrapper.feed(events)
+        if self._stop is not None:
+            events = self._stop.feed(events)
+        for position, event in enumerate(events):
+            if isinstance(event, ToolCallEnd):
+                self._called = True
+            elif isinstance(event, Finish):
+                self.finished = True
+                events[position] = Finish(self._reason(event.reason), event.raw)
+        return events
+
+    def _reason(self, said: Reason) -> Reason:
+        """Clients act on the finish reason, so it follows from what was emitted, not from what the backend says."""
+        if said in ("stop", "tool_calls"):
+            return "tool_calls" if self._called else "stop"
+        return said

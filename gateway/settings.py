@@ -1,0 +1,271 @@
+"""settings.json -> one frozen Settings, read once at start; every part gets its slice as an argument.
+
+Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `backends`, `models`.
+"""
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gateway.errors import SettingsError
+from gateway.policy import Policy
+from gateway.types import Json, JsonObject
+
+
+class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where and how clients are served. Times in seconds."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    api_keys_env: str | None = "DRAGOMAN_API_KEYS"
+    max_body_mb: float = 32
+    head_timeout_s: float = 10
+    first_event_gate_s: float = 15
+    keep_alive_s: float = 15
+    drain_s: float = 10
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much a backend may send: one event, one whole response."""
+
+    max_event_mb: float = 4
+    max_response_mb: float = 64
+
+
+class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the log goes besides stderr, and from which level on. `file` null: stderr only."""
+
+    level: str = "info"
+    file: str | None = "logs/gateway.log"
+    max_mb: float = 16
+    backups: int = 3
+
+
+class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Deadlines towards a backend, in seconds. `idle` counts progress of the answer, not bytes."""
+
+    connect: float = 2
+    first_byte: float = 60
+    idle: float = 60
+    total: float = 600
+
+
+class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A bearer token that is bought with a refresh token (RFC 6749, section 6).
+
+    `refresh_token_env` names the variable with the first refresh token, `store` the file (mode 0600) that keeps a
+    rotated one.
+    """
+
+    token_url: str
+    refresh_token_env: str
+    store: str | None = None
+
+
+class BackendSettings(msgspec.Struct, frozen=True):
+    """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start."""
+
+    adapter: str
+    base_url: str
+    api_key_env: str | None = None
+    api_key_header: str = "authorization"
+    refresh: RefreshCredential | None = None
+    headers: Mapping[str, str] = {}
+    timeouts: Timeouts = Timeouts()
+    options: Mapping[str, Any] = {}
+
+
+class ModelSettings(msgspec.Struct, frozen=True):
+    """What a client's model name stands for: a backend, the name there (None: unchanged) and the route's policy."""
+
+    backend: str
+    name: str | None
+    policy: Policy
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """The whole of settings.json."""
+
+    policy: Policy = Policy()
+    server: ServerSettings = ServerSettings()
+    limits: LimitSettings = LimitSettings()
+    log: LogSettings = LogSettings()
+    backends: Mapping[str, BackendSettings] = {}
+    models: Mapping[str, ModelSettings] = {}
+
+    def route(self, model: str) -> ModelSettings | None:
+        """The entry for a model name, or the `"*"` entry, or None."""
+        return self.models.get(model) or self.models.get("*")
+
+
+ALIASES: Final = {"max_history": "max_history_messages", "disable_builtin_tools": "disable_warp_tools"}
+_POLICY_KEYS: Final = frozenset(Policy.__struct_fields__)
+_BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def load_settings(path: Path) -> Settings:
+    """Read and check a settings file. Raises SettingsError that names the setting (or the line of bad JSON)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from error
+    try:
+        return parse_settings(text)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error.message}") from error
+
+
+def parse_settings(text: str) -> Settings:
+    """The text of a settings file as Settings. Raises SettingsError."""
+    # json, not msgspec: it is what tells the line of a mistake, and start-up is no hot path.
+    import json
+
+    try:
+        raw = json.loads(text, object_pairs_hook=_no_duplicates)
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    return read_settings(raw)
+
+
+def read_settings(raw: Json) -> Settings:
+    """Decoded JSON as Settings. Raises SettingsError."""
+    top = _object(raw, "settings")
+    top = _rename(top, "")
+    _check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}), "")
+    policy_part = {key: value for key, value in top.items() if key in _POLICY_KEYS}
+    policy = _policy(policy_part, "")
+    backends = {
+        name: _backend(value, f"backends.{name}")
+        for name, value in _object(top.get("backends", {}), "backends").items()
+    }
+    models = {
+        name: _model(value, f"models.{name}", policy_part, backends)
+        for name, value in _object(top.get("models", {}), "models").items()
+    }
+    return Settings(
+        policy=policy,
+        server=_struct(top.get("server", {}), ServerSettings, "server"),
+        limits=_struct(top.get("limits", {}), LimitSettings, "limits"),
+        log=_struct(top.get("log", {}), LogSettings, "log"),
+        backends=backends,
+        models=models,
+    )
+
+
+def _backend(raw: Json, where: str) -> BackendSettings:
+    entry = _object(raw, where)
+    for key in ("adapter", "base_url"):
+        if key not in entry:
+            raise SettingsError(f"{where}.{key} is missing")
+    common = {key: value for key, value in entry.items() if key in _BACKEND_KEYS}
+    options = {key: value for key, value in entry.items() if key not in _BACKEND_KEYS}
+    backend = _struct(common, BackendSettings, where)
+    return msgspec.structs.replace(backend, options=options)
+
+
+def _model(raw: Json, where: str, defaults: JsonObject, backends: Mapping[str, BackendSettings]) -> ModelSettings:
+    entry = _rename(_object(raw, where), where)
+    _check_keys(entry, _POLICY_KEYS | {"backend", "name"}, where)
+    backend, name = entry.get("backend"), entry.get("name")
+    if not isinstance(backend, str):
+        raise SettingsError(f"{where}.backend must name one of the backends")
+    if backend not in backends:
+        raise SettingsError(f"{where}.backend: there is no backend {backend!r}{_nearest(backend, backends)}")
+    if name is not None and not isinstance(name, str):
+        raise SettingsError(f"{where}.name must be text")
+    own = {key: value for key, value in entry.items() if key in _POLICY_KEYS}
+    return ModelSettings(backend, name, _policy({**defaults, **own}, where))
+
+
+def _policy(raw: dict[str, Json], where: str) -> Policy:
+    policy = _struct(raw, Policy, where)
+    for name in ("max_tool_results", "max_history_messages", "max_tool_result_chars"):
+        value = getattr(policy, name)
+        if value is not None and value < 0:
+            raise SettingsError(f"{_path(where, name)} must be a whole number of 0 or more, or null; it is {value}")
+    return policy
+
+
+def _struct(raw: Json, kind: type[S], where: str) -> S:
+    entry = _object(raw, where)
+    _check_keys(entry, kind.__struct_fields__, where)
+    _check_integers(entry, kind, where)
+    try:
+        return msgspec.convert(entry, kind)
+    except msgspec.ValidationError as error:
+        reason, _, path = str(error).partition(" - at `$")
+        raise SettingsError(f"{_path(where, path.rstrip('`').lstrip('.'))}: {reason}") from error
+
+
+def _check_integers(entry: JsonObject, kind: type[msgspec.Struct], where: str) -> None:
+    """10.0 is a float to whoever reads the file, though decoders would take it."""
+    for field in msgspec.structs.fields(kind):
+        value = entry.get(field.name)
+        if isinstance(value, float) and field.type in (int, int | None):
+            raise SettingsError(f"{_path(where, field.name)} must be a whole number; it is {value}")
+
+
+def _check_keys(entry: JsonObject, known: Iterable[str], where: str) -> None:
+    for key in entry:
+        if key not in known:
+            raise SettingsError(f"unknown setting {_path(where, key)!r}{_nearest(key, known)}")
+
+
+def check_options(options: JsonObject, kind: type[S], where: str) -> S:
+    """An adapter's own keys as its Options. Raises SettingsError like every other part of the file."""
+    for key in options:
+        if key not in kind.__struct_fields__:
+            raise SettingsError(
+                f"unknown setting {_path(where, key)!r}{_nearest(key, {*_BACKEND_KEYS, *kind.__struct_fields__})}"
+            )
+    return _struct(dict(options), kind, where)
+
+
+def _rename(entry: dict[str, Json], where: str) -> dict[str, Json]:
+    renamed: dict[str, Json] = {}
+    for key, value in entry.items():
+        name = ALIASES.get(key, key)
+        if name in renamed:
+            raise SettingsError(f"{_path(where, name)} is set twice, once under an alias")
+        renamed[name] = value
+    return renamed
+
+
+def _object(raw: Json, where: str) -> dict[str, Json]:
+    if not isinstance(raw, dict):
+        raise SettingsError(f"{where or 'settings'} must be an object")
+    return raw
+
+
+def _path(where: str, name: str) -> str:
+    return ".".join(part for part in (where, name) if part)
+
+
+def _nearest(key: str, known: Iterable[str]) -> str:
+    matches = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in entry:
+            raise SettingsError(f"the setting {key!r} stands twice in one object")
+        entry[key] = value
+    return entry
+
+
+def secret(variable: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The secret that a setting names by environment variable; None when it names none. Raises SettingsError."""
+    if variable is None:
+        return None
+    value = environ.get(variable, "").strip()
+    if not value:
+        raise SettingsError(f"the environment variable {variable} is named in the settings but not set")
+    return value

@@ -1,0 +1,1 @@
+"""What the gateway knows about tool calls, whatever backend or dialect they come from."""

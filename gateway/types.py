@@ -1,0 +1,167 @@
+"""What was asked: one conversation as frozen values, whatever dialect it was written in."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = Mapping[str, Json]
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+EMPTY: JsonObject = {}
+
+
+class Text(msgspec.Struct, frozen=True):
+    """A piece of plain text. `extra` keeps the part's fields that we do not know (`cache_control`, ...)."""
+
+    text: str
+    extra: JsonObject = EMPTY
+
+
+class Reasoning(msgspec.Struct, frozen=True):
+    """What the model thought. `field` is the message field that carried it (`reasoning_content`, `reasoning`)."""
+
+    text: str
+    field: str = "reasoning_content"
+
+
+class Image(msgspec.Struct, frozen=True):
+    """An image by URL (`https:` or `data:`). `extra` keeps the part's other fields, `detail` among them."""
+
+    url: str
+    extra: JsonObject = EMPTY
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file, audio or any other part that is neither text nor image, kept as the client wrote it."""
+
+    kind: str
+    part: JsonObject
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call the model made. `arguments` is the JSON text from the wire, valid or not; it is never re-typed here.
+
+    `extra` keeps unknown fields of the call (`extra_content.google.thought_signature` must come back to its provider).
+    """
+
+    id: str
+    name: str
+    arguments: str
+    extra: JsonObject = EMPTY
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    """The answer to one call. `synthesized` marks an answer that the gateway, not the client, wrote."""
+
+    call_id: str
+    content: tuple["Text | Image | File", ...]
+    is_error: bool = False
+    synthesized: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines."""
+        return "\n".join(block.text for block in self.content if isinstance(block, Text))
+
+
+Block: TypeAlias = Text | Reasoning | Image | File | ToolCall | ToolResult
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One message.
+
+    `index` is its position in the client's request (None: the gateway added it). `source` is the message exactly as
+    the client wrote it, and None as soon as a pass has changed the turn: whoever still finds a source may send it
+    on untouched. `extra` keeps message fields that we do not know.
+    """
+
+    role: Role
+    blocks: tuple[Block, ...]
+    name: str | None = None
+    index: int | None = None
+    extra: JsonObject = EMPTY
+    source: JsonObject | None = None
+
+    @property
+    def text(self) -> str:
+        """The text blocks, joined by newlines (the join that chat templates use for text parts)."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+
+    def changed(self, *blocks: Block) -> "Turn":
+        """The same turn with other blocks and, because it is no longer what the client wrote, without a source."""
+        return msgspec.structs.replace(self, blocks=blocks, source=None)
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A function the client offers. `parameters` is its JSON Schema; `source` the entry as the client wrote it."""
+
+    name: str
+    description: str = ""
+    parameters: JsonObject = EMPTY
+    strict: bool | None = None
+    source: JsonObject | None = None
+
+
+class NamedTool(msgspec.Struct, frozen=True):
+    """`tool_choice` that forces one function."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """How to sample. None means: the client did not say."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A broken rule of the message protocol: the rule's code, where, and one sentence a person understands.
+
+    `index` is the message's position in the request, -1 for the request as a whole. `param` is the path of the
+    culprit as the client knows it, like `messages[3].tool_call_id`. `advice` says how to mend it.
+    """
+
+    rule: str
+    index: int
+    detail: str
+    param: str
+    tool_call_id: str | None = None
+    advice: str = ""
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """One request: what an adapter encodes.
+
+    `faults` are the violations of shape that the dialect found (and mended in `turns`) while decoding.
+    `source` is the client's request without its messages, kept so that a backend that speaks the client's own
+    dialect receives every field we do not know; None when it was not written in such a dialect.
+    """
+
+    turns: tuple[Turn, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    parallel_tool_calls: bool = True
+    model: str = ""
+    sampling: Sampling = Sampling()
+    stream: bool = False
+    include_usage: bool = False
+    faults: tuple[Violation, ...] = ()
+    source: JsonObject | None = None

@@ -1,0 +1,1 @@
+"""Bytes machines that know nothing of chat."""
