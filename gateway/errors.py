@@ -15,15 +15,16 @@ GatewayError
 Any other exception is a bug: 500 `internal_error`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from gateway.notices import Notice
 from gateway.types import Json, JsonObject
 
 
 class GatewayError(Exception):
     """Base of all. `status`, `type`, `code` and `param` are those of the OpenAI error object.
 
-    `headers` are added to the answer (`retry-after`, `x-should-retry`).
+    `headers` are added to the answer (`retry-after`, `x-should-retry`). `notices` are what the log shall also say.
     """
 
     status = 500
@@ -40,6 +41,7 @@ class GatewayError(Exception):
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
         extra: JsonObject | None = None,
+        notices: Sequence[Notice] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -49,6 +51,7 @@ class GatewayError(Exception):
         self.param = param
         self.headers: Mapping[str, str] = headers or {}
         self.extra: JsonObject = extra or {}
+        self.notices = tuple(notices)
 
     def body(self) -> dict[str, Json]:
         """The OpenAI error object: `{"error": {"message", "type", "param", "code", ...}}`."""
