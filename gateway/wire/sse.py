@@ -1,4 +1,4 @@
-"""Server-sent events, bytes in, events out (WHATWG HTML, section 9.2.6, without reconnection).
+"""Server-sent events, bytes in, the data of each event out (WHATWG HTML, section 9.2.6, without reconnection).
 
 Lines end at LF, CR or CRLF only. `str.splitlines()` would also cut at U+2028 and U+0085, which stand unescaped
 inside JSON payloads.
@@ -9,48 +9,57 @@ from typing import Final
 from gateway.errors import BackendProtocolError
 
 _BOM: Final = b"\xef\xbb\xbf"
+_FIELD: Final = len(b"data: ")
 
 
 class SSEDecoder:
     """Yields the data of each event as bytes. The event's name and id are ignored.
 
     An event is dispatched by its blank line. `tail()` gives what a missing last blank line left behind.
-    No event may exceed `max_event` bytes: BackendProtocolError `upstream_event_too_large`.
+    Data may have `max_event` bytes and a line six more (its field name); one byte beyond is BackendProtocolError
+    `upstream_event_too_large`. What is decoded, errors included, does not depend on how the bytes are cut.
     """
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
-        self._buffer = b""
+        self._partial = bytearray()  # the unfinished line; a bytearray grows in linear time, bytes would not
         self._data: list[bytes] = []
         self._size = 0
-        self._skip_lf = False
+        self._after_cr = False
         self._started = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of every event completed by these bytes, in order. Raises BackendProtocolError."""
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = data.split(b"\n")
+        rest = lines.pop()
         events: list[bytes] = []
-        if self._skip_lf and data:
-            if data[:1] == b"\n":
-                data = data[1:]
-            self._skip_lf = False
-        lines = (self._buffer + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        self._skip_lf = data[-1:] == b"\r"
-        self._buffer = lines.pop()
+        if lines and self._partial:
+            self._partial += lines[0]
+            lines[0] = bytes(self._partial)
+            self._partial.clear()
         for line in lines:
             self._line(line, events)
-        if self._size + len(self._buffer) > self._max_event:
-            self._too_large()
+        self._partial += rest
+        self._bound(len(self._partial))
         return events
 
     def tail(self) -> bytes | None:
-        """The data of an event that was never closed by a blank line; None when there is none."""
+        """The data of an event that was never closed by a blank line; None when there is none.
+        Raises BackendProtocolError."""
         events: list[bytes] = []
-        self._line(self._buffer, events)
+        self._line(bytes(self._partial), events)
         self._line(b"", events)
-        self._buffer = b""
+        self._partial.clear()
         return events[0] if events else None
 
     def _line(self, line: bytes, events: list[bytes]) -> None:
+        self._bound(len(line))
         if not self._started:
             self._started = True
             line = line.removeprefix(_BOM)
@@ -62,13 +71,12 @@ class SSEDecoder:
             return
         name, _, value = line.partition(b":")
         if name == b"data":
-            value = value[1:] if value[:1] == b" " else value
-            self._data.append(value)
-            self._size += len(value) + 1
-            if self._size > self._max_event:
-                self._too_large()
+            self._data.append(value.removeprefix(b" "))
+            self._size += len(self._data[-1]) + 1
+            self._bound(self._size - 1 + _FIELD)
 
-    def _too_large(self) -> None:
-        raise BackendProtocolError(
-            f"The backend sent an event larger than {self._max_event} bytes.", code="upstream_event_too_large"
-        )
+    def _bound(self, size: int) -> None:
+        if size > self._max_event + _FIELD:
+            raise BackendProtocolError(
+                f"The backend sent an event larger than {self._max_event} bytes.", code="upstream_event_too_large"
+            )

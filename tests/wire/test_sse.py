@@ -1,0 +1,160 @@
+import itertools
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.errors import BackendProtocolError
+from gateway.wire.sse import SSEDecoder
+
+MAX = 64
+
+PLAIN = [
+    (b"data: a\n\n", [b"a"]),
+    (b"data:a\n\n", [b"a"]),
+    (b"data:  a\n\n", [b" a"]),
+    (b"data: a\ndata: b\n\n", [b"a\nb"]),
+    (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
+    (b"data: a\r\n\r\n", [b"a"]),
+    (b"data: a\r\r", [b"a"]),
+    (b"data: a\n\r", [b"a"]),
+    (b"data: a\r\n\n", [b"a"]),
+    (b"data: a\r\ndata: b\r\r\n", [b"a\nb"]),
+    (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
+    (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [b"a"]),
+    (b": comment\ndata: a\n\n", [b"a"]),
+    (b": keep-alive\n\n\n\n", []),
+    (b"event: error\nid: 7\nretry: 10\ndata: a\n\n", [b"a"]),
+    (b"event: ping\n\n", []),
+    (b"Data: a\ndatum: b\n\n", []),
+    (b"data\n\n", [b""]),
+    (b"data:\ndata:\n\n", [b"\n"]),
+    (b"data: a:b: c\n\n", [b"a:b: c"]),
+    ("data: a\u2028b\x85c\u0085d\x0be\n\n".encode(), ["a\u2028b\x85c\u0085d\x0be".encode()]),
+    (b"data: \xff\xfe\x00\n\n", [b"\xff\xfe\x00"]),
+]
+
+
+@pytest.mark.parametrize(("wire", "events"), PLAIN)
+def test_a_stream_yields_the_data_of_its_events(wire: bytes, events: list[bytes]) -> None:
+    assert SSEDecoder(MAX).feed(wire) == events
+
+
+@pytest.mark.parametrize(("wire", "events"), PLAIN)
+def test_single_bytes_yield_the_same(wire: bytes, events: list[bytes]) -> None:
+    assert _in_pieces(wire, range(len(wire)), MAX) == (events, None)
+
+
+@pytest.mark.parametrize(
+    ("wire", "tail"),
+    [
+        (b"", None),
+        (b"data: a\n\n", None),
+        (b"data: a", b"a"),
+        (b"data: a\n", b"a"),
+        (b"data: a\ndata: b", b"a\nb"),
+        (b"data: a\r", b"a"),
+        (b": comment", None),
+        (b"data", b""),
+    ],
+)
+def test_the_tail_is_what_no_blank_line_closed(wire: bytes, tail: bytes | None) -> None:
+    decoder = SSEDecoder(MAX)
+    decoder.feed(wire)
+    assert decoder.tail() == tail
+    assert decoder.tail() is None
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"data: " + b"x" * MAX + b"\n\n",
+        b"data:" + b"x" * MAX + b"\n\n",
+        b"data: " + b"x" * (MAX - 2) + b"\ndata: y\n\n",
+        (b"data: " + b"x" * MAX + b"\n\n") * 3,
+        (b": " + b"x" * MAX + b"\n") * 3 + b"data: a\n\n",
+        b": x\n" * 100 + b"data: a\n\n",
+    ],
+)
+def test_an_event_may_be_as_large_as_the_limit(wire: bytes) -> None:
+    assert SSEDecoder(MAX).feed(wire)
+    assert _in_pieces(wire, range(len(wire)), MAX)[1] is None
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"data: " + b"x" * (MAX + 1) + b"\n\n",
+        b"data: " + b"x" * (MAX + 1),
+        b"data: " + b"x" * (MAX - 1) + b"\ndata: y\n\n",
+        b"data\n" * (MAX + 2) + b"\n",
+        b": " + b"x" * 2 * MAX,
+        b"x" * 2 * MAX,
+    ],
+)
+def test_one_byte_more_is_an_error_however_it_is_cut(wire: bytes) -> None:
+    for cuts in (range(0), range(len(wire))):
+        assert _in_pieces(wire, cuts, MAX)[1] == "upstream_event_too_large"
+
+
+def test_the_tail_is_bounded_too() -> None:
+    decoder = SSEDecoder(4)
+    decoder.feed(b"data: abc\ndata: d")
+    with pytest.raises(BackendProtocolError):
+        decoder.tail()
+
+
+def test_a_large_event_in_small_pieces_takes_linear_time() -> None:
+    small, large = (min(_seconds(size) for _ in range(3)) for size in (1 << 18, 1 << 21))
+    assert large < small * 8 * 4  # eight times the bytes; quadratic would be sixty-four times the time
+
+
+FRAGMENTS = st.sampled_from([b"data", b":", b" ", b"\n", b"\r", b"\r\n", b"a", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"id"])
+WIRES = st.lists(FRAGMENTS, max_size=40).map(b"".join) | st.binary(max_size=80)
+
+
+@given(WIRES, st.sets(st.integers(0, 200)))
+def test_it_decodes_what_the_definition_says_at_any_cut(wire: bytes, cuts: set[int]) -> None:
+    assert _in_pieces(wire, sorted(cuts), 1 << 20) == (_definition(wire), None)
+
+
+@given(WIRES, st.sets(st.integers(0, 200)), st.integers(0, 12))
+def test_the_limit_does_not_depend_on_the_cuts(wire: bytes, cuts: set[int], limit: int) -> None:
+    assert _in_pieces(wire, sorted(cuts), limit)[1] == _in_pieces(wire, (), limit)[1]
+
+
+def _in_pieces(wire: bytes, cuts: "range | list[int] | tuple[int, ...]", limit: int) -> tuple[list[bytes], str | None]:
+    """The events of a wire cut at these places, and the code of the error that ended it."""
+    decoder = SSEDecoder(limit)
+    bounds = [0, *(cut for cut in cuts if cut <= len(wire)), len(wire)]
+    events: list[bytes] = []
+    try:
+        for start, end in itertools.pairwise(bounds):
+            events += decoder.feed(wire[start:end])
+    except BackendProtocolError as error:
+        return events, error.code
+    return events, None
+
+
+def _definition(wire: bytes) -> list[bytes]:
+    """The slow and obvious reading of the specification: all lines at once."""
+    events, data = [], b""
+    for line in re.split(rb"\r\n|\n|\r", wire.removeprefix(b"\xef\xbb\xbf"))[:-1]:
+        if line == b"":
+            if data:
+                events.append(data[:-1])
+            data = b""
+        elif match := re.fullmatch(rb"data(?:: ?(.*))?", line, re.DOTALL):
+            data += (match[1] or b"") + b"\n"
+    return events
+
+
+def _seconds(size: int) -> float:
+    decoder = SSEDecoder(size)
+    pieces = [b"data: ", *([b"x" * 16] * (size // 16)), b"\n\n"]
+    start = time.perf_counter()
+    events = [event for piece in pieces for event in decoder.feed(piece)]
+    assert len(events[0]) == size
+    return time.perf_counter() - start
