@@ -4,7 +4,20 @@ from typing import Literal
 
 import msgspec
 
-Stage = Literal["decode", "validate", "repair", "classify", "trim", "flatten", "encode", "backend", "unwrap", "stop"]
+Stage = Literal[
+    "decode",
+    "validate",
+    "repair",
+    "classify",
+    "guard",
+    "trim",
+    "flatten",
+    "profile",
+    "encode",
+    "backend",
+    "unwrap",
+    "stop",
+]
 Action = Literal["added", "changed", "dropped", "moved", "shortened", "held", "ignored", "seen", "failed"]
 Level = Literal["debug", "info", "warning", "error"]
 

@@ -5,6 +5,8 @@ from typing import Literal
 
 import msgspec
 
+from gateway.profiles import NEUTRAL, Profile
+
 CONTINUATION = "Please analyze the tool results above and provide your response."
 
 
@@ -33,6 +35,24 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     args_keys: tuple[str, ...] = ("args",)
 
 
+class RecentToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The latest tool results, told once more in the system prompt. Limits in characters; `redact`: regular expressions."""
+
+    enabled: bool = False
+    lookback_count: int = 5
+    per_item_char_limit: int = 800
+    total_char_limit: int = 4000
+    allowed_tool_names: tuple[str, ...] | None = None
+    redact: tuple[str, ...] = ()
+
+
+class LoopGuard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to do when one call got one result `repeats` times in a row (0: never look)."""
+
+    repeats: int = 3
+    action: Literal["notice", "nudge", "no_tools"] = "notice"
+
+
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a route may set; `settings.json` sets the defaults at its top level, a model entry overrides them.
 
@@ -49,3 +69,6 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     envelopes: Mapping[str, Envelope] = msgspec.field(default_factory=lambda: {"call_mcp_tool": Envelope()})
     envelope_failure: Literal["error", "pass"] = "error"
     images: Literal["refuse", "placeholder"] = "refuse"
+    profile: Profile = NEUTRAL
+    recent_tool_results: RecentToolResults = RecentToolResults()
+    loop_guard: LoopGuard = LoopGuard()

@@ -1,0 +1,60 @@
+"""Call ids and function names the provider refuses, replaced one to one throughout the request."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gateway.notices import Notice
+from gateway.profiles import Profile
+from gateway.tools.idmap import IdMap, rename
+from gateway.types import Block, Conversation, NamedTool, ToolCall, ToolResult, Turn
+
+
+def rename_identifiers(
+    conversation: Conversation, profile: Profile, notices: list[Notice]
+) -> tuple[Conversation, IdMap]:
+    """The conversation with acceptable identifiers, and the map that restores the client's own."""
+    calls = [call for turn in conversation.turns for call in turn.calls]
+    names = rename((*(tool.name for tool in conversation.tools), *(call.name for call in calls)), profile.tool_names)
+    ids = rename(
+        (*(call.id for call in calls), *(result.call_id for turn in conversation.turns for result in turn.results)),
+        profile.call_id,
+    )
+    if not names and not ids:
+        return conversation, IdMap()
+    notices.extend(_told("TOOL_NAME_RENAMED", "tool name", names))
+    notices.extend(_told("CALL_ID_RENAMED", "tool call id", ids))
+    choice = conversation.tool_choice
+    renamed = msgspec.structs.replace(
+        conversation,
+        turns=tuple(_renamed_turn(turn, ids, names) for turn in conversation.turns),
+        tools=tuple(
+            msgspec.structs.replace(tool, name=names[tool.name], source=None) if tool.name in names else tool
+            for tool in conversation.tools
+        ),
+        tool_choice=NamedTool(names.get(choice.name, choice.name)) if isinstance(choice, NamedTool) else choice,
+    )
+    return renamed, IdMap(ids, names)
+
+
+def _told(rule: str, what: str, renamed: Mapping[str, str]) -> list[Notice]:
+    return [
+        Notice("profile", "changed", rule, f"{what} {own!r} sent as {sent!r} and restored in the answer", level="debug")
+        for own, sent in renamed.items()
+    ]
+
+
+def _renamed_turn(turn: Turn, ids: Mapping[str, str], names: Mapping[str, str]) -> Turn:
+    blocks = tuple(_renamed_block(block, ids, names) for block in turn.blocks)
+    name = names.get(turn.name, turn.name) if turn.role == "tool" and turn.name is not None else turn.name
+    if name == turn.name and all(new is old for new, old in zip(blocks, turn.blocks, strict=True)):
+        return turn
+    return msgspec.structs.replace(turn, blocks=blocks, name=name, source=None)
+
+
+def _renamed_block(block: Block, ids: Mapping[str, str], names: Mapping[str, str]) -> Block:
+    if isinstance(block, ToolCall) and (block.id in ids or block.name in names):
+        return msgspec.structs.replace(block, id=ids.get(block.id, block.id), name=names.get(block.name, block.name))
+    if isinstance(block, ToolResult) and block.call_id in ids:
+        return msgspec.structs.replace(block, call_id=ids[block.call_id])
+    return block

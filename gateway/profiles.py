@@ -1,0 +1,181 @@
+"""What providers that call themselves OpenAI-compatible really accept in a history, as data.
+
+Every entry is what a provider's documents or error texts say. A profile changes nothing it need not: the default one
+changes nothing at all. `settings.json` may add profiles (`profiles.NAME`, with `base` naming the one to start from).
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+Reasoning = Literal["keep", "drop", "echo_in_tool_loop", "echo_all_tool_turns"]
+
+
+class Alphabet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which identifiers a provider takes: a regular-expression class of characters and lengths in characters.
+
+    `first` restricts the first character further. None of `characters` means: any.
+    """
+
+    characters: str | None = None
+    first: str | None = None
+    shortest: int = 1
+    longest: int | None = None
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rules of one provider.
+
+    - `call_id`, `tool_names`: identifiers outside are replaced by derived ones, and restored in the answer.
+    - `arguments`: how `function.arguments` is written: JSON text, or a JSON object (Ollama's own API).
+    - `content`: `string` where lists of text parts are refused, for every role; `tool_content` for tool messages.
+    - `tool_name`: whether a tool message names its function; `tool_name_field` is where.
+    - `tool_turns`: `text` where the roles of tool use are unknown: calls and results become plain turns.
+    - `reasoning`: what happens to the reasoning of earlier turns. The two `echo` policies require it on assistant
+      turns with tool calls (of the running loop, or of all) and put `reasoning_missing` where it was lost.
+    - `developer`: the role that carries what OpenAI calls `developer`.
+    - `system`: `first` where only the leading message may be a system message.
+    - `alternation`: `strict` where two user or two assistant messages may not follow each other.
+    - `user_after_tool`: `bridge` where an assistant message must stand between tool results and the next user message.
+    - `empty_beside_calls`: the content of an assistant message that only calls tools: as it came, "" or null.
+    - `empty_text`: what stands for text that is empty where the provider refuses empty text; None: nothing does.
+    - `max_tools`: more are refused before anything is sent.
+    - `missing_signature`: what to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
+    """
+
+    call_id: Alphabet = Alphabet()
+    tool_names: Alphabet = Alphabet()
+    arguments: Literal["string", "object"] = "string"
+    content: Literal["parts", "string"] = "parts"
+    tool_content: Literal["parts", "string"] = "parts"
+    tool_name: Literal["keep", "drop", "derive"] = "keep"
+    tool_name_field: Literal["name", "tool_name"] = "name"
+    tool_turns: Literal["native", "text"] = "native"
+    reasoning: Reasoning = "keep"
+    reasoning_field: str | None = None
+    reasoning_missing: str | None = None
+    developer: Literal["developer", "system"] = "developer"
+    system: Literal["anywhere", "first"] = "anywhere"
+    alternation: Literal["free", "strict"] = "free"
+    user_after_tool: Literal["allow", "bridge"] = "allow"
+    empty_beside_calls: Literal["keep", "empty", "null"] = "keep"
+    empty_text: str | None = None
+    max_tools: int | None = None
+    missing_signature: str | None = None
+
+
+_OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
+
+NEUTRAL: Final = Profile()
+
+PROFILES: Final[dict[str, Profile]] = {
+    "none": NEUTRAL,
+    # Ids longer than 40 were refused by `string_above_max_length`, tool arrays over 128 by `array_above_max_length`.
+    "openai": Profile(
+        call_id=Alphabet(longest=40),
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        reasoning="drop",
+        max_tools=128,
+    ),
+    "deepseek": Profile(
+        tool_names=_OPENAI_NAMES,
+        tool_content="string",
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        empty_beside_calls="empty",
+        max_tools=128,
+    ),
+    # With a tool call in the history its reasoning is required in all later turns.
+    "deepseek-thinking": Profile(
+        tool_names=_OPENAI_NAMES,
+        tool_content="string",
+        tool_name="drop",
+        developer="system",
+        reasoning="echo_all_tool_turns",
+        reasoning_field="reasoning_content",
+        reasoning_missing="",
+        empty_beside_calls="empty",
+        max_tools=128,
+    ),
+    # Ids such as functions.NAME:0 are parsed by the chat template and must stay as they are.
+    "kimi-thinking": Profile(
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        developer="system",
+        reasoning="echo_in_tool_loop",
+        reasoning_field="reasoning_content",
+        reasoning_missing=".",
+        empty_beside_calls="empty",
+        max_tools=128,
+    ),
+    "minimax": Profile(tool_names=_OPENAI_NAMES, tool_content="string", developer="system"),
+    # A tool message needs the name of its function, taken from the call and never from the client.
+    "gemini": Profile(
+        tool_names=Alphabet(characters="A-Za-z0-9_.:-", first="A-Za-z_", longest=64),
+        tool_content="string",
+        tool_name="derive",
+        developer="system",
+        reasoning="drop",
+        empty_beside_calls="empty",
+    ),
+    "anthropic-compat": Profile(
+        call_id=Alphabet(characters="A-Za-z0-9_-"),
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        empty_beside_calls="null",
+        empty_text="(empty)",
+    ),
+    # Nine alphanumeric characters exactly, up to the eleventh version of its tokenizer.
+    "mistral": Profile(
+        call_id=Alphabet(characters="A-Za-z0-9", shortest=9, longest=9),
+        tool_names=_OPENAI_NAMES,
+        tool_name="derive",
+        developer="system",
+        reasoning="drop",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="empty",
+    ),
+    "groq": Profile(
+        tool_names=_OPENAI_NAMES,
+        content="string",
+        tool_content="string",
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        max_tools=128,
+    ),
+    "ollama": Profile(
+        arguments="object",
+        content="string",
+        tool_content="string",
+        tool_name="derive",
+        tool_name_field="tool_name",
+        developer="system",
+        reasoning="drop",
+        empty_beside_calls="empty",
+    ),
+    "vllm": Profile(
+        tool_content="string",
+        developer="system",
+        system="first",
+        reasoning_field="reasoning",
+        alternation="strict",
+        empty_beside_calls="empty",
+    ),
+    "bedrock": Profile(
+        call_id=Alphabet(characters="A-Za-z0-9_.:-", longest=64),
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="null",
+        empty_text="(empty)",
+    ),
+}

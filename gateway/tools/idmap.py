@@ -1,0 +1,75 @@
+"""Replaces identifiers a provider refuses by derived ones, one to one, and restores them in the answer."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from gateway.events import Event, ToolCallStart
+from gateway.profiles import Alphabet
+
+_DERIVED_LENGTH = 24
+
+
+class IdMap(msgspec.Struct, frozen=True):
+    """What was renamed in one request: the client's identifier -> the one sent."""
+
+    call_ids: Mapping[str, str] = {}
+    names: Mapping[str, str] = {}
+
+    def restore(self, events: list[Event]) -> list[Event]:
+        """The events with the client's own identifiers."""
+        if not self.call_ids and not self.names:
+            return events
+        ids = {sent: own for own, sent in self.call_ids.items()}
+        names = {sent: own for own, sent in self.names.items()}
+        return [
+            msgspec.structs.replace(event, id=ids.get(event.id, event.id), name=names.get(event.name, event.name))
+            if isinstance(event, ToolCallStart)
+            else event
+            for event in events
+        ]
+
+
+def rename(identifiers: Iterable[str], alphabet: Alphabet) -> dict[str, str]:
+    """A one-to-one map of those identifiers that the alphabet refuses to ones that it takes.
+
+    The same input gives the same names, so that prompt caches keep working. A readable beginning is kept where there
+    is room for it.
+    """
+    pattern = _pattern(alphabet)
+    known = dict.fromkeys(identifiers)
+    taken = {identifier for identifier in known if pattern.fullmatch(identifier)}
+    renamed: dict[str, str] = {}
+    for identifier in known:
+        if identifier in taken:
+            continue
+        attempt = 0
+        while (derived := _derive(identifier, alphabet, attempt)) in taken:
+            attempt += 1
+        taken.add(derived)
+        renamed[identifier] = derived
+    return renamed
+
+
+def _pattern(alphabet: Alphabet) -> re.Pattern[str]:
+    anything = alphabet.characters is None
+    one = "." if anything else f"[{alphabet.characters}]"
+    first = f"(?=[{alphabet.first}])" if alphabet.first else ""
+    longest = "" if alphabet.longest is None else alphabet.longest
+    return re.compile(f"{first}{one}{{{alphabet.shortest},{longest}}}", re.DOTALL)
+
+
+def _derive(identifier: str, alphabet: Alphabet, attempt: int) -> str:
+    """Letters and digits of a digest, which every alphabet takes, behind what can be kept of the identifier."""
+    digest = hashlib.sha256(f"{attempt}:{identifier}".encode("utf-8", "surrogatepass")).hexdigest()
+    longest = alphabet.longest or 64
+    if longest < _DERIVED_LENGTH:
+        return f"t{digest}"[:longest]
+    allowed = re.compile(f"[{alphabet.characters}]" if alphabet.characters else ".", re.DOTALL)
+    kept = "".join(character if allowed.match(character) else "_" for character in identifier)
+    if alphabet.first and not re.match(f"[{alphabet.first}]", kept):
+        kept = f"t{kept}"
+    derived = f"{kept[: longest - 9]}_{digest[:8]}"
+    return "".join(character for character in derived if allowed.match(character))
