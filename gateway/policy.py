@@ -36,7 +36,10 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecentToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The latest tool results, told once more in the system prompt. Limits in characters; `redact`: regular expressions."""
+    """The latest tool results, told once more in the system prompt.
+
+    Limits are in characters; `redact` holds regular expressions.
+    """
 
     enabled: bool = False
     lookback_count: int = 5

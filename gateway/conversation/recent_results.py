@@ -39,7 +39,8 @@ def add_recent_results(conversation: Conversation, options: RecentToolResults) -
         "guard",
         "added",
         "RECENT_RESULTS_ADDED",
-        f"{len(shown)} recent tool results added to the system prompt, {cut} of them cut, {len(found) - len(shown)} left out",
+        f"{len(shown)} recent tool results added to the system prompt, {cut} of them cut, "
+        f"{len(found) - len(shown)} left out",
     )
     section = "\n\n".join((HEADING, *shown))
     return msgspec.structs.replace(conversation, turns=_with_section(conversation.turns, section)), [notice]
