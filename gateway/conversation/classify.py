@@ -1,0 +1,50 @@
+"""Turns -> where the current exchange begins: positions only, never copied turns, so that none can be lost."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.types import Turn
+
+
+class Classification(msgspec.Struct, frozen=True):
+    """Positions in the turns that were classified.
+
+    `system_prefix` counts the leading system (or developer) turns. `last_user` is the last user turn. `results_since`
+    are the tool turns after it (all of them when there is no user turn); everything before it is history.
+    `awaiting_continuation`: the conversation ends with tool results, so it is the model's turn to speak although the
+    user said nothing new.
+    """
+
+    system_prefix: int
+    last_user: int | None
+    results_since: tuple[int, ...]
+    awaiting_continuation: bool
+
+
+def is_system(turn: Turn) -> bool:
+    """Whether the turn instructs the model on behalf of the application."""
+    return turn.role in ("system", "developer")
+
+
+def classify(turns: Sequence[Turn]) -> Classification:
+    """Find the current exchange.
+
+    Results count from the last user turn, not from the last assistant turn: a loop of several calls has several
+    rounds of them. Whether the model must continue is decided by the last turn that is no system turn, and by
+    nothing else: not by the wording of a turn and not by an empty user turn.
+    """
+    last_user = _last(turns, "user")
+    since = 0 if last_user is None else last_user + 1
+    speakers = (turn for turn in reversed(turns) if not is_system(turn))
+    last = next(speakers, None)
+    return Classification(
+        system_prefix=next((n for n, turn in enumerate(turns) if not is_system(turn)), len(turns)),
+        last_user=last_user,
+        results_since=tuple(n for n in range(since, len(turns)) if turns[n].role == "tool"),
+        awaiting_continuation=last is not None and last.role == "tool",
+    )
+
+
+def _last(turns: Sequence[Turn], role: str) -> int | None:
+    return next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == role), None)

@@ -1,0 +1,157 @@
+"""Turns -> which result answers which call.
+
+Ids bind, and they bind inside a span: a result answers the latest call with its id that stands before it, so that a
+client may give the first call of every round the same id. What the ids leave open is bound by position, but only
+among a calling turn and the tool turns directly after it, and only where one of the two sides has no id.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from gateway.types import ToolCall, Turn
+
+
+class CallAt(msgspec.Struct, frozen=True):
+    """A call's place: position of its turn, ordinal among the turn's calls."""
+
+    turn: int
+    ordinal: int
+
+
+class ResultAt(msgspec.Struct, frozen=True):
+    """A result's place: position of its turn, ordinal among the turn's results."""
+
+    turn: int
+    ordinal: int
+
+
+class Pairing(msgspec.Struct, frozen=True):
+    """What `pair` found; all positions are positions in the turns it was given.
+
+    `caller` maps every tool turn that stands in the run directly after a calling turn to that turn.
+    `answers` maps a call to its answer, `answered` is its inverse, `duplicates` maps a further answer to its call.
+    A result in neither is an orphan.
+    """
+
+    calls: Mapping[int, tuple[ToolCall, ...]]
+    caller: Mapping[int, int]
+    answers: Mapping[CallAt, ResultAt]
+    answered: Mapping[ResultAt, CallAt]
+    duplicates: Mapping[ResultAt, CallAt]
+
+
+def is_calling(turn: Turn) -> bool:
+    """Whether the turn is an assistant's that makes calls."""
+    return turn.role == "assistant" and any(isinstance(block, ToolCall) for block in turn.blocks)
+
+
+def pair(turns: Sequence[Turn]) -> Pairing:
+    """Bind results to calls, by id first, then by position where an id is missing. Linear in the number of blocks."""
+    calls = {position: turn.calls for position, turn in enumerate(turns) if is_calling(turn)}
+    caller = dict(_runs(turns, calls))
+    binding = _Binding()
+    for position, turn in enumerate(turns):
+        if position in calls:
+            binding.open(position, calls[position])
+        elif turn.role == "tool":
+            for ordinal, result in enumerate(turn.results):
+                binding.answer(ResultAt(position, ordinal), result.call_id)
+    binding.close_early()
+    binding.close_by_position(turns, calls, caller)
+    return Pairing(calls, caller, binding.answers, binding.answered, binding.duplicates)
+
+
+def _runs(turns: Sequence[Turn], calls: Mapping[int, tuple[ToolCall, ...]]) -> Iterator[tuple[int, int]]:
+    current: int | None = None
+    for position, turn in enumerate(turns):
+        if turn.role != "tool":
+            current = position if position in calls else None
+        elif current is not None:
+            yield position, current
+
+
+class _Binding:
+    """The bindings made so far, and per id the calls of the latest turn that used it."""
+
+    def __init__(self) -> None:
+        self.answers: dict[CallAt, ResultAt] = {}
+        self.answered: dict[ResultAt, CallAt] = {}
+        self.duplicates: dict[ResultAt, CallAt] = {}
+        self._spans: dict[str, list[CallAt]] = {}
+        self._next: dict[str, int] = {}
+        self._uses: dict[str, int] = {}
+        self._early: dict[str, ResultAt] = {}
+
+    def open(self, position: int, calls: tuple[ToolCall, ...]) -> None:
+        """A calling turn: each of its ids starts a new span; an id used twice in the turn opens two places in it."""
+        for ordinal, call in enumerate(calls):
+            if not call.id:
+                continue
+            span = self._spans.get(call.id)
+            if span is None or span[0].turn != position:
+                span = self._spans[call.id] = []
+                self._next[call.id] = 0
+            span.append(CallAt(position, ordinal))
+            self._uses[call.id] = self._uses.get(call.id, 0) + 1
+
+    def answer(self, result: ResultAt, call_id: str) -> None:
+        """A result: it takes the next place of its id's span, or is a duplicate, or came before any such call."""
+        span = self._spans.get(call_id)
+        if span is None:
+            if call_id:
+                self._early.setdefault(call_id, result)
+            return
+        taken = self._next[call_id]
+        if taken < len(span):
+            self._next[call_id] = taken + 1
+            self._bind(span[taken], result)
+        else:
+            self.duplicates[result] = span[-1]
+
+    def close_early(self) -> None:
+        """A result that stands before the one call with its id belongs to it, if nothing else answers the call."""
+        for call_id, result in self._early.items():
+            if self._uses.get(call_id) == 1 and self._next[call_id] == 0:
+                self._bind(self._spans[call_id][0], result)
+
+    def close_by_position(
+        self, turns: Sequence[Turn], calls: Mapping[int, tuple[ToolCall, ...]], caller: Mapping[int, int]
+    ) -> None:
+        """Inside each run: a result without an id takes the first open call, one with a foreign id the first open
+        call without an id."""
+        opened: dict[int, _OpenCalls] = {}
+        for position, start in caller.items():
+            for ordinal, result in enumerate(turns[position].results):
+                place = ResultAt(position, ordinal)
+                if place in self.answered or place in self.duplicates:
+                    continue
+                if start not in opened:
+                    opened[start] = _OpenCalls(start, calls[start], self.answers)
+                call = opened[start].take(result.call_id)
+                if call is not None:
+                    self._bind(call, place)
+
+    def _bind(self, call: CallAt, result: ResultAt) -> None:
+        self.answers[call] = result
+        self.answered[result] = call
+
+
+class _OpenCalls:
+    """The unanswered calls of one turn, in order; those without an id once more."""
+
+    def __init__(self, position: int, calls: tuple[ToolCall, ...], answers: Mapping[CallAt, ResultAt]) -> None:
+        places = [CallAt(position, ordinal) for ordinal in range(len(calls))]
+        self._answers = answers
+        self._all = deque(place for place in places if place not in answers)
+        self._nameless = deque(place for place in self._all if not calls[place.ordinal].id)
+
+    def take(self, call_id: str) -> CallAt | None:
+        """The call that a result with this id (empty: none) may answer by its position."""
+        queue = self._nameless if call_id else self._all
+        while queue:
+            place = queue.popleft()
+            if place not in self._answers:
+                return place
+        return None

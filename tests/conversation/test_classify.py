@@ -1,0 +1,60 @@
+"""Where the current exchange begins, and whether the model has to continue on its own."""
+
+import pytest
+from hypothesis import given
+
+from gateway.conversation.classify import Classification, classify
+from gateway.policy import CONTINUATION
+from gateway.types import Turn
+from tests.conversation.strategies import assistant, broken_turns, calling, result, system, user
+
+
+def test_no_turns() -> None:
+    assert classify(()) == Classification(0, None, (), False)
+
+
+def test_only_system_turns() -> None:
+    assert classify((system(), Turn("developer", ()))) == Classification(2, None, (), False)
+
+
+def test_the_system_prefix_ends_at_the_first_other_turn() -> None:
+    assert classify((system(), system(), user(), system())).system_prefix == 2
+
+
+def test_results_of_every_round_since_the_last_user_turn_count() -> None:
+    turns = (user(), calling("a"), result("a"), calling("b"), result("b"))
+    assert classify(turns) == Classification(0, 0, (2, 4), True)
+
+
+def test_results_before_the_last_user_turn_are_history() -> None:
+    turns = (user(), calling("a"), result("a"), user(), calling("b"), result("b"))
+    assert classify(turns) == Classification(0, 3, (5,), True)
+
+
+def test_without_a_user_turn_all_results_count() -> None:
+    assert classify((calling("a"), result("a"))) == Classification(0, None, (1,), True)
+
+
+@pytest.mark.parametrize(
+    ("turns", "awaiting"),
+    [
+        pytest.param((user(), calling("a"), result("a")), True, id="tool last"),
+        pytest.param((user(), calling("a"), result("a"), system()), True, id="system after tool"),
+        pytest.param((user(), calling("a"), result("a"), user("next")), False, id="user after tool"),
+        pytest.param((user(), calling("a"), result("a"), user("")), False, id="empty user after tool"),
+        pytest.param((user(""),), False, id="empty user without results"),
+        pytest.param((user(), assistant()), False, id="assistant last"),
+        pytest.param((user(), calling("a"), result("a"), user(CONTINUATION)), False, id="user writes the sentence"),
+        pytest.param((user(CONTINUATION), calling("a"), result("a")), True, id="the sentence earlier on"),
+    ],
+)
+def test_the_last_turn_that_is_no_system_turn_decides_who_speaks(turns: tuple[Turn, ...], awaiting: bool) -> None:
+    assert classify(turns).awaiting_continuation is awaiting
+
+
+@given(broken_turns())
+def test_every_turn_is_either_history_or_current(turns: tuple[Turn, ...]) -> None:
+    found = classify(turns)
+    since = 0 if found.last_user is None else found.last_user + 1
+    assert all(turn.role != "user" for turn in turns[since:])
+    assert found.results_since == tuple(n for n, turn in enumerate(turns) if turn.role == "tool" and n >= since)
