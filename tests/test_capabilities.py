@@ -1,0 +1,126 @@
+import pytest
+
+from gateway.adapter import Capabilities
+from gateway.capabilities import EMULATED, OURS, REFUSED, check_capabilities
+from gateway.errors import Unsupported
+from gateway.policy import Policy
+from gateway.types import Conversation, Image, Json, JsonObject, NamedTool, Text, ToolChoice, ToolSpec, Turn
+
+TEXT_ONLY = Capabilities(tools=False)
+TOOLS = Capabilities()
+NATIVE = Capabilities(passthrough=True)
+TOOL = ToolSpec("f")
+
+REFUSALS: list[tuple[str, Json]] = [
+    ("logprobs", True),
+    ("top_logprobs", 3),
+    ("response_format", {"type": "json_object"}),
+    ("response_format", {"type": "json_schema", "json_schema": {}}),
+    ("modalities", ["text", "audio"]),
+    ("audio", {"voice": "alloy"}),
+    ("logit_bias", {"50256": -100}),
+    ("web_search_options", {}),
+]
+HARMLESS: list[tuple[str, Json]] = [
+    ("logprobs", False),
+    ("logprobs", None),
+    ("top_logprobs", 0),
+    ("response_format", {"type": "text"}),
+    ("response_format", {}),
+    ("modalities", ["text"]),
+    ("logit_bias", {}),
+    ("web_search_options", None),
+]
+
+
+def test_every_refusal_is_tested() -> None:
+    assert {name for name, _ in REFUSALS} == set(REFUSED)
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSALS)
+def test_a_field_that_changes_the_answer_is_refused(name: str, value: Json) -> None:
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(_asking({name: value}), TOOLS, Policy())
+    assert caught.value.param == name and name in caught.value.message
+    assert caught.value.status == 400 and caught.value.code == "unsupported_parameter"
+
+
+@pytest.mark.parametrize(("name", "value"), REFUSALS)
+def test_a_backend_that_honours_the_field_receives_it(name: str, value: Json) -> None:
+    assert check_capabilities(_asking({name: value}), Capabilities(honours=frozenset({name})), Policy()) == []
+    assert check_capabilities(_asking({name: value}), NATIVE, Policy()) == []
+
+
+@pytest.mark.parametrize(("name", "value"), HARMLESS)
+def test_a_value_that_asks_for_nothing_is_not_refused(name: str, value: Json) -> None:
+    assert check_capabilities(_asking({name: value}), TOOLS, Policy()) == []
+
+
+@pytest.mark.parametrize("name", ["temperature", "user", "metadata", "invented_tomorrow"])
+def test_a_field_without_effect_is_reported_by_name(name: str) -> None:
+    (notice,) = check_capabilities(_asking({name: "secret value"}), TOOLS, Policy())
+    assert (notice.stage, notice.action, notice.rule) == ("encode", "dropped", "FIELD_NOT_SENT")
+    assert name in notice.detail and "secret" not in notice.detail
+
+
+@pytest.mark.parametrize("name", sorted((EMULATED | OURS) - {"n"}))
+def test_our_own_fields_are_not_reported(name: str) -> None:
+    assert check_capabilities(_asking({name: "anything"}), TOOLS, Policy()) == []
+
+
+@pytest.mark.parametrize("capabilities", [TOOLS, NATIVE])
+@pytest.mark.parametrize("n", [0, 2, "1"])
+def test_more_than_one_answer_is_refused_everywhere(capabilities: Capabilities, n: Json) -> None:
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(_asking({"n": n}), capabilities, Policy())
+    assert caught.value.param == "n"
+
+
+@pytest.mark.parametrize("n", [1, None])
+def test_one_answer_is_what_everybody_gets(n: Json) -> None:
+    assert check_capabilities(_asking({"n": n}), TOOLS, Policy()) == []
+
+
+def test_tools_are_refused_by_a_backend_without_them() -> None:
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(_asking({}, tools=(TOOL,)), TEXT_ONLY, Policy())
+    assert caught.value.param == "tools"
+    assert check_capabilities(_asking({}, tools=(TOOL,)), TOOLS, Policy()) == []
+
+
+@pytest.mark.parametrize("choice", ["required", NamedTool("f")])
+def test_a_forced_call_is_refused_where_nobody_can_force(choice: ToolChoice) -> None:
+    conversation = _asking({}, tools=(TOOL,), tool_choice=choice)
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(conversation, TOOLS, Policy())
+    assert caught.value.param == "tool_choice"
+    assert check_capabilities(conversation, Capabilities(honours=frozenset({"tool_choice"})), Policy()) == []
+
+
+def test_parallel_calls_can_be_forbidden_only_where_there_are_calls() -> None:
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(_asking({"parallel_tool_calls": False}, tools=(TOOL,)), TOOLS, Policy())
+    assert caught.value.param == "parallel_tool_calls"
+    assert check_capabilities(_asking({"parallel_tool_calls": False}), TOOLS, Policy()) == []
+    assert check_capabilities(_asking({"parallel_tool_calls": True}, tools=(TOOL,)), TOOLS, Policy()) == []
+
+
+@pytest.mark.parametrize(("index", "named"), [(7, "messages[7].content[1]"), (None, "messages[0].content[1]")])
+def test_an_image_is_refused_by_its_path(index: int | None, named: str) -> None:
+    turn = Turn("user", (Text("see"), Image("https://host/a.png")), index=index)
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(Conversation((turn,)), TOOLS, Policy())
+    assert caught.value.param == named
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "policy"),
+    [(Capabilities(images=True), Policy()), (NATIVE, Policy()), (TOOLS, Policy(images="placeholder"))],
+)
+def test_an_image_passes_where_it_can_be_said(capabilities: Capabilities, policy: Policy) -> None:
+    turn = Turn("user", (Image("https://host/a.png"),), index=0)
+    assert check_capabilities(Conversation((turn,)), capabilities, policy) == []
+
+
+def _asking(source: JsonObject, tools: tuple[ToolSpec, ...] = (), tool_choice: ToolChoice = "auto") -> Conversation:
+    return Conversation((Turn("user", (Text("hi"),), index=0),), tools, tool_choice, source=source)
