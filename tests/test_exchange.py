@@ -1,0 +1,209 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.adapter import Capabilities, Decoder
+from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated, Unsupported
+from gateway.events import (
+    Event,
+    Finish,
+    Reason,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
+from gateway.exchange import Exchange
+from gateway.grammar import Grammar
+from gateway.policy import Policy
+from gateway.types import Conversation, JsonObject, Sampling, Text, Turn
+from tests.scripted import ENCODED, ScriptedAdapter
+
+START = ResponseStart("r1")
+CALL: list[Event] = [ToolCallStart(0, "k", "f"), ToolCallDelta(0, "{}"), ToolCallEnd(0)]
+
+
+def test_what_an_adapter_encodes_is_what_is_sent() -> None:
+    adapter = ScriptedAdapter()
+    conversation = _asking()
+    exchange = Exchange(adapter, conversation, Policy())
+    assert adapter.encoded == [exchange.conversation]
+    assert (exchange.request.path, exchange.request.body) == ("/play", b"script")
+    assert exchange.notices == [ENCODED]
+
+
+def test_the_notices_of_every_stage_are_told_in_order() -> None:
+    exchange = Exchange(ScriptedAdapter(), _asking(source={"seed": 1, "user": "u"}), Policy())
+    assert [notice.rule for notice in exchange.notices] == ["FIELD_NOT_SENT", "FIELD_NOT_SENT", "SCRIPTED"]
+
+
+def test_what_cannot_be_honoured_is_never_encoded() -> None:
+    adapter = ScriptedAdapter()
+    with pytest.raises(Unsupported):
+        Exchange(adapter, _asking(source={"logprobs": True}), Policy())
+    assert adapter.encoded == []
+
+
+def test_a_complete_answer_comes_out_as_it_came_in() -> None:
+    script: list[list[Event]] = [[START], [TextDelta("a"), TextDelta("b")], [Finish("length", "max"), UsageReport(1)]]
+    exchange = Exchange(ScriptedAdapter(*script), _asking(), Policy())
+    assert _ends(exchange) == (False, False)
+    assert exchange.feed(b"...") == [event for events in script for event in events]
+    assert _ends(exchange) == (True, True)
+    assert exchange.close() == []
+
+
+@pytest.mark.parametrize(
+    ("media_type", "accepted"),
+    [
+        ("text/plain", True),
+        ("Text/Plain; charset=utf-8", True),
+        ("", True),
+        ("text/html", False),
+        ("application/json", False),
+        ("text/plainer", False),
+    ],
+)
+def test_a_200_must_be_of_an_expected_media_type(media_type: str, accepted: bool) -> None:
+    exchange = Exchange(ScriptedAdapter(), _asking(), Policy())
+    if accepted:
+        exchange.open(200, {"content-type": media_type})
+    else:
+        with pytest.raises(BackendProtocolError) as caught:
+            exchange.open(200, {"content-type": media_type})
+        assert caught.value.code == "upstream_invalid_response" and caught.value.status == 502
+
+
+def test_a_200_without_a_media_type_is_believed() -> None:
+    Exchange(ScriptedAdapter(), _asking(), Policy()).open(200, {})
+
+
+@pytest.mark.parametrize("status", [201, 204, 301, 400, 429, 500])
+def test_every_other_status_is_the_adapters_error(status: int) -> None:
+    exchange = Exchange(ScriptedAdapter(), _asking(), Policy())
+    with pytest.raises(BackendRejected) as caught:
+        exchange.open(status, {"retry-after": "1"}, b"why")
+    assert (caught.value.status, caught.value.message) == (status, "why")
+    assert caught.value.headers == {"retry-after": "1"}
+
+
+@pytest.mark.parametrize("played", [0, 1, 2])
+def test_an_answer_that_stops_early_is_truncated(played: int) -> None:
+    exchange = Exchange(ScriptedAdapter([START], [TextDelta("a")], [Finish("stop")]), _asking(), Policy())
+    exchange.feed(b"." * played)
+    with pytest.raises(BackendTruncated):
+        exchange.close()
+
+
+def test_a_decoder_that_closes_without_a_finish_is_not_believed() -> None:
+    class Forgetful(ScriptedAdapter):
+        def decoder(self, conversation: Conversation) -> Decoder:
+            return Forgotten()
+
+    class Forgotten:
+        done = False
+
+        def feed(self, data: bytes) -> list[Event]:
+            return [START, TextDelta("a")]
+
+        def close(self) -> list[Event]:
+            return []
+
+    exchange = Exchange(Forgetful(), _asking(), Policy())
+    exchange.feed(b".")
+    with pytest.raises(BackendTruncated):
+        exchange.close()
+
+
+def test_an_error_in_the_stream_is_raised_after_what_came_before() -> None:
+    exchange = Exchange(ScriptedAdapter([START, TextDelta("a")], BackendRejected("no")), _asking(), Policy())
+    assert exchange.feed(b".") == [START, TextDelta("a")]
+    with pytest.raises(BackendRejected):
+        exchange.feed(b".")
+    assert _ends(exchange) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "called", "told"),
+    [
+        ("stop", False, "stop"),
+        ("stop", True, "tool_calls"),
+        ("tool_calls", True, "tool_calls"),
+        ("tool_calls", False, "stop"),
+        ("length", False, "length"),
+        ("length", True, "length"),
+        ("content_filter", False, "content_filter"),
+        ("content_filter", True, "content_filter"),
+    ],
+)
+def test_the_finish_reason_follows_from_what_was_emitted(said: Reason, called: bool, told: Reason) -> None:
+    script: list[list[Event]] = [[START], CALL if called else [TextDelta("a")], [Finish(said, "raw")]]
+    exchange = Exchange(ScriptedAdapter(*script), _asking(), Policy())
+    assert exchange.feed(b"...")[-1] == Finish(told, "raw")
+
+
+STOPPING: list[list[Event]] = [[START], [TextDelta("one ST")], [TextDelta("OP two")], [Finish("stop")]]
+
+
+def test_a_stop_sequence_ends_the_answer_and_the_exchange() -> None:
+    exchange = Exchange(ScriptedAdapter(*STOPPING), _asking(stop=("STOP",)), Policy())
+    assert exchange.feed(b"..") == [START, TextDelta("one ")]
+    assert _ends(exchange) == (False, False)
+    assert exchange.feed(b".") == [Finish("stop", "stop_sequence:STOP")]
+    assert _ends(exchange) == (True, True)
+    assert exchange.close() == []
+
+
+@pytest.mark.parametrize(
+    "capabilities", [Capabilities(passthrough=True), Capabilities(honours=frozenset({"stop"}))], ids=["native", "stop"]
+)
+def test_a_backend_that_knows_stop_sequences_is_left_alone(capabilities: Capabilities) -> None:
+    adapter = ScriptedAdapter(*STOPPING, capabilities=capabilities)
+    exchange = Exchange(adapter, _asking(stop=("STOP",)), Policy())
+    assert exchange.feed(b"....") == [event for events in STOPPING for event in events]
+
+
+ANSWERS: list[list[list[Event]]] = [
+    [[START], [TextDelta("a")], [Finish("stop")]],
+    [[START], [TextDelta("ab ST")], [TextDelta("OP")], [Finish("length")]],
+    [[START], *([event] for event in CALL), [Finish("stop"), UsageReport(1, 2, 3)]],
+    [[START, TextDelta("S")], [ToolCallStart(1, "k", "f")], [TextDelta("TOP")], [ToolCallEnd(1)], [Finish("stop")]],
+]
+
+
+@given(st.sampled_from(ANSWERS), st.sets(st.integers(1, 8)), st.booleans())
+def test_the_grammar_holds_at_any_cut(answer: list[list[Event]], cuts: set[int], stops: bool) -> None:
+    exchange = Exchange(ScriptedAdapter(*answer), _asking(stop=("STOP",) if stops else ()), Policy())
+    grammar = Grammar()
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(answer)), len(answer)]
+    for start, end in itertools.pairwise(bounds):
+        if not exchange.done:
+            grammar.check(exchange.feed(b"." * (end - start)))
+    grammar.check(exchange.close())
+    grammar.close()
+    assert _ends(exchange) == (True, True)
+
+
+@given(st.sampled_from(ANSWERS), st.integers(0, 8))
+def test_an_error_anywhere_is_never_an_end(answer: list[list[Event]], position: int) -> None:
+    finishes = next(at for at, events in enumerate(answer) if any(isinstance(event, Finish) for event in events))
+    position = min(position, finishes)
+    script: list[list[Event] | BackendError] = [*answer[:position], BackendProtocolError("broken")]
+    exchange = Exchange(ScriptedAdapter(*script), _asking(), Policy())
+    shown = exchange.feed(b"." * position)
+    with pytest.raises(BackendProtocolError):
+        exchange.feed(b".")
+    assert not any(isinstance(event, Finish) for event in shown)
+
+
+def _asking(source: JsonObject | None = None, stop: tuple[str, ...] = ()) -> Conversation:
+    turn = Turn("user", (Text("hi"),), index=0)
+    return Conversation((turn,), sampling=Sampling(stop=stop), source=source)
+
+
+def _ends(exchange: Exchange) -> tuple[bool, bool]:
+    return exchange.done, exchange.finished
