@@ -1,0 +1,1 @@
+"""Client dialects: each turns a client's request into a Conversation and events into that client's bytes."""

@@ -1,0 +1,1 @@
+"""The OpenAI chat completions dialect: request bytes in, Conversation out; events in, SSE or one JSON answer out."""

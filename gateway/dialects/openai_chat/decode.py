@@ -1,0 +1,116 @@
+"""A chat completions request in, a Conversation out.
+
+The envelope is typed strictly: a wrong field is a 400 that names it. The messages are not: what is wrong with them is
+mended and listed in `faults`, so that one message of a long history cannot make the whole of it unusable unseen.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from gateway.conversation.rules import violation
+from gateway.dialects.openai_chat.document import MAX_DEPTH, decode_document
+from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.openai_chat.message import TurnReader
+from gateway.dialects.openai_chat.schema import Envelope
+from gateway.dialects.openai_chat.tools import read_tool_choice, read_tools
+from gateway.errors import InvalidRequest
+from gateway.types import Conversation, Json, Sampling
+
+_WORDS: Final[Mapping[str, str]] = {
+    "str": "text",
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
+    """Read one request. Raises InvalidRequest that names the parameter, and nothing else.
+
+    `model` is the name the client asked for; the server puts the backend's own name there.
+    """
+    document = decode_document(body, max_depth)
+    messages = _messages(document)
+    source = {key: value for key, value in document.items() if key != "messages"}
+    envelope = _envelope(source)
+    faults = Faults()
+    turns = TurnReader(faults).read(messages)
+    if not turns:
+        raise _empty()
+    options = envelope.stream_options
+    return Conversation(
+        turns,
+        read_tools(envelope, source, faults),
+        read_tool_choice(envelope, source),
+        envelope.parallel_tool_calls is not False,
+        envelope.model,
+        _sampling(envelope),
+        envelope.stream is True,
+        options is not None and options.include_usage is True,
+        tuple(faults.found),
+        source,
+    )
+
+
+def _messages(document: dict[str, Json]) -> list[Json]:
+    if "messages" not in document:
+        raise _missing("messages")
+    messages = document["messages"]
+    if not isinstance(messages, list):
+        raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
+    return messages
+
+
+def _empty() -> InvalidRequest:
+    empty = violation("MESSAGES_EMPTY", -1, param="messages")
+    return InvalidRequest(f"{empty.detail} {empty.advice}", code="empty_array", param="messages")
+
+
+def _envelope(source: dict[str, Json]) -> Envelope:
+    if "model" not in source:
+        raise _missing("model")
+    try:
+        envelope = msgspec.convert(source, Envelope)
+    except msgspec.ValidationError as error:
+        raise _wrong_type(str(error)) from error
+    if not envelope.model.strip():
+        raise InvalidRequest("model must name a model; it is empty.", param="model")
+    return envelope
+
+
+def _wrong_type(said: str) -> InvalidRequest:
+    """msgspec says "Expected `int | null`, got `str` - at `$.max_tokens`"; clients shall read words, not types."""
+    reason, _, place = said.partition(" - at `$")
+    param = place.rstrip("`").removeprefix(".") or None
+    where = param or "The request"
+    if reason.startswith("Object missing required field"):
+        field = reason.rpartition("field ")[2].strip("`")
+        return _missing(f"{param}.{field}" if param else field)
+    if not reason.startswith("Expected `"):
+        return InvalidRequest(f"{where}: {reason[:1].lower()}{reason[1:]}.", param=param)
+    expected, _, got = reason.removeprefix("Expected `").partition("`, got `")
+    wanted = " or ".join(_WORDS.get(kind, kind) for kind in expected.rstrip("`").split(" | ") if kind != "null")
+    found = _WORDS.get(got.rstrip("`"), got.rstrip("`"))
+    return InvalidRequest(f"{where} must be {wanted}; it is {found}.", code="invalid_type", param=param)
+
+
+def _missing(param: str) -> InvalidRequest:
+    return InvalidRequest(f"{param} is missing.", code="missing_required_parameter", param=param)
+
+
+def _sampling(envelope: Envelope) -> Sampling:
+    """`max_completion_tokens` is the newer name of `max_tokens` and wins where a client sends both."""
+    stop = envelope.stop
+    limit = envelope.max_completion_tokens
+    return Sampling(
+        envelope.temperature,
+        envelope.top_p,
+        envelope.max_tokens if limit is None else limit,
+        (stop,) if isinstance(stop, str) else tuple(stop or ()),
+        envelope.seed,
+    )

@@ -1,0 +1,89 @@
+"""The functions a request offers and the choice it leaves the model, as ToolSpecs and a ToolChoice."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.openai_chat.schema import TOOL_CHOICES, Envelope, ForcedTool, FunctionName, FunctionSpec
+from gateway.errors import InvalidRequest
+from gateway.types import EMPTY, Json, JsonObject, NamedTool, ToolChoice, ToolSpec
+
+MAX_TOOLS: Final = 128
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
+    """Every function of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT, TOOLS_NAME.
+
+    Tools of other types are no functions: only a backend that receives the request as it is can know them.
+    Raises InvalidRequest for an entry of type function without a function.
+    """
+    if envelope.tools is None:
+        specs = [_spec(function, None) for function in envelope.functions or ()]
+        names = [f"functions[{position}].name" for position in range(len(specs))]
+    else:
+        sources = document["tools"]
+        assert isinstance(sources, list)  # msgspec has read it as one
+        specs, names = [], []
+        for position, (tool, source) in enumerate(zip(envelope.tools, sources, strict=True)):
+            if tool.type != "function":
+                continue
+            if tool.function is None:
+                param = f"tools[{position}].function"
+                raise InvalidRequest(f"{param} is missing.", code="missing_required_parameter", param=param)
+            specs.append(_spec(tool.function, source))
+            names.append(f"tools[{position}].function.name")
+    _check(specs, names, faults)
+    return tuple(specs)
+
+
+def _spec(function: FunctionSpec, source: Json) -> ToolSpec:
+    return ToolSpec(
+        function.name,
+        function.description or "",
+        function.parameters or EMPTY,
+        function.strict,
+        source if isinstance(source, dict) else None,
+    )
+
+
+def _check(specs: Sequence[ToolSpec], names: Sequence[str], faults: Faults) -> None:
+    if len(specs) > MAX_TOOLS:
+        detail = f"{len(specs)} functions are offered, more than {MAX_TOOLS}"
+        faults.add("TOOLS_COUNT", -1, names[0].partition("[")[0], detail)
+    for spec, place in zip(specs, names, strict=True):
+        if not _NAME.fullmatch(spec.name):
+            faults.add("TOOLS_NAME", -1, place)
+
+
+def read_tool_choice(envelope: Envelope, document: JsonObject) -> ToolChoice:
+    """What `tool_choice`, or the deprecated `function_call`, asks for. Raises InvalidRequest for an unknown word."""
+    if envelope.tool_choice is None and envelope.function_call is not None:
+        return _choice(envelope.function_call, "function_call")
+    choice = envelope.tool_choice
+    if isinstance(choice, ForcedTool):
+        return _forced(choice, document["tool_choice"])
+    return "auto" if choice is None else _choice(choice, "tool_choice")
+
+
+def _choice(choice: str | FunctionName, param: str) -> ToolChoice:
+    if isinstance(choice, FunctionName):
+        return NamedTool(choice.name)
+    known = TOOL_CHOICES.get(choice)
+    if known is None:
+        words = ", ".join(TOOL_CHOICES)
+        raise InvalidRequest(f"{param} must be one of {words} or name a function; it is {choice[:40]!r}.", param=param)
+    return known
+
+
+def _forced(choice: ForcedTool, source: Json) -> ToolChoice:
+    if choice.function is not None:
+        return NamedTool(choice.function.name)
+    match source:
+        case {"type": "custom", "custom": {"name": str(name)}}:
+            return NamedTool(name)
+        case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode}}:
+            return "required" if mode == "required" else "auto"
+        case _:
+            raise InvalidRequest("tool_choice names no function.", param="tool_choice.function")
