@@ -1,0 +1,123 @@
+"""Source text in, broken import rules out: which package may import what, as one table.
+
+Imports run one way, `server -> core <- adapters`. The core is sans-IO: no sockets, clock, ids, logger or environment.
+Only what the interpreter would import counts, and imports for type checkers count as well.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+# Standard modules that do IO, read a clock or draw random numbers. `urllib.parse` does neither.
+IO: Final = frozenset(
+    {"asyncio", "concurrent", "ftplib", "http", "logging", "multiprocessing", "os", "queue", "random", "secrets"}
+    | {"select", "selectors", "signal", "smtplib", "socket", "socketserver", "ssl", "subprocess", "tempfile"}
+    | {"threading", "time", "urllib.request", "uuid"}
+)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """What a package and everything below it may import, besides itself.
+
+    `gateway` lists our own packages by prefix, `others` the distributions' packages by prefix; None: any of them.
+    `io` lists what it may use of IO; None: all of it.
+    """
+
+    package: str
+    gateway: tuple[str, ...] | None = ()
+    others: tuple[str, ...] | None = ("msgspec",)
+    io: tuple[str, ...] | None = ()
+
+
+def _ours(names: str) -> tuple[str, ...]:
+    return tuple(f"gateway.{name}" for name in names.split())
+
+
+_VALUES: Final = "types events notices errors policy"
+
+ADAPTER: Final = _ours(f"{_VALUES} adapter profiles backend_status rejections conversation tools wire")
+
+# The rule with the longest matching package holds.
+RULES: Final[tuple[Rule, ...]] = (
+    Rule("gateway", gateway=None),
+    Rule("gateway.types"),
+    Rule("gateway.notices"),
+    Rule("gateway.profiles", _ours("types")),
+    Rule("gateway.events", _ours("notices types")),
+    Rule("gateway.errors", _ours("notices types")),
+    Rule("gateway.policy", _ours("types profiles")),
+    Rule("gateway.grammar", _ours("events notices")),
+    Rule("gateway.adapter", _ours("types events notices errors policy")),
+    Rule("gateway.backend_status", _ours("types notices errors")),
+    Rule("gateway.rejections", _ours("types notices errors")),
+    Rule("gateway.capabilities", _ours(f"{_VALUES} adapter")),
+    Rule("gateway.stop", _ours("events")),
+    Rule("gateway.wire", _ours("errors")),
+    Rule("gateway.conversation", _ours(f"{_VALUES} profiles tools")),
+    Rule("gateway.tools", _ours(f"{_VALUES} profiles")),
+    Rule("gateway.dialects", _ours(f"{_VALUES} profiles conversation.rules wire")),
+    Rule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities stop conversation tools")),
+    Rule("gateway.settings", _ours(f"{_VALUES} profiles"), io=("os",)),
+    Rule("gateway.server", gateway=None, others=None, io=None),
+    Rule("gateway.cli", gateway=None, others=None, io=None),
+    Rule("gateway.demo", (*_ours("types errors wire demo"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
+    Rule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
+    Rule("adapters", ADAPTER, others=("msgspec", "google.protobuf")),
+)
+
+
+def broken_rules(root: Path, rules: Iterable[Rule] = RULES) -> list[str]:
+    """One sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is not
+    allowed. Generated protobuf modules are left out."""
+    found = []
+    for package in ("gateway", "adapters"):
+        for path in sorted((root / package).rglob("*.py")):
+            if not path.stem.endswith("_pb2"):
+                parts = path.relative_to(root).with_suffix("").parts
+                module = ".".join(parts).removesuffix(".__init__")
+                found += broken_imports(module, path.read_text(encoding="utf-8"), rules)
+    return found
+
+
+def broken_imports(module: str, source: str, rules: Iterable[Rule] = RULES) -> list[str]:
+    """One sentence for each import in the source of `module` that its rule does not allow."""
+    rule = max((rule for rule in rules if _below(module, rule.package)), key=lambda rule: len(rule.package))
+    return [
+        f"{module}, line {line}: {rule.package} may not import {name}"
+        for line, name in _imports(source)
+        if not _allowed(name, rule)
+    ]
+
+
+def _imports(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # `from P import n`: n may be a module as well as a name, so P.n is what counts.
+            origin = "." * node.level + (node.module or "")
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def _allowed(name: str, rule: Rule) -> bool:
+    if name.startswith("."):
+        return False
+    top = name.partition(".")[0]
+    if top in ("gateway", "adapters"):
+        own = _below(name, rule.package) and rule.package != "gateway"
+        return own or _listed(name, rule.gateway, otherwise=top == "gateway")
+    if top in sys.stdlib_module_names:
+        return not _listed(name, tuple(IO)) or _listed(name, rule.io)
+    return _listed(name, rule.others)
+
+
+def _listed(name: str, packages: tuple[str, ...] | None, otherwise: bool = True) -> bool:
+    return otherwise if packages is None else any(_below(name, package) for package in packages)
+
+
+def _below(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
