@@ -5,7 +5,7 @@ import msgspec
 from gateway.conversation.fit.changes import changed
 from gateway.notices import Notice
 from gateway.profiles import Profile
-from gateway.types import Block, File, Image, Text, ToolResult, Turn
+from gateway.types import Block, File, Image, Reasoning, Text, ToolResult, Turn
 
 
 def fit_tool_name(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
@@ -81,12 +81,13 @@ def _beside_calls(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
     content = "" if profile.empty_beside_calls == "empty" else None
     if turn.source is not None and "content" in turn.source and turn.source["content"] == content:
         return turn
-    blocks = tuple(block for block in turn.blocks if not isinstance(block, Text))
-    written = (Text(""), *blocks) if content is not None else blocks
-    if turn.source is None and written == turn.blocks:
+    if turn.source is None and any(isinstance(block, Text) for block in turn.blocks) == (content is not None):
         return turn
+    before = [block for block in turn.blocks if isinstance(block, Reasoning)]
+    text = [Text(content)] if content is not None else []
+    after = [block for block in turn.blocks if not isinstance(block, Text | Reasoning)]
     notices.append(changed(turn, "CONTENT_BESIDE_CALLS", f"content beside tool calls sent as {content!r}"))
-    return turn.changed(*written)
+    return turn.changed(*before, *text, *after)
 
 
 def fit_content(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:

@@ -1,0 +1,169 @@
+"""Each rule of a profile, alone."""
+
+import pytest
+
+from gateway.conversation.fit import fit
+from gateway.errors import InvalidRequest
+from gateway.profiles import PROFILES, Profile
+from gateway.types import Conversation, Image, NamedTool, Reasoning, Text, ToolCall, ToolResult, ToolSpec, Turn
+
+CALL = ToolCall("call_1", "search", "{}")
+RESULT = ToolResult("call_1", (Text("found"),))
+QUESTION = Turn("user", (Text("hi"),), index=0)
+ROUND = (QUESTION, Turn("assistant", (CALL,), index=1), Turn("tool", (RESULT,), index=2))
+
+
+def fitted(profile: Profile, *turns: Turn) -> tuple[Turn, ...]:
+    return fit(Conversation(turns), profile).conversation.turns
+
+
+def rules(profile: Profile, *turns: Turn) -> list[str]:
+    return [notice.rule for notice in fit(Conversation(turns), profile).notices]
+
+
+def test_a_turn_that_fits_is_the_same_object() -> None:
+    profile = PROFILES["openai"]
+    assert all(new is old for new, old in zip(fitted(profile, *ROUND), ROUND, strict=True))
+
+
+def test_developer_becomes_system_where_unknown() -> None:
+    turns = (Turn("developer", (Text("x"),), source={"role": "developer"}), QUESTION)
+    sent = fitted(PROFILES["deepseek"], *turns)
+    assert (sent[0].role, sent[0].source) == ("system", None)
+    assert rules(PROFILES["deepseek"], *turns) == ["ROLE_RENAMED"]
+
+
+def test_late_system_text_moves_to_the_front() -> None:
+    late = Turn("system", (Text("be brief"),), index=1)
+    sent = fitted(Profile(system="first"), QUESTION, late)
+    assert [turn.role for turn in sent] == ["system", "user"]
+    assert rules(Profile(system="first"), QUESTION, late) == ["SYSTEM_FOLDED"]
+
+
+def test_reasoning_is_dropped_where_it_is_refused() -> None:
+    answer = Turn("assistant", (Reasoning("hm"), Text("ok")), extra={"reasoning_details": [1], "other": 2})
+    (_, sent) = fitted(PROFILES["groq"], QUESTION, answer)
+    assert sent.blocks == (Text("ok"),)
+    assert sent.extra == {"other": 2}
+
+
+def test_lost_reasoning_is_stood_in_for_in_the_running_loop_only() -> None:
+    profile = PROFILES["kimi-thinking"]
+    later = (Turn("user", (Text("again"),)), Turn("assistant", (ToolCall("call_2", "search", "{}"),)))
+    sent = fitted(profile, *ROUND, *later)
+    assert not any(isinstance(block, Reasoning) for block in sent[1].blocks)
+    assert sent[-1].blocks[0] == Reasoning(".")
+    assert "REASONING_ADDED" in rules(profile, *ROUND, *later)
+
+
+def test_lost_reasoning_is_stood_in_for_in_all_tool_turns() -> None:
+    sent = fitted(PROFILES["deepseek-thinking"], *ROUND, Turn("user", (Text("again"),)))
+    assert sent[1].blocks[0] == Reasoning("")
+
+
+def test_reasoning_that_is_there_stays() -> None:
+    answer = Turn("assistant", (Reasoning("hm"), Text(""), CALL))
+    sent = fitted(PROFILES["deepseek-thinking"], QUESTION, answer, ROUND[2])
+    assert sent[1] is answer
+
+
+def test_the_reasoning_field_is_the_providers() -> None:
+    sent = fitted(PROFILES["vllm"], QUESTION, Turn("assistant", (Reasoning("hm"), Text("ok"))))
+    assert sent[1].blocks[0] == Reasoning("hm", "reasoning")
+
+
+def test_a_lost_signature_is_stood_in_for_when_asked() -> None:
+    profile = Profile(missing_signature="stand-in")
+    calls = (CALL, ToolCall("call_2", "search", "{}"))
+    sent = fitted(profile, QUESTION, Turn("assistant", calls))
+    assert sent[1].calls[0].extra == {"extra_content": {"google": {"thought_signature": "stand-in"}}}
+    assert sent[1].calls[1] is calls[1]
+
+
+def test_a_signature_survives() -> None:
+    signed = ToolCall("call_1", "search", "{}", {"extra_content": {"google": {"thought_signature": "abc"}}})
+    turn = Turn("assistant", (Text(""), signed))
+    for profile in (PROFILES["gemini"], Profile(missing_signature="stand-in")):
+        assert fitted(profile, QUESTION, turn)[1].calls == (signed,)
+
+
+def test_the_name_of_a_tool_message_comes_from_its_call() -> None:
+    wrong = Turn("tool", (RESULT,), name="invented", index=2)
+    assert fitted(PROFILES["gemini"], *ROUND[:2], wrong)[2].name == "search"
+    assert fitted(PROFILES["openai"], *ROUND[:2], wrong)[2].name is None
+    assert fitted(PROFILES["ollama"], *ROUND[:2], wrong)[2].extra == {"tool_name": "search"}
+
+
+def test_a_bridge_stands_between_results_and_the_next_question() -> None:
+    sent = fitted(PROFILES["mistral"], *ROUND, Turn("user", (Text("and?"),)))
+    assert [turn.role for turn in sent] == ["user", "assistant", "tool", "assistant", "user"]
+    assert sent[3].index is None
+
+
+def test_neighbours_of_one_role_are_merged() -> None:
+    second = Turn("user", (Text("there"),), index=1)
+    (sent,) = fitted(Profile(alternation="strict"), QUESTION, second)
+    assert sent.blocks == (Text("hi"), Text("there"))
+
+
+def test_an_assistant_turn_with_calls_is_not_merged_with_a_later_one() -> None:
+    turns = (Turn("assistant", (CALL,)), Turn("assistant", (Text("x"),)))
+    assert len(fitted(Profile(alternation="strict"), *turns)) == 2
+
+
+@pytest.mark.parametrize(("choice", "content"), [("empty", (Text(""), CALL)), ("null", (CALL,))])
+def test_content_beside_calls(choice: str, content: tuple[object, ...]) -> None:
+    profile = Profile(empty_beside_calls="empty" if choice == "empty" else "null")
+    other = Turn("assistant", (CALL,) if choice == "empty" else (Text(""), CALL))
+    assert fitted(profile, other)[0].blocks == content
+
+
+def test_empty_text_is_filled_where_it_is_refused() -> None:
+    turns = (Turn("user", (Text(""),)), *ROUND[1:2], Turn("tool", (ToolResult("call_1", ()),)))
+    sent = fitted(PROFILES["anthropic-compat"], *turns)
+    assert sent[0].text == "(empty)"
+    assert sent[2].results[0].text == "(empty)"
+
+
+def test_text_parts_become_one_text() -> None:
+    parts = Turn("user", (Text("a", {"cache_control": 1}), Text("b")), source={"content": [1, 2]})
+    (sent,) = fitted(PROFILES["groq"], parts)
+    assert sent.blocks == (Text("a\nb"),)
+    assert sent.source is None
+
+
+def test_parts_with_an_image_stay_parts() -> None:
+    parts = Turn("user", (Text("a"), Image("data:,")), source={"content": [1, 2]})
+    assert fitted(PROFILES["groq"], parts) == (parts,)
+
+
+def test_calls_lose_their_source_where_arguments_are_objects() -> None:
+    turn = Turn("assistant", (Text(""), CALL), source={"content": ""})
+    assert fitted(PROFILES["ollama"], QUESTION, turn, ROUND[2])[1].source is None
+
+
+def test_names_are_renamed_everywhere_at_once() -> None:
+    call = ToolCall("call_1", "a b", "{}")
+    conversation = Conversation(
+        (QUESTION, Turn("assistant", (call,)), ROUND[2]), tools=(ToolSpec("a b"),), tool_choice=NamedTool("a b")
+    )
+    result = fit(conversation, PROFILES["openai"])
+    (name,) = {tool.name for tool in result.conversation.tools}
+    assert name != "a b"
+    assert result.conversation.turns[1].calls[0].name == name
+    assert result.conversation.tool_choice == NamedTool(name)
+    assert result.idmap.names == {"a b": name}
+
+
+def test_too_many_tools_are_refused_before_anything_is_sent() -> None:
+    conversation = Conversation((QUESTION,), tools=tuple(ToolSpec(f"t{number}") for number in range(129)))
+    with pytest.raises(InvalidRequest) as caught:
+        fit(conversation, PROFILES["openai"])
+    assert caught.value.param == "tools"
+
+
+def test_tool_turns_become_text_where_their_roles_are_unknown() -> None:
+    sent = fitted(Profile(tool_turns="text"), *ROUND)
+    assert [turn.role for turn in sent] == ["user", "assistant", "user"]
+    assert sent[1].text == "Tool calls: Called search with args: {}"
+    assert sent[2].text == "Tool result (call_1): found"

@@ -1,0 +1,86 @@
+"""The provider table is usable as it stands, and what it promises holds for what is sent."""
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversation.fit import fit
+from gateway.profiles import NEUTRAL, PROFILES, Alphabet, Profile
+from gateway.types import Conversation, Reasoning, Text, ToolCall, ToolResult, ToolSpec, Turn
+
+NAMES = st.text(min_size=1, max_size=80)
+TEXTS = st.text(max_size=20)
+
+
+@st.composite
+def rounds(draw: st.DrawFn) -> Conversation:
+    """A valid history of tool rounds, with names and ids that many providers refuse."""
+    turns = [Turn("developer", (Text("Be brief."),)), Turn("user", (Text(draw(TEXTS)),))]
+    for number in range(draw(st.integers(1, 3))):
+        calls = [
+            ToolCall(f"{number}-{position}-{draw(NAMES)}", draw(NAMES), '{"a": 1}')
+            for position in range(draw(st.integers(1, 3)))
+        ]
+        reasoning = draw(st.sampled_from([(), (Reasoning("because"),)]))
+        turns.append(Turn("assistant", (*reasoning, *calls)))
+        turns.extend(Turn("tool", (ToolResult(call.id, (Text(draw(TEXTS)), Text("b"))),)) for call in calls)
+        if draw(st.booleans()):
+            turns.append(Turn("user", (Text(draw(TEXTS)),)))
+            turns.append(Turn("user", (Text("more"),)))
+    indexed = [Turn(turn.role, turn.blocks, index=index) for index, turn in enumerate(turns)]
+    tools = tuple(ToolSpec(name) for name in dict.fromkeys(call.name for turn in turns for call in turn.calls))
+    return Conversation(tuple(indexed), tools=tools)
+
+
+def matches(identifier: str, alphabet: Alphabet) -> bool:
+    long_enough = alphabet.shortest <= len(identifier) <= (alphabet.longest or len(identifier))
+    letters = alphabet.characters is None or re.fullmatch(f"[{alphabet.characters}]*", identifier) is not None
+    return (
+        long_enough and letters and (alphabet.first is None or re.match(f"[{alphabet.first}]", identifier) is not None)
+    )
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@given(conversation=rounds())
+def test_what_is_sent_keeps_the_providers_rules(name: str, conversation: Conversation) -> None:
+    profile = PROFILES[name]
+    fitted = fit(conversation, profile).conversation
+    calls = [call for turn in fitted.turns for call in turn.calls]
+    answers = [result.call_id for turn in fitted.turns for result in turn.results]
+    assert all(matches(call.id, profile.call_id) and matches(call.name, profile.tool_names) for call in calls)
+    assert all(matches(tool.name, profile.tool_names) for tool in fitted.tools)
+    assert sorted(call.id for call in calls) == sorted(answers)
+    assert {call.name for call in calls} == {tool.name for tool in fitted.tools}
+    roles = [turn.role for turn in fitted.turns]
+    if profile.developer == "system":
+        assert "developer" not in roles
+    if profile.alternation == "strict":
+        assert ("user", "user") not in list(itertools.pairwise(roles))
+    if profile.user_after_tool == "bridge":
+        assert ("tool", "user") not in list(itertools.pairwise(roles))
+    if profile.reasoning == "drop":
+        assert not any(isinstance(block, Reasoning) for turn in fitted.turns for block in turn.blocks)
+    if profile.tool_content == "string":
+        assert all(len(result.content) == 1 for turn in fitted.turns for result in turn.results)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@given(conversation=rounds())
+def test_a_fit_is_repeatable_and_leaves_what_fits(name: str, conversation: Conversation) -> None:
+    fitted = fit(conversation, PROFILES[name])
+    assert fit(conversation, PROFILES[name]) == fitted
+    again = fit(fitted.conversation, PROFILES[name])
+    assert again.conversation == fitted.conversation
+    assert again.notices == ()
+
+
+@given(conversation=rounds())
+def test_the_neutral_profile_changes_nothing(conversation: Conversation) -> None:
+    assert fit(conversation, NEUTRAL).conversation is conversation
+
+
+def test_the_default_profile_is_neutral() -> None:
+    assert PROFILES["none"] == Profile()
