@@ -19,6 +19,17 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool_calls: str = "Tool calls"
     tool_result: str = "Tool result"
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for labels by which turns could not be told apart."""
+        labels = [getattr(self, name) for name in self.__struct_fields__]
+        for label in labels:
+            if not label.isprintable() or label.strip(" #*_->") != label or not label or set(label) & set(":()"):
+                raise ValueError(
+                    f"the label {label!r} must be a plain printable word without : ( ) and marks around it"
+                )
+        if len({label.casefold() for label in labels}) < len(labels):
+            raise ValueError("two labels are the same")
+
 
 class FlattenOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a conversation becomes text."""
@@ -59,14 +70,20 @@ class LoopGuard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a route may set; `settings.json` sets the defaults at its top level, a model entry overrides them.
 
-    Limits: None means no limit, 0 means the newest group only.
+    Limits: None means no limit, 0 means the newest group only. `orphaned_results` says what repair does with a tool
+    result whose call is not in the history: keep it as a user's note, or drop it and say so.
+    `trim_step`: once a limit is exceeded, so many messages (or results) go at once, and a growing conversation keeps
+    its beginning, and the backend its prompt cache, for as many turns. 1 keeps as much as the limits allow; a larger
+    step keeps at most `trim_step` - 1 less than that, and never less than half a limit.
     """
 
     max_tool_results: int | None = 10
     max_history_messages: int | None = 50
     max_tool_result_chars: int | None = None
+    trim_step: int = 1
     tool_result_overflow: Literal["elide", "drop"] = "elide"
     repair: Literal["repair", "strict", "off"] = "repair"
+    orphaned_results: Literal["note", "drop"] = "note"
     flatten: FlattenOptions = FlattenOptions()
     disable_warp_tools: bool = False
     envelopes: Mapping[str, Envelope] = msgspec.field(default_factory=lambda: {"call_mcp_tool": Envelope()})
@@ -75,3 +92,8 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: Profile = NEUTRAL
     recent_tool_results: RecentToolResults = RecentToolResults()
     loop_guard: LoopGuard = LoopGuard()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a step that leads nowhere."""
+        if self.trim_step < 1:
+            raise ValueError(f"trim_step must be a whole number of 1 or more; it is {self.trim_step}")

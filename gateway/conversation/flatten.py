@@ -1,0 +1,86 @@
+"""A conversation -> one text, for backends that take nothing else: chronological, labelled, and impossible to forge."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.conversation.classify import classify
+from gateway.conversation.guard import token
+from gateway.conversation.sections import Section, sections_of
+from gateway.conversation.styles import render_fenced, render_json, render_labels
+from gateway.notices import Notice
+from gateway.policy import FlattenOptions, Policy
+from gateway.types import Conversation, Turn
+
+
+class Flattened(msgspec.Struct, frozen=True):
+    """A conversation as text.
+
+    `text` is all of it; `transcript` is the same without the leading system sections, for a wire that has a place
+    of its own for `system_text` (their bare texts, joined by blank lines). `implicit_added` says that the text ends
+    with a continuation turn that no client wrote.
+    """
+
+    text: str
+    transcript: str
+    system_text: str
+    implicit_added: bool
+    notices: tuple[Notice, ...]
+
+
+RENDERERS: Final[dict[str, Callable[[Sequence[Section], FlattenOptions], str]]] = {
+    "labels": render_labels,
+    "json": render_json,
+    "fenced": render_fenced,
+}
+
+
+def flatten(conversation: Conversation, policy: Policy) -> Flattened:
+    """The conversation in the policy's style. Raises Unsupported for images and files unless they may be placeholders.
+
+    A conversation that awaits its continuation ends with one instruction to the model, so that it answers instead of
+    repeating the call; whether it does is decided by the turns, never by their wording.
+    """
+    classification = classify(conversation.turns)
+    leading = sections_of(conversation.turns[: classification.system_prefix], policy)
+    following = sections_of(conversation.turns[classification.system_prefix :], policy)
+    sections = following.sections
+    notices = [*leading.notices, *following.notices]
+    notices += _extracted(conversation.turns, classification.results_since)
+    if classification.awaiting_continuation:
+        sections = (*sections, Section("user", policy.flatten.continuation))
+        notices.append(CONTINUATION_ADDED)
+    render = RENDERERS[policy.flatten.style]
+    return Flattened(
+        text=render((*leading.sections, *sections), policy.flatten),
+        transcript=render(sections, policy.flatten),
+        system_text="\n\n".join(section.text for section in leading.sections),
+        implicit_added=classification.awaiting_continuation,
+        notices=tuple(notices),
+    )
+
+
+CONTINUATION_ADDED: Final = Notice(
+    "flatten",
+    "added",
+    "CONTINUATION_ADDED",
+    "Added implicit continuation instruction for tool results",
+    level="debug",
+)
+
+
+def _extracted(turns: Sequence[Turn], positions: Sequence[int]) -> list[Notice]:
+    return [
+        Notice(
+            "flatten",
+            "seen",
+            "TOOL_RESULT_EXTRACTED",
+            f"Extracted tool result: tool_call_id={token(result.call_id)}, content_len={len(result.text)}",
+            turns[position].index,
+            result.call_id,
+            level="debug",
+        )
+        for position in positions
+        for result in turns[position].results
+    ]
