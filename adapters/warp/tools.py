@@ -1,0 +1,78 @@
+"""The client's functions as the Warp wire's tool server, and the list of tools the backend may call."""
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+from adapters.warp import multi_agent_pb2 as pb
+from adapters.warp.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
+from adapters.warp.options import WarpOptions
+from gateway.errors import Unsupported
+from gateway.notices import Notice
+from gateway.policy import Policy
+from gateway.types import Conversation, JsonObject, ToolSpec
+
+# The wire's own tools by the name under which a client would declare them.
+NATIVE: Final[dict[str, pb.ToolType]] = {
+    name.removeprefix("TOOL_").lower(): cast("pb.ToolType", number)
+    for name, number in pb.ToolType.items()
+    if number != pb.TOOL_CALL_MCP_TOOL
+}
+# A function without parameters takes none.
+NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
+
+
+def offered(conversation: Conversation) -> Sequence[ToolSpec]:
+    """The tools the model may call: none when the client's `tool_choice` is `none`."""
+    return () if conversation.tool_choice == "none" else conversation.tools
+
+
+def supported_tools(conversation: Conversation, policy: Policy, options: WarpOptions) -> list[pb.ToolType]:
+    """The only tools the backend may call. Never empty, with or without tools: an empty list allows all of them.
+
+    A tool of the wire itself is listed only when the client declares it and so can answer it.
+    """
+    allowed = [pb.TOOL_CALL_MCP_TOOL]
+    if options.native_tools == "expose" and not policy.disable_warp_tools:
+        allowed += [NATIVE[tool.name] for tool in offered(conversation) if tool.name in NATIVE]
+    return list(dict.fromkeys(allowed))
+
+
+def write_tools(target: pb.Request, conversation: Conversation, options: WarpOptions) -> list[Notice]:
+    """Put the offered tools on one server. Raises Unsupported for a schema that nests too deep."""
+    tools = offered(conversation)
+    if not tools:
+        return _left_out(conversation)
+    server = target.mcp_context.servers.add(name=options.server_name, id=options.server_id)
+    notices = []
+    for position, tool in enumerate(tools):
+        written = server.tools.add(name=tool.name)
+        if tool.description:
+            written.description = tool.description
+        notices += _write_schema(written, tool, position)
+    return notices
+
+
+def _write_schema(target: pb.MCPTool, tool: ToolSpec, position: int) -> list[Notice]:
+    try:
+        inexact = write_struct(target.input_schema, tool.parameters or NO_PARAMETERS)
+    except NestedTooDeep as error:
+        param = f"tools[{position}].function.parameters"
+        raise Unsupported(
+            f"{param} is not supported here: it nests deeper than {MAX_DEPTH} levels.", param=param
+        ) from error
+    if not inexact:
+        return []
+    return [inexact_numbers(inexact, f"the schema of {tool.name}")]
+
+
+def _left_out(conversation: Conversation) -> list[Notice]:
+    if not conversation.tools:
+        return []
+    detail = f"{len(conversation.tools)} tools are not offered, because tool_choice is none"
+    return [Notice("encode", "dropped", "TOOLS_NOT_OFFERED", detail, level="debug")]
+
+
+def inexact_numbers(count: int, where: str, index: int | None = None, call_id: str | None = None) -> Notice:
+    """Tells that numbers were rounded because the wire has nothing but doubles."""
+    detail = f"rounded to a double, the wire's only number: {count} in {where}"
+    return Notice("encode", "changed", "NUMBER_INEXACT", detail, index, call_id, "warning")
