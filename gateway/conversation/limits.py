@@ -1,0 +1,132 @@
+"""Turns and limits -> the fate of every turn: kept, kept without the body of its results, or left out.
+
+Pinned, whatever the limits say: the leading system turns, the last user turn, and the newest group with all that
+follows it. Everything else goes oldest first and by whole groups, so that no call loses its result and no result its
+call. A limit is a target: what is kept begins at the group in which the exact cut would fall.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from gateway.conversation.classify import Classification, classify, is_system
+from gateway.conversation.groups import Group, groups
+from gateway.conversation.shorten import is_elided
+from gateway.conversation.tail import aligned_start
+from gateway.policy import Policy
+from gateway.types import Turn
+
+Fate = Literal["keep", "elide", "drop"]
+
+
+class Count(msgspec.Struct, frozen=True):
+    """How many there were, and how many of them are kept."""
+
+    before: int
+    after: int
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The fate of every turn, and the counts of each limit that had to act (None: it did not)."""
+
+    fates: tuple[Fate, ...]
+    results: Count | None
+    history: Count | None
+
+
+def plan(turns: Sequence[Turn], policy: Policy) -> Plan:
+    """Decide what the limits of the policy leave of the turns.
+
+    `max_tool_results` counts the results that still have their body. `max_history_messages` counts every turn but
+    the leading system turns, the last user turn (it is the question) and the results after it (they are counted as
+    results).
+    """
+    planner = _Planner(turns, policy)
+    limits_results = planner.limit_results(policy.max_tool_results)
+    limits_history = planner.limit_history(policy.max_history_messages)
+    return Plan(
+        tuple(planner.fates),
+        planner.result_count() if limits_results else None,
+        planner.history_count() if limits_history else None,
+    )
+
+
+class _Planner:
+    def __init__(self, turns: Sequence[Turn], policy: Policy) -> None:
+        self.fates: list[Fate] = ["keep"] * len(turns)
+        self._turns = turns
+        self._groups = groups(turns)
+        self._classification = classify(turns)
+        self._step = policy.trim_step
+        self._overflow: Fate = policy.tool_result_overflow
+        pinned = _pinned(turns, self._groups, self._classification)
+        self._free = [group for group in self._groups if pinned.isdisjoint(range(group.start, group.stop))]
+        self._live = [self._live_results(turn) for turn in turns]
+        uncounted = {self._classification.last_user, *self._classification.results_since}
+        self._history = [n for n in range(self._classification.system_prefix, len(turns)) if n not in uncounted]
+
+    def _live_results(self, turn: Turn) -> int:
+        if self._overflow == "drop":
+            return len(turn.results)
+        return sum(not is_elided(result.text) for result in turn.results)
+
+    def limit_results(self, limit: int | None) -> bool:
+        """Take the oldest results away. Says whether it had to."""
+        excess = _stepped(sum(self._live), limit, self._step)
+        taken = 0
+        for group in self._free:
+            if taken >= excess:
+                break
+            if live := sum(self._live[group.start : group.stop]):
+                self._give(group, self._overflow)
+                taken += live
+        return taken > 0
+
+    def limit_history(self, limit: int | None) -> bool:
+        """Take the oldest groups away. Says whether it had to."""
+        counted = [n for n in self._history if self.fates[n] != "drop"]
+        if limit is None or len(counted) <= limit or not self._before(self._cut(counted, len(counted) - limit)):
+            return False
+        for group in self._before(self._cut(counted, _stepped(len(counted), limit, self._step))):
+            self._give(group, "drop")
+        return True
+
+    def _cut(self, counted: Sequence[int], excess: int) -> int:
+        raw_start = counted[excess] if excess < len(counted) else len(self._turns)
+        return aligned_start(self._groups, raw_start, self._classification.system_prefix)
+
+    def _before(self, cut: int) -> list[Group]:
+        return [group for group in self._free if group.stop <= cut and self.fates[group.start] != "drop"]
+
+    def _give(self, group: Group, fate: Fate) -> None:
+        for position in range(group.start, group.stop):
+            if fate == "drop" or self._turns[position].results:
+                self.fates[position] = fate
+
+    def result_count(self) -> Count:
+        kept = sum(live for live, fate in zip(self._live, self.fates, strict=True) if fate == "keep")
+        return Count(sum(self._live), kept)
+
+    def history_count(self) -> Count:
+        return Count(len(self._history), sum(self.fates[n] != "drop" for n in self._history))
+
+
+def _pinned(turns: Sequence[Turn], groups: Sequence[Group], classification: Classification) -> set[int]:
+    newest = next(
+        (group.start for group in reversed(groups) if not all(map(is_system, turns[group.start : group.stop]))), 0
+    )
+    pinned = {*range(classification.system_prefix), *range(newest, len(turns))}
+    return pinned if classification.last_user is None else pinned | {classification.last_user}
+
+
+# A step may take away at most this share of what a limit allows.
+_LARGEST_SHARE: Final = 2
+
+
+def _stepped(count: int, limit: int | None, step: int) -> int:
+    """How many to take away: the excess, rounded up to whole steps so that the cut stays where it is for a while."""
+    if limit is None or count <= limit:
+        return 0
+    step = max(1, min(step, limit // _LARGEST_SHARE))
+    return -(-(count - limit) // step) * step

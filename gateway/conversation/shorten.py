@@ -1,0 +1,116 @@
+"""Tool results that are too long -> their head and their tail around a neutral marker that counts what is missing."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.notices import Notice
+from gateway.types import Text, ToolResult, Turn
+
+_MARKER: Final = re.compile(r"\[elided: \d+ chars\]")
+
+# No visible sign takes more code points than this; a longer pile of marks may be cut.
+_LONGEST_CLUSTER: Final = 32
+_JOINER: Final = "\u200d"
+
+
+def elision(count: int) -> str:
+    """What stands for text that was left out. Neutral and bracketed: a model takes livelier words for instructions."""
+    return f"[elided: {count} chars]"
+
+
+def is_elided(text: str) -> bool:
+    """Whether nothing is left of a text but the marker."""
+    return _MARKER.fullmatch(text) is not None
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most `limit` characters of head, marker and tail; the bare marker when there is no room for more.
+
+    A sign that takes several code points stays whole (combining marks, joined emoji, CRLF).
+    """
+    if len(text) <= limit or is_elided(text):
+        return text
+    room = limit - len(f"\n{elision(len(text))}\n")
+    if room < 2:
+        return elision(len(text))
+    head = _back(text, (room + 1) // 2)
+    tail = _forth(text, len(text) - room // 2)
+    return f"{text[:head]}\n{elision(tail - head)}\n{text[tail:]}"
+
+
+def _back(text: str, cut: int) -> int:
+    for at in range(cut, max(cut - _LONGEST_CLUSTER, 0), -1):
+        if not _inside(text, at):
+            return at
+    return cut
+
+
+def _forth(text: str, cut: int) -> int:
+    for at in range(cut, min(cut + _LONGEST_CLUSTER, len(text))):
+        if not _inside(text, at):
+            return at
+    return cut
+
+
+def _inside(text: str, at: int) -> bool:
+    """Whether a cut before `text[at]` would go through a sign."""
+    if at <= 0 or at >= len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    return (
+        before == _JOINER
+        or after == _JOINER
+        or before + after == "\r\n"
+        or unicodedata.category(after) in ("Mn", "Mc", "Me")
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+        or "\udc00" <= after <= "\udfff"
+    )
+
+
+def shorten(turns: Sequence[Turn], limit: int | None) -> tuple[tuple[Turn, ...], list[Notice]]:
+    """The turns with every tool result cut to `limit` characters of text, and a Notice for each that was cut."""
+    if limit is None:
+        return tuple(turns), []
+    notices: list[Notice] = []
+    return tuple(_turn(turn, limit, notices) if turn.role == "tool" else turn for turn in turns), notices
+
+
+def _turn(turn: Turn, limit: int, notices: list[Notice]) -> Turn:
+    if all(len(result.text) <= limit or is_elided(result.text) for result in turn.results):
+        return turn
+    return turn.changed(
+        *(
+            _result(block, limit, turn.index, notices) if isinstance(block, ToolResult) else block
+            for block in turn.blocks
+        )
+    )
+
+
+def _result(result: ToolResult, limit: int, index: int | None, notices: list[Notice]) -> ToolResult:
+    text = result.text
+    short = shortened(text, limit)
+    if short == text:
+        return result
+    notices.append(
+        Notice(
+            "trim",
+            "shortened",
+            "TOOL_RESULT_SHORTENED",
+            f"a tool result was shortened from {len(text)} to {len(short)} characters",
+            index,
+            result.call_id,
+        )
+    )
+    return with_text(result, short)
+
+
+def with_text(result: ToolResult, text: str) -> ToolResult:
+    """The result with one text instead of its texts; its images and files stay, and so do a lone text's fields."""
+    texts = [block for block in result.content if isinstance(block, Text)]
+    kept = tuple(block for block in result.content if not isinstance(block, Text))
+    new = msgspec.structs.replace(texts[0], text=text) if len(texts) == 1 else Text(text)
+    return msgspec.structs.replace(result, content=(new, *kept))
