@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from gateway.types import ToolCall, Turn
+from gateway.types import ToolCall, ToolResult, Turn
 
 
 class CallAt(msgspec.Struct, frozen=True):
@@ -30,16 +30,22 @@ class ResultAt(msgspec.Struct, frozen=True):
 class Pairing(msgspec.Struct, frozen=True):
     """What `pair` found; all positions are positions in the turns it was given.
 
-    `caller` maps every tool turn that stands in the run directly after a calling turn to that turn.
-    `answers` maps a call to its answer, `answered` is its inverse, `duplicates` maps a further answer to its call.
-    A result in neither is an orphan.
+    `calls` and `results` hold those of every calling turn and every tool turn. `before` maps a tool turn to the turn
+    in front of the run of tool turns it stands in (-1: none). `answers` maps a call to its answer, `answered` is its
+    inverse, `duplicates` maps a further answer to its call. A result in neither is an orphan.
     """
 
     calls: Mapping[int, tuple[ToolCall, ...]]
-    caller: Mapping[int, int]
+    results: Mapping[int, tuple[ToolResult, ...]]
+    before: Mapping[int, int]
     answers: Mapping[CallAt, ResultAt]
     answered: Mapping[ResultAt, CallAt]
     duplicates: Mapping[ResultAt, CallAt]
+
+    def caller(self, position: int) -> int | None:
+        """The calling turn directly after which the tool turn's run stands, if there is one."""
+        before = self.before[position]
+        return before if before in self.calls else None
 
 
 def is_calling(turn: Turn) -> bool:
@@ -50,26 +56,27 @@ def is_calling(turn: Turn) -> bool:
 def pair(turns: Sequence[Turn]) -> Pairing:
     """Bind results to calls, by id first, then by position where an id is missing. Linear in the number of blocks."""
     calls = {position: turn.calls for position, turn in enumerate(turns) if is_calling(turn)}
-    caller = dict(_runs(turns, calls))
+    results = {position: turn.results for position, turn in enumerate(turns) if turn.role == "tool"}
     binding = _Binding()
-    for position, turn in enumerate(turns):
+    for position in sorted((*calls, *results)):
         if position in calls:
             binding.open(position, calls[position])
-        elif turn.role == "tool":
-            for ordinal, result in enumerate(turn.results):
+        else:
+            for ordinal, result in enumerate(results[position]):
                 binding.answer(ResultAt(position, ordinal), result.call_id)
     binding.close_early()
-    binding.close_by_position(turns, calls, caller)
-    return Pairing(calls, caller, binding.answers, binding.answered, binding.duplicates)
+    pairing = Pairing(calls, results, dict(_runs(turns)), binding.answers, binding.answered, binding.duplicates)
+    binding.close_by_position(pairing)
+    return pairing
 
 
-def _runs(turns: Sequence[Turn], calls: Mapping[int, tuple[ToolCall, ...]]) -> Iterator[tuple[int, int]]:
-    current: int | None = None
+def _runs(turns: Sequence[Turn]) -> Iterator[tuple[int, int]]:
+    before = -1
     for position, turn in enumerate(turns):
-        if turn.role != "tool":
-            current = position if position in calls else None
-        elif current is not None:
-            yield position, current
+        if turn.role == "tool":
+            yield position, before
+        else:
+            before = position
 
 
 class _Binding:
@@ -116,19 +123,20 @@ class _Binding:
             if self._uses.get(call_id) == 1 and self._next[call_id] == 0:
                 self._bind(self._spans[call_id][0], result)
 
-    def close_by_position(
-        self, turns: Sequence[Turn], calls: Mapping[int, tuple[ToolCall, ...]], caller: Mapping[int, int]
-    ) -> None:
+    def close_by_position(self, pairing: Pairing) -> None:
         """Inside each run: a result without an id takes the first open call, one with a foreign id the first open
         call without an id."""
         opened: dict[int, _OpenCalls] = {}
-        for position, start in caller.items():
-            for ordinal, result in enumerate(turns[position].results):
+        for position, results in pairing.results.items():
+            start = pairing.caller(position)
+            if start is None:
+                continue
+            for ordinal, result in enumerate(results):
                 place = ResultAt(position, ordinal)
                 if place in self.answered or place in self.duplicates:
                     continue
                 if start not in opened:
-                    opened[start] = _OpenCalls(start, calls[start], self.answers)
+                    opened[start] = _OpenCalls(start, pairing.calls[start], self.answers)
                 call = opened[start].take(result.call_id)
                 if call is not None:
                     self._bind(call, place)

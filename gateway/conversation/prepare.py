@@ -1,10 +1,17 @@
 """The ordered pipeline that every conversation goes through before it is encoded."""
 
+from collections.abc import Sequence
+
 import msgspec
 
+from gateway.conversation.classify import classify
+from gateway.conversation.refusal import refuse
+from gateway.conversation.repair import repair
+from gateway.conversation.rules import RULES
+from gateway.conversation.validate import validate
 from gateway.notices import Notice
 from gateway.policy import Policy
-from gateway.types import Conversation
+from gateway.types import Conversation, Turn, Violation
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -15,5 +22,56 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 def prepare(conversation: Conversation, policy: Policy) -> Prepared:
-    """Validate, repair and trim. Raises InvalidRequest in `strict` mode."""
-    return Prepared(conversation, ())
+    """Validate, repair, classify, trim, in this order and for these reasons.
+
+    validate comes first: `strict` must refuse before anything has changed, and its findings must name the messages as
+    the client sent them. repair comes before everything that cuts, because groups are atomic only where every result
+    stands by its call. classify looks at the whole conversation, before trim hides its beginning. trim comes last, on
+    whole groups, so that what it leaves is as valid as what it was given.
+    Raises InvalidRequest in `strict` mode for any violation, in `repair` mode for what cannot be mended. In `off`
+    mode violations are only told, and the backend decides.
+    """
+    violations = validate(conversation)
+    notices: list[Notice] = []
+    if violations:
+        conversation, notices = _settle(conversation, violations, policy)
+    notices += _extracted(conversation.turns)
+    return Prepared(conversation, tuple(notices))
+
+
+def _settle(
+    conversation: Conversation, violations: Sequence[Violation], policy: Policy
+) -> tuple[Conversation, list[Notice]]:
+    if policy.repair == "off":
+        return conversation, [_seen(found) for found in violations]
+    beyond = [found for found in violations if policy.repair == "strict" or _is_beyond_repair(found)]
+    if beyond:
+        raise refuse(beyond)
+    return repair(conversation, policy)
+
+
+def _is_beyond_repair(found: Violation) -> bool:
+    rule = RULES.get(found.rule)
+    return rule is not None and rule.repair is None
+
+
+def _seen(found: Violation) -> Notice:
+    index = found.index if found.index >= 0 else None
+    return Notice("validate", "seen", found.rule, found.detail, index, found.tool_call_id, "warning")
+
+
+def _extracted(turns: Sequence[Turn]) -> list[Notice]:
+    """One line of the log for every result that the model has not spoken about yet."""
+    return [
+        Notice(
+            "classify",
+            "seen",
+            "TOOL_RESULT",
+            f"Extracted tool result: tool_call_id={result.call_id}, content_len={len(result.text)}",
+            turns[position].index,
+            result.call_id,
+            "debug",
+        )
+        for position in classify(turns).results_since
+        for result in turns[position].results
+    ]

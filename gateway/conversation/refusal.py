@@ -1,0 +1,42 @@
+"""Violations -> the 400 that names them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.errors import InvalidRequest
+from gateway.notices import Notice
+from gateway.types import Json, Violation
+
+LISTED: Final = 50
+
+
+def refuse(violations: Sequence[Violation]) -> InvalidRequest:
+    """The error for a conversation that is not sent: the first violation in words, and all of them (the first 50 of a
+    long list) as fields. `param` is the path of the culprit."""
+    first = violations[0]
+    where = "The request" if first.index < 0 else f"messages[{first.index}]"
+    call = f" (tool call id {first.tool_call_id!r})" if first.tool_call_id else ""
+    more = f" There are {len(violations) - 1} more violations." if len(violations) > 1 else ""
+    listed: list[Json] = [_entry(found) for found in violations[:LISTED]]
+    return InvalidRequest(
+        f"{where}{call} breaks the rule {first.rule}: {first.detail.rstrip('.')}. {first.advice}{more}",
+        param=first.param,
+        extra={**_entry(first), "violations": listed, "violation_count": len(violations)},
+        notices=[_notice(found) for found in violations[:LISTED]],
+    )
+
+
+def _entry(found: Violation) -> dict[str, Json]:
+    return {
+        "rule": found.rule,
+        "index": found.index,
+        "tool_call_id": found.tool_call_id,
+        "param": found.param,
+        "detail": found.detail,
+        "advice": found.advice,
+    }
+
+
+def _notice(found: Violation) -> Notice:
+    index = found.index if found.index >= 0 else None
+    return Notice("validate", "failed", found.rule, found.detail, index, found.tool_call_id, "warning")
