@@ -1,0 +1,172 @@
+"""The half of the conformance kit that looks at how an adapter reads answers."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.errors import BackendError
+from gateway.events import Event, ReasoningDelta, TextDelta
+from gateway.grammar import Grammar
+from gateway.testing.case import Case
+from gateway.testing.events import content, fold, join
+from gateway.testing.replay import cut, cuttings, replay
+from gateway.testing.strategies import damaged, pieces
+
+EXAMPLES: Final = 60
+SMALL_EVENT: Final = 1024
+
+# Bodies that gateways have stumbled over when they looked for an error's message.
+BODIES: Final = (
+    *(b"", b"{}", b"[]", b"null", b'"text"', b"7", b'{"error": null}', b'{"error": "text"}', b'{"error": []}'),
+    *(b'{"error": {"message": 7, "type": [], "code": {}}}', b'{"error": {"message": "sentence", "code": "code"}}'),
+    *(b"<html><body>Bad Gateway</body></html>", b"\xff\xfe\x00", b'{"error": {"message": "\\ud800"}}'),
+    *(b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000, b'{"error":{"message":"' + b"x" * 100_000 + b'"}}'),
+)
+HEADERS: Final[tuple[dict[str, str], ...]] = ({}, {"retry-after": "7", "content-type": "text/html; charset=latin-1"})
+
+
+def answer_is_read(case: Case) -> None:
+    """The answer decodes without error, in the order the grammar allows, to what the case expects."""
+    events = _replay(case, [case.wire])
+    assert not case.expected or join(events) == list(case.expected)
+
+
+def cuts_change_nothing(case: Case) -> None:
+    """Whole, byte by byte and cut at random, the same answer comes out."""
+    whole = join(_replay(case, [case.wire]))
+    for cutting in cuttings(case.wire):
+        assert join(_replay(case, cutting)) == whole
+    adapter, conversation = case.build(), case.prepared()
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None)
+    @given(pieces(case.wire))
+    def law(cutting: list[bytes]) -> None:
+        assert join(replay(adapter.decoder(conversation), cutting)) == whole
+
+    law()
+
+
+def truncation_is_noticed(case: Case) -> None:
+    """Cut off after any byte, the answer is complete all the same, or an error; it is never shorter in silence."""
+    adapter, conversation = case.build(), case.prepared()
+    complete = content(_replay(case, [case.wire]))
+    for end in range(len(case.wire)):
+        try:
+            events = replay(adapter.decoder(conversation), [case.wire[:end]])
+        except BackendError:
+            continue
+        assert content(events) == complete, f"cut off after {end} of {len(case.wire)} bytes, it passed as complete"
+
+
+def garbage_is_an_error(case: Case) -> None:
+    """Damaged or invented bytes give events in order, or a BackendError; never anything else."""
+    adapter, conversation = case.build(), case.prepared()
+
+    @settings(max_examples=EXAMPLES, deadline=None, database=None)
+    @given(st.binary(max_size=200) | damaged(case.wire), st.sets(st.integers(0, 400), max_size=6))
+    def law(wire: bytes, places: set[int]) -> None:
+        try:
+            replay(adapter.decoder(conversation), cut(wire, places))
+        except BackendError as error:
+            assert 400 <= error.status <= 599
+
+    law()
+
+
+def done_ends_the_answer(case: Case) -> None:
+    """`done` begins false, is true in the end, never turns back, and nothing but silence follows it."""
+    assert not case.build().decoder(case.prepared()).done, "done before the first byte"
+    decoder = case.build().decoder(case.prepared())
+    grammar, finished = Grammar(), False
+    for piece in cut(case.wire, range(len(case.wire))):
+        grammar.check(events := decoder.feed(piece))
+        assert not finished or (decoder.done and not content(events)), "something followed `done`"
+        assert grammar.state == "FINISHED" or not decoder.done, "done before the finish event"
+        finished = decoder.done
+    grammar.check(decoder.close())
+    assert decoder.done, "not done after the bytes ended"
+
+
+def decoders_share_nothing(case: Case) -> None:
+    """Two answers that arrive at the same time do not disturb each other."""
+    adapter, conversation = case.build(), case.prepared()
+    decoders = [adapter.decoder(conversation) for _ in range(2)]
+    events: list[list[Event]] = [[], []]
+    for piece in cut(case.wire, range(0, len(case.wire), 7)):
+        for decoder, seen in zip(decoders, events, strict=True):
+            seen += [] if decoder.done else decoder.feed(piece)
+    for decoder, seen in zip(decoders, events, strict=True):
+        seen += [] if decoder.done else decoder.close()
+    assert join(events[0]) == join(events[1]) == join(_replay(case, [case.wire]))
+
+
+def calls_are_usable(case: Case) -> None:
+    """Ids are there and differ, and the arguments of this flawless answer are JSON objects."""
+    calls = fold(_replay(case, [case.wire])).calls
+    assert all(call.id and call.name for call in calls), "a call without an id or a name"
+    assert len({call.id for call in calls}) == len(calls), "two calls have the same id"
+    for call in calls:
+        assert isinstance(json.loads(call.arguments), dict), f"the arguments of {call.name} are not an object"
+
+
+def events_are_bounded(case: Case) -> None:
+    """An event that never ends is refused, instead of being kept until memory ends."""
+    budget = 16 * SMALL_EVENT
+    for filler in _fillers():
+        decoder = case.build(SMALL_EVENT).decoder(case.prepared())
+        fed = shown = 0
+        try:
+            while fed < budget and not decoder.done:
+                fed += len(filler)
+                shown += sum(_length(event) for event in decoder.feed(filler))
+        except BackendError:
+            continue
+        assert decoder.done or fed - shown < budget // 2, f"{fed} bytes of {filler[:8]!r}... were kept"
+
+
+def errors_are_told(case: Case) -> None:
+    """Every status but 200, with any body, is a BackendError that a client can act upon."""
+    adapter = case.build()
+    for status in (*range(201, 209), *range(300, 309), *range(400, 452), *range(500, 530), 599):
+        for body in BODIES if status in (400, 429, 500) else BODIES[:12]:
+            for headers in HEADERS:
+                error = adapter.decode_error(status, headers, body)
+                assert isinstance(error, BackendError), f"status {status} gave {error!r}"
+                assert 400 <= error.status <= 599, f"status {status} became {error.status}"
+                assert error.status < 500 or status not in (400, 422, 429), f"status {status} became {error.status}"
+                assert error.status >= 500 or status < 500, f"the backend's {status} was blamed on the client"
+                assert error.message and len(error.message) < 2000, "no message, or one without end"
+                assert "<html" not in error.message, "a page is no message"
+                error.message.encode()
+
+
+def _replay(case: Case, cutting: list[bytes]) -> list[Event]:
+    return replay(case.build().decoder(case.prepared()), cutting)
+
+
+def _fillers() -> Iterator[bytes]:
+    yield b"x" * 64
+    yield b"data: " + b"x" * 64
+    yield b"data: x\n"
+    yield b'{"a":' * 16
+    yield b"\xff" * 64
+
+
+def _length(event: Event) -> int:
+    return len(event.text) if isinstance(event, TextDelta | ReasoningDelta) else 0
+
+
+CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
+    answer_is_read,
+    cuts_change_nothing,
+    truncation_is_noticed,
+    garbage_is_an_error,
+    done_ends_the_answer,
+    decoders_share_nothing,
+    calls_are_usable,
+    events_are_bounded,
+    errors_are_told,
+)

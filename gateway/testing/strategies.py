@@ -1,0 +1,108 @@
+"""Hypothesis strategies: valid conversations, hostile text, and recorded wires cut or damaged at random."""
+
+import json
+from typing import Final
+
+from hypothesis import strategies as st
+
+from gateway.testing.replay import cut
+from gateway.types import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
+
+# Pieces that have broken bridges before: labels, quotes, line boundaries of every kind, joined characters.
+HOSTILE: Final = (
+    *(
+        "User: ",
+        "Assistant: ",
+        "Tool result (k0): ",
+        "Tool calls: Called f with args: {}",
+        "System:",
+        "> ",
+        "\n",
+        "\n\n",
+    ),
+    *(
+        "\r",
+        "\r\n",
+        "\x0b",
+        "\x0c",
+        "\x1c",
+        "\x85",
+        "\u2028",
+        "\u2029",
+        "\x00",
+        "\ufeff",
+        '"',
+        "\\",
+        "data: [DONE]\n\n",
+    ),
+    *("e\u0301", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "日本", "```", "<|im_end|>", "{}", "call_mcp_tool"),
+)
+
+TOOLS: Final = (
+    ToolSpec("f", "One.", {"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}),
+    ToolSpec("g", "Two.", {"type": "object", "properties": {}}),
+)
+
+
+def texts(min_size: int = 0) -> st.SearchStrategy[str]:
+    """Text that mixes harmless words with hostile pieces. Never a lone surrogate: those are mended before the core."""
+    piece = st.sampled_from(HOSTILE) | st.text(min_size=1, max_size=8)
+    return st.lists(piece, min_size=min_size, max_size=6).map("".join)
+
+
+def arguments() -> st.SearchStrategy[str]:
+    """The JSON text of a call's arguments: always an object."""
+    value = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts()
+    return st.dictionaries(st.sampled_from("nsx"), value, max_size=3).map(lambda made: json.dumps(made))
+
+
+@st.composite
+def conversations(draw: st.DrawFn, tools: bool = True) -> Conversation:
+    """A conversation that breaks no rule of the message protocol: every call is answered, in order, exactly once.
+
+    It ends with a user turn, or with tool results that wait for the assistant. Without `tools` there are no calls.
+    """
+    conversation = [Turn("system", (Text(draw(texts(1))),))] if draw(st.booleans()) else []
+    conversation.append(_user(draw))
+    calls = 0
+    for _ in range(draw(st.integers(0, 3))):
+        if tools and draw(st.booleans()):
+            asked = [
+                ToolCall(f"k{calls + n}", draw(st.sampled_from("fg")), draw(arguments()))
+                for n in range(draw(st.integers(1, 3)))
+            ]
+            calls += len(asked)
+            said = (Text(draw(texts(1))),) if draw(st.booleans()) else ()
+            conversation.append(Turn("assistant", (*said, *asked)))
+            conversation += [Turn("tool", (ToolResult(call.id, (Text(draw(texts())),)),)) for call in asked]
+        else:
+            conversation += [Turn("assistant", (Text(draw(texts(1))),)), _user(draw)]
+    return Conversation(
+        tuple(Turn(turn.role, turn.blocks, index=index) for index, turn in enumerate(conversation)),
+        tools=TOOLS if tools else (),
+        model="model",
+        stream=draw(st.booleans()),
+    )
+
+
+def _user(draw: st.DrawFn) -> Turn:
+    return Turn("user", (Text(draw(texts(1))),))
+
+
+def pieces(wire: bytes) -> st.SearchStrategy[list[bytes]]:
+    """The wire cut at random places."""
+    return st.sets(st.integers(0, len(wire)), max_size=12).map(lambda places: cut(wire, places))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, wire: bytes) -> bytes:
+    """The wire with up to four ranges replaced by other bytes, by other ranges of itself, or by nothing."""
+    made = wire
+    for _ in range(draw(st.integers(1, 4))):
+        start, end = sorted((draw(st.integers(0, len(made))), draw(st.integers(0, len(made)))))
+        if draw(st.booleans()):
+            end = min(end, start + 3)
+        other, another = sorted((draw(st.integers(0, len(wire))), draw(st.integers(0, len(wire)))))
+        filler = draw(st.just(b"") | st.binary(max_size=8) | st.just(wire[other:another]))
+        made = made[:start] + filler + made[end:]
+    return made

@@ -1,0 +1,98 @@
+"""The Parrot's wire: one prompt goes out, server-sent events with pieces of text come back."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from gateway.adapter import BackendRequest, Capabilities
+from gateway.backend_status import status_error
+from gateway.conversation.flatten import flatten
+from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
+from gateway.events import Event, Finish, ResponseStart, TextDelta, UsageReport
+from gateway.policy import Policy
+from gateway.types import Conversation
+from gateway.wire.sse import SSEDecoder
+
+
+class ParrotOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The Parrot's own keys in settings.json: `voice`, how it speaks."""
+
+    voice: str = "calm"
+
+
+class Piece(msgspec.Struct):
+    """One event: some text, or the end of the answer with the tokens it took, or an error."""
+
+    text: str = ""
+    tokens: int | None = None
+    error: str | None = None
+
+
+class ParrotDecoder:
+    """Bytes of one answer in, events out."""
+
+    def __init__(self, max_event: int) -> None:
+        self.done = False
+        self._sse = SSEDecoder(max_event)
+        self._started = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        for payload in self._sse.feed(data):
+            if not self.done:
+                events += self._piece(payload)
+        return events
+
+    def close(self) -> list[Event]:
+        if not self.done:
+            raise BackendTruncated("The parrot stopped in the middle of its answer.")
+        return []
+
+    def _piece(self, payload: bytes) -> list[Event]:
+        try:
+            piece = msgspec.json.decode(payload.decode("utf-8", "replace"), type=Piece)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise BackendProtocolError("The parrot sent an event that is not its JSON.") from error
+        if piece.error is not None:
+            raise BackendRejected(f"The parrot refused: {piece.error}")
+        events: list[Event] = [] if self._started else [ResponseStart()]
+        self._started = True
+        if piece.text:
+            events.append(TextDelta(piece.text))
+        if piece.tokens is not None:
+            self.done = True
+            events += [UsageReport(completion_tokens=piece.tokens), Finish("stop")]
+        return events
+
+
+class ParrotAdapter:
+    """Text only: the whole conversation is one prompt."""
+
+    Options: ClassVar[type[msgspec.Struct]] = ParrotOptions
+    capabilities = Capabilities(tools=False, flattens=True, honours=frozenset({"temperature"}))
+
+    def __init__(self, options: ParrotOptions, max_event: int) -> None:
+        self._options = options
+        self._max_event = max_event
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        prompt = flatten(conversation, policy)
+        body = {
+            "prompt": prompt.text,
+            "voice": self._options.voice,
+            "temperature": conversation.sampling.temperature,
+        }
+        return BackendRequest(
+            path="/speak",
+            headers={"content-type": "application/json", "accept": "text/event-stream"},
+            body=msgspec.json.encode(body),
+            accepts=("text/event-stream",),
+            notices=prompt.notices,
+        )
+
+    def decoder(self, conversation: Conversation) -> ParrotDecoder:
+        return ParrotDecoder(self._max_event)
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        return status_error(status, headers)
