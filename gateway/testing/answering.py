@@ -15,7 +15,7 @@ from gateway.testing.events import content, fold, join
 from gateway.testing.replay import cut, cuttings, replay
 from gateway.testing.strategies import damaged, pieces
 
-EXAMPLES: Final = 60
+LAW: Final = settings(max_examples=60, deadline=None, database=None, report_multiple_bugs=False)
 SMALL_EVENT: Final = 1024
 
 # Bodies that gateways have stumbled over when they looked for an error's message.
@@ -41,7 +41,7 @@ def cuts_change_nothing(case: Case) -> None:
         assert join(_replay(case, cutting)) == whole
     adapter, conversation = case.build(), case.prepared()
 
-    @settings(max_examples=EXAMPLES, deadline=None, database=None)
+    @LAW
     @given(pieces(case.wire))
     def law(cutting: list[bytes]) -> None:
         assert join(replay(adapter.decoder(conversation), cutting)) == whole
@@ -65,7 +65,7 @@ def garbage_is_an_error(case: Case) -> None:
     """Damaged or invented bytes give events in order, or a BackendError; never anything else."""
     adapter, conversation = case.build(), case.prepared()
 
-    @settings(max_examples=EXAMPLES, deadline=None, database=None)
+    @LAW
     @given(st.binary(max_size=200) | damaged(case.wire), st.sets(st.integers(0, 400), max_size=6))
     def law(wire: bytes, places: set[int]) -> None:
         try:

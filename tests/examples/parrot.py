@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
-from gateway.adapter import BackendRequest, Capabilities
+from gateway.adapter import BackendRequest, Capabilities, Decoder
 from gateway.backend_status import status_error
 from gateway.conversation.flatten import flatten
 from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
@@ -91,7 +91,7 @@ class ParrotAdapter:
             notices=prompt.notices,
         )
 
-    def decoder(self, conversation: Conversation) -> ParrotDecoder:
+    def decoder(self, conversation: Conversation) -> Decoder:
         return ParrotDecoder(self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

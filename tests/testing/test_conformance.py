@@ -1,0 +1,247 @@
+"""Each check of the kit refuses an adapter that breaks what it checks."""
+
+import json
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import ClassVar
+
+import msgspec
+import pytest
+
+from gateway.adapter import BackendRequest, Capabilities, Decoder
+from gateway.errors import BackendError, BackendRejected
+from gateway.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.grammar import GrammarError
+from gateway.policy import Policy
+from gateway.testing import answering, asking
+from gateway.testing.conformance import CHECKS, AdapterClass, Case, Check
+from gateway.types import Conversation, JsonObject, Text, Turn
+from tests.examples.parrot import ParrotAdapter, ParrotDecoder, ParrotOptions
+from tests.examples.test_parrot import WIRE
+
+NUMBERS = count()
+
+
+class Careless(msgspec.Struct):
+    """Takes whatever key it is given."""
+
+
+class Changing(ParrotAdapter):
+    """Sends another request than the Parrot. Subclasses say which."""
+
+    changes: ClassVar[dict[str, object]] = {}
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        return msgspec.structs.replace(super().encode(conversation, policy), **self.changes)
+
+
+def changing(changes: dict[str, object]) -> AdapterClass:
+    made = type("Changed", (Changing,), {"changes": changes, "__module__": __name__})
+    assert issubclass(made, Changing)
+    return made
+
+
+def reading(decoder: Callable[[int], Decoder], wire: bytes = WIRE) -> Case:
+    """The Parrot with another decoder."""
+
+    class Reading(ParrotAdapter):
+        def decoder(self, conversation: Conversation) -> Decoder:
+            return decoder(self._max_event)
+
+    return Case("broken", Reading, wire)
+
+
+class LooseOptions(ParrotAdapter):
+    Options: ClassVar[type[msgspec.Struct]] = Careless
+
+
+class Numbering(ParrotAdapter):
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        request = super().encode(conversation, policy)
+        return msgspec.structs.replace(request, headers={**request.headers, "x-number": str(next(NUMBERS))})
+
+
+class Scribbling(ParrotAdapter):
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        source = conversation.source
+        assert isinstance(source, dict)
+        source["seen"] = True
+        return super().encode(conversation, policy)
+
+
+class Silent(ParrotAdapter):
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        last = msgspec.structs.replace(conversation, turns=conversation.turns[-1:])
+        return super().encode(last, policy)
+
+
+class Fragile(ParrotAdapter):
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        assert all(turn.text.isascii() for turn in conversation.turns)
+        return super().encode(conversation, policy)
+
+
+class Relaying(ParrotAdapter):
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        return BackendRejected("It failed.", status=status)
+
+
+class Parsing(ParrotAdapter):
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        return BackendRejected(json.loads(body)["error"]["message"], status=max(status, 400))
+
+
+class Quoting(ParrotAdapter):
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        return BackendRejected(body.decode("latin-1") or "It failed.", status=max(status, 400))
+
+
+class Chunkwise(ParrotDecoder):
+    """Takes every read for one event."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        return [TextDelta(data.decode("latin-1"))] if self._started else super().feed(data)
+
+
+class Trusting(ParrotDecoder):
+    """Takes the end of the bytes for the end of the answer."""
+
+    def close(self) -> list[Event]:
+        self.done = True
+        return [Finish("stop")] if self._started else [ResponseStart(), Finish("stop")]
+
+
+class Crashing(ParrotDecoder):
+    def _piece(self, payload: bytes) -> list[Event]:
+        json.loads(payload)
+        return super()._piece(payload)
+
+
+class Endless(ParrotDecoder):
+    """Never says that it is done."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        events = super().feed(data)
+        self.finished = self.done
+        self.done = False
+        return events
+
+    def close(self) -> list[Event]:
+        return []
+
+
+class Hasty(ParrotDecoder):
+    """Says that it is done before it is."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        events = super().feed(data)
+        self.done = self._started
+        return events
+
+
+class Sharing(ParrotDecoder):
+    """Keeps the unread bytes of all answers in one place."""
+
+    buffer: ClassVar[bytearray] = bytearray()
+
+    def feed(self, data: bytes) -> list[Event]:
+        self.buffer.extend(data)
+        taken, _, rest = bytes(self.buffer).rpartition(b"\n\n")
+        self.buffer[:] = rest
+        return super().feed(taken + b"\n\n") if taken else []
+
+
+class Hoarding(ParrotDecoder):
+    def __init__(self, max_event: int) -> None:
+        super().__init__(1 << 30)
+
+
+class Nameless(ParrotDecoder):
+    """Calls twice with one id."""
+
+    arguments = "{}"
+    ids = ("same", "same")
+
+    def _piece(self, payload: bytes) -> list[Event]:
+        events = super()._piece(payload)
+        if isinstance(events[-1], Finish):
+            for index, id_ in enumerate(self.ids):
+                call = (ToolCallStart(index, id_, "f"), ToolCallDelta(index, self.arguments), ToolCallEnd(index))
+                events[-1:-1] = call
+        return events
+
+
+class Rambling(Nameless):
+    """Calls with arguments that are no object."""
+
+    arguments = "[]"
+    ids = ("one", "two")
+
+
+class Late(ParrotDecoder):
+    """Opens the answer twice."""
+
+    def _piece(self, payload: bytes) -> list[Event]:
+        return [ResponseStart(), *super()._piece(payload)]
+
+
+SOURCE: JsonObject = {"user": "u"}
+SOURCED = Conversation((Turn("user", (Text("hi"),), index=0),), source=SOURCE)
+
+CHANGES: list[dict[str, object]] = [
+    {"path": "http://host/speak"},
+    {"path": "speak"},
+    {"path": "//host/speak"},
+    {"path": "/../speak"},
+    {"path": "/speak now"},
+    {"method": "DELETE"},
+    {"headers": {}},
+    {"headers": {"content-type": "text/plain", "Accept": "x"}},
+    {"headers": {"content-type": "text/plain\r\nx-injected: 1"}},
+    {"headers": {"content-type": "text/plain", "authorization": "Bearer x"}},
+    {"headers": {"content-type": "text/plain", "content-length": "3"}},
+    {"accepts": ()},
+    {"accepts": ("Text/Plain; charset=utf-8",)},
+]
+
+BROKEN: list[tuple[Check, Case]] = [
+    (asking.options_are_strict, Case("careless", LooseOptions, WIRE)),
+    (asking.imports_only_the_contract, Case("here", changing({}), WIRE)),
+    (asking.encoding_is_deterministic, Case("numbering", Numbering, WIRE)),
+    (asking.encoding_changes_nothing, Case("scribbling", Scribbling, WIRE, conversation=SOURCED)),
+    *((asking.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
+    (asking.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
+    (asking.any_history_can_be_sent, Case("fragile", Fragile, WIRE)),
+    (answering.answer_is_read, Case("other", ParrotAdapter, WIRE, (ResponseStart(), TextDelta("x"), Finish("stop")))),
+    (answering.answer_is_read, reading(Late)),
+    (answering.cuts_change_nothing, reading(Chunkwise)),
+    (answering.truncation_is_noticed, reading(Trusting)),
+    (answering.garbage_is_an_error, reading(Crashing)),
+    (answering.done_ends_the_answer, reading(Endless)),
+    (answering.done_ends_the_answer, reading(Hasty)),
+    (answering.decoders_share_nothing, reading(Sharing)),
+    (answering.calls_are_usable, reading(Nameless)),
+    (answering.calls_are_usable, reading(Rambling)),
+    (answering.events_are_bounded, reading(Hoarding)),
+    (answering.errors_are_told, Case("relaying", Relaying, WIRE)),
+    (answering.errors_are_told, Case("parsing", Parsing, WIRE)),
+    (answering.errors_are_told, Case("quoting", Quoting, WIRE)),
+]
+
+
+@pytest.mark.parametrize(("check", "case"), BROKEN, ids=[f"{check.__name__}-{case}" for check, case in BROKEN])
+def test_a_broken_adapter_is_found(check: Check, case: Case) -> None:
+    with pytest.raises((AssertionError, GrammarError, BackendError, ValueError, TypeError, KeyError)):
+        check(case)
+
+
+def test_every_check_is_broken_by_somebody() -> None:
+    assert {check for check, _ in BROKEN} == set(CHECKS)
+
+
+def test_a_case_names_itself() -> None:
+    assert str(Case("greeting", ParrotAdapter, WIRE)) == "ParrotAdapter-greeting"
+    assert Case("x", ParrotAdapter, WIRE, options={"voice": "loud"}).build() is not None
+    assert ParrotAdapter(ParrotOptions(), 1).capabilities == Capabilities(
+        tools=False, flattens=True, honours=frozenset({"temperature"})
+    )
