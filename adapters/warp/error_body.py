@@ -1,0 +1,55 @@
+"""An answer other than 200 -> the error that the client shall see, in the backend's words where they are fit for it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from adapters.warp.finish import QUOTA_SPENT
+from gateway.backend_status import status_error
+from gateway.errors import BackendError
+from gateway.types import Json
+
+_MAX_BODY: Final = 64 * 1024
+
+# A spent quota and a full minute both come as 429. The header tells them apart, older backends only the wording.
+_NO_CREDITS: Final = "OUT_OF_CREDITS"
+_NO_QUOTA_WORDS: Final = ("no remaining quota", "no ai requests remaining", "out of credits")
+
+# Where a message may stand: the user's own wording first, then problem details (RFC 9457), then the common places.
+_MESSAGE_KEYS: Final = ("userDisplayMessage", "detail", "message", "title", "error")
+
+
+def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+    """The error for an answer with this status; header names are lower case. Never raises for a body of any kind:
+    what is not a JSON object (an HTML page of some proxy) gives no message."""
+    said = _read_object(body)
+    message = _find_message(said)
+    spent = headers.get("x-warp-error-code", "").strip().upper() == _NO_CREDITS or _speaks_of_quota(message, body)
+    if status == 429 and spent:
+        return status_error(status, headers, message=message or QUOTA_SPENT, code="insufficient_quota")
+    code = said.get("code")
+    return status_error(status, headers, message=message, code=code if isinstance(code, str) else None)
+
+
+def _read_object(body: bytes) -> dict[str, Json]:
+    try:
+        value = msgspec.json.decode(body[:_MAX_BODY])
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _find_message(said: dict[str, Json]) -> str | None:
+    for key in _MESSAGE_KEYS:
+        value = said.get(key)
+        if isinstance(value, dict):
+            value = value.get("message")
+        if isinstance(value, str) and value.strip():
+            return value
+    return None
+
+
+def _speaks_of_quota(message: str | None, body: bytes) -> bool:
+    words = (message or body[:_MAX_BODY].decode("utf-8", "replace")).lower()
+    return any(wording in words for wording in _NO_QUOTA_WORDS)

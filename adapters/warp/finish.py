@@ -1,0 +1,96 @@
+"""The last event -> why the answer ended, what it cost, or the error that ended it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from adapters.warp.multi_agent_pb2 import LLMProvider, StreamFinished
+from gateway.backend_status import public_text, status_error
+from gateway.errors import BackendError, BackendRejected
+from gateway.events import Reason, UsageReport
+from gateway.types import Json
+
+# No reason at all is a success. There is none for tool calls: they end in `done`, too.
+REASONS: Final[Mapping[str | None, Reason]] = {None: "stop", "done": "stop", "max_token_limit": "length"}
+
+QUOTA_SPENT: Final = "The backend's account has used up its quota."
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    status: int
+    family: str
+    code: str
+    message: str
+    retries: bool = True
+
+
+FAILURES: Final[Mapping[str, _Failure]] = {
+    "quota_limit": _Failure(429, "rate_limit_error", "insufficient_quota", QUOTA_SPENT, retries=False),
+    "context_window_exceeded": _Failure(
+        400,
+        "invalid_request_error",
+        "context_length_exceeded",
+        "The conversation is longer than the context window of the model.",
+        retries=False,
+    ),
+    "llm_unavailable": _Failure(
+        503, "upstream_error", "upstream_overloaded", "The model is not available at the moment."
+    ),
+    "internal_error": _Failure(502, "upstream_error", "upstream_error", "The backend failed"),
+    "other": _Failure(502, "upstream_error", "upstream_error", "The backend ended the answer for a reason of its own."),
+}
+
+
+def finish_error(finished: StreamFinished) -> BackendError | None:
+    """The error that a finish stands for; None when it is a success."""
+    reason = finished.WhichOneof("reason")
+    if reason in REASONS:
+        return None
+    if reason == "invalid_api_key":
+        return _invalid_key(finished.invalid_api_key.provider)
+    failure = FAILURES.get(reason or "", FAILURES["other"])
+    message = failure.message
+    if reason == "internal_error":
+        said = public_text(finished.internal_error.message)
+        message = f"{message}: {said}" if said else f"{message}."
+    return BackendRejected(
+        message,
+        status=failure.status,
+        type=failure.family,
+        code=failure.code,
+        headers={} if failure.retries else {"x-should-retry": "false"},
+    )
+
+
+def _invalid_key(number: int) -> BackendError:
+    """The key is the gateway's own, so this is what a 401 would have been; the provider is named, never the key."""
+    names = LLMProvider.DESCRIPTOR.values_by_number
+    provider = names[number].name.removeprefix("PROVIDER_") if number in names else "UNKNOWN"
+    error = status_error(401, {})
+    error.message = f"The backend's key for {provider.replace('_', ' ').title()} was refused."
+    return error
+
+
+def read_usage(finished: StreamFinished, continued: bool) -> UsageReport | None:
+    """The tokens of this answer; None when nothing was counted.
+
+    The exact figures are rare. Otherwise only the conversation's total is known; how it splits is not known and not
+    guessed. It is this answer's own, unless the backend's conversation was `continued`: then it is an estimate.
+    """
+    if finished.token_usage:
+        return _exact(finished.token_usage)
+    counted = finished.conversation_usage_metadata
+    maps = (counted.warp_token_usage, counted.byok_token_usage, counted.custom_endpoint_token_usage)
+    total = sum(usage.total_tokens for kind in maps for usage in kind.values())
+    return UsageReport(total_tokens=total, estimated=continued) if total else None
+
+
+def _exact(usages: Iterable[StreamFinished.TokenUsage]) -> UsageReport:
+    prompt = completion = cached = 0
+    for usage in usages:
+        prompt += usage.total_input
+        completion += usage.output
+        cached += usage.input_cache_read
+    details: dict[str, Json] = {"prompt_tokens_details": {"cached_tokens": cached}} if cached else {}
+    return UsageReport(prompt, completion, prompt + completion, extra=details)
