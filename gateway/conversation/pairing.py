@@ -7,20 +7,21 @@ among a calling turn and the tool turns directly after it, and only where one of
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from gateway.types import ToolCall, ToolResult, Turn
 
 
-class CallAt(msgspec.Struct, frozen=True):
+class CallAt(NamedTuple):
     """A call's place: position of its turn, ordinal among the turn's calls."""
 
     turn: int
     ordinal: int
 
 
-class ResultAt(msgspec.Struct, frozen=True):
+class ResultAt(NamedTuple):
     """A result's place: position of its turn, ordinal among the turn's results."""
 
     turn: int

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 import msgspec
 
 from gateway.conversation.classify import classify
+from gateway.conversation.loop_guard import guard_loop
+from gateway.conversation.recent_results import add_recent_results
 from gateway.conversation.refusal import refuse
 from gateway.conversation.repair import repair
 from gateway.conversation.rules import RULES
+from gateway.conversation.trim import trim
 from gateway.conversation.validate import validate
 from gateway.notices import Notice
 from gateway.policy import Policy
@@ -22,12 +25,14 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 def prepare(conversation: Conversation, policy: Policy) -> Prepared:
-    """Validate, repair, classify, trim, in this order and for these reasons.
+    """Validate, repair, classify, guard, trim, in this order and for these reasons.
 
     validate comes first: `strict` must refuse before anything has changed, and its findings must name the messages as
     the client sent them. repair comes before everything that cuts, because groups are atomic only where every result
-    stands by its call. classify looks at the whole conversation, before trim hides its beginning. trim comes last, on
-    whole groups, so that what it leaves is as valid as what it was given.
+    stands by its call. classify and the guards look at the whole conversation, before trim hides its beginning and
+    the bodies of its results. trim comes last, on whole groups, so that what it leaves is as valid as what it was
+    given; only the guard's own word to the model is put behind it, or trim would keep that in place of the question.
+
     Raises InvalidRequest in `strict` mode for any violation, in `repair` mode for what cannot be mended. In `off`
     mode violations are only told, and the backend decides.
     """
@@ -36,7 +41,14 @@ def prepare(conversation: Conversation, policy: Policy) -> Prepared:
     if violations:
         conversation, notices = _settle(conversation, violations, policy)
     notices += _extracted(conversation.turns)
-    return Prepared(conversation, tuple(notices))
+    guarded, seen = guard_loop(conversation, policy.loop_guard)
+    nudge = guarded.turns[len(conversation.turns) :]
+    recalled, told = add_recent_results(
+        msgspec.structs.replace(guarded, turns=conversation.turns), policy.recent_tool_results
+    )
+    trimmed, cut = trim(recalled, policy)
+    notices += [*seen, *told, *cut]
+    return Prepared(msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)), tuple(notices))
 
 
 def _settle(

@@ -10,7 +10,7 @@ from gateway.conversation.groups import groups
 from gateway.conversation.prepare import prepare
 from gateway.conversation.repair import repair
 from gateway.conversation.repair.order import NO_RESULT
-from gateway.conversation.validate import validate
+from gateway.conversation.validate import is_paired, pairing_faults, validate
 from gateway.notices import Notice
 from gateway.policy import Policy
 from gateway.types import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
@@ -139,6 +139,11 @@ def test_every_violation_has_a_place_a_sentence_and_advice(turns: tuple[Turn, ..
     found = validate(Conversation(turns))
     assert [one.index for one in found] == sorted(one.index for one in found)
     assert all(one.detail and one.advice and one.param.startswith("messages") for one in found)
+
+
+@given(broken_turns() | valid_turns())
+def test_the_quick_look_and_the_thorough_one_agree(turns: tuple[Turn, ...]) -> None:
+    assert is_paired(turns) == (list(pairing_faults(turns)) == [])
 
 
 @given(valid_turns(), st.data())
