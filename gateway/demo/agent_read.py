@@ -1,0 +1,173 @@
+"""An agent request in, what the script needs of it out, whether its history is text or tasks."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from google.protobuf.json_format import MessageToDict
+
+from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo.dialogue import Dialogue, OfferedTool, Result
+from gateway.demo.markers import Marker, find_marker, without_markers
+from gateway.demo.transcript import TextTurn, read_transcript
+from gateway.types import Json, JsonObject
+
+
+class AgentRequest(msgspec.Struct, frozen=True):
+    """`dialogue` is without markers; `scenario` is the marker of the newest question."""
+
+    dialogue: Dialogue
+    scenario: Marker | None
+    conversation_id: str
+    model: str
+    asked: str
+    shows_reasoning: bool
+
+
+class _Talk(msgspec.Struct):
+    """A talk while it is being read: what is kept is what came since the newest question."""
+
+    query: str = ""
+    question: str = ""
+    turn: int = 0
+    turns: int = 0
+    rounds: list[list[tuple[str, str]]] = []
+    results: dict[str, Result] = {}
+    unnamed: list[Result] = []
+
+    def ask(self, question: str) -> None:
+        self.question, self.turn = question, self.turns
+        self.rounds, self.results, self.unnamed = [], {}, []
+
+    def call(self, calls: Sequence[tuple[str, str]], *, new_round: bool) -> None:
+        if new_round or not self.rounds:
+            self.rounds.append([])
+        self.rounds[-1].extend(calls)
+
+
+def read_agent(request: pb.Request) -> AgentRequest:
+    """Read the tasks' logs, then the inputs, in order."""
+    talk = _Talk()
+    last = ""
+    for task in request.task_context.tasks:
+        for message in task.messages:
+            last = _read_logged(message, talk, last)
+    for given in request.input.user_inputs.inputs:
+        _read_input(given, talk)
+    return AgentRequest(
+        dialogue=Dialogue(
+            question=without_markers(talk.question),
+            tools=tuple(_tools(request)) if _may_call(request) else (),
+            rounds=_rounds(talk),
+            turn=talk.turn,
+            parallel=request.settings.supports_parallel_tool_calls,
+        ),
+        scenario=find_marker(talk.question, "scenario"),
+        conversation_id=request.metadata.conversation_id,
+        model=request.settings.model_config.base or "auto",
+        asked=talk.query or talk.question,
+        shows_reasoning=request.settings.supports_reasoning_message,
+    )
+
+
+def _read_logged(message: pb.Message, talk: _Talk, last: str) -> str:
+    """One message of a task's log; calls that follow each other belong to one round. Gives what it was."""
+    kind = message.WhichOneof("message") or ""
+    talk.turns += 1
+    match kind:
+        case "user_query":
+            talk.ask(message.user_query.query)
+        case "tool_call" if message.tool_call.WhichOneof("tool") == "call_mcp_tool":
+            call = message.tool_call
+            talk.call([(call.tool_call_id, call.call_mcp_tool.name)], new_round=last != "tool_call")
+        case "tool_call_result" if message.tool_call_result.HasField("call_mcp_tool"):
+            result = message.tool_call_result
+            talk.results[result.tool_call_id] = _result(result.call_mcp_tool)
+        case "server_event" | "tool_call" | "tool_call_result":
+            return last
+        case _:
+            pass
+    return kind
+
+
+def _read_input(given: pb.Input.UserInput, talk: _Talk) -> None:
+    if given.HasField("tool_call_result"):
+        result = given.tool_call_result
+        talk.results[result.tool_call_id] = _result(result.call_mcp_tool)
+    elif given.HasField("user_query"):
+        talk.query = given.user_query.query
+        turns = read_transcript(given.user_query.query)
+        for at, turn in enumerate(turns):
+            talk.turns += 1
+            _read_turn(turn, talk, after_result=at > 0 and turns[at - 1].speaker == "result")
+
+
+def _read_turn(turn: TextTurn, talk: _Talk, *, after_result: bool) -> None:
+    match turn.speaker:
+        case "user" if not (after_result and "tool result" in turn.text.lower()):
+            talk.ask(turn.text)
+        case "assistant" if turn.called:
+            talk.call([("", name) for name in turn.called], new_round=True)
+        case "result":
+            talk.unnamed.append(Result("", turn.text))
+        case _:
+            pass
+
+
+def _rounds(talk: _Talk) -> tuple[tuple[Result, ...], ...]:
+    """Each round's results: by id where the wire has ids on both sides, else in the order of the calls."""
+    unnamed = iter(talk.unnamed)
+    rounds: list[tuple[Result, ...]] = []
+    for calls in talk.rounds:
+        found = (talk.results.get(call_id) or next(unnamed, Result("", "")) for call_id, _ in calls)
+        rounds.append(
+            tuple(msgspec.structs.replace(result, name=name) for result, (_, name) in zip(found, calls, strict=True))
+        )
+    orphans = tuple(msgspec.structs.replace(result, name="A tool") for result in unnamed)
+    return (*rounds, orphans) if orphans else tuple(rounds)
+
+
+def _result(result: pb.CallMCPToolResult) -> Result:
+    if result.HasField("error"):
+        return Result("", result.error.message, is_error=True)
+    texts = (
+        part.text.text if part.HasField("text") else f"[image {part.image.mime_type}]"
+        for part in result.success.results
+    )
+    return Result("", "\n".join(texts))
+
+
+def _may_call(request: pb.Request) -> bool:
+    """Only listed tools may be called, and an empty list allows every tool."""
+    supported = request.settings.supported_tools
+    return not supported or pb.TOOL_CALL_MCP_TOOL in supported
+
+
+def _tools(request: pb.Request) -> Iterable[OfferedTool]:
+    servers = request.mcp_context.servers
+    for tool in (*request.mcp_context.tools, *(tool for server in servers for tool in server.tools)):
+        schema: JsonObject = MessageToDict(tool.input_schema)
+        yield OfferedTool(tool.name, tool.description, schema)
+
+
+def broken_rule(request: pb.Request) -> str | None:
+    """What the wire does not allow, in words; None when all is well."""
+    inputs = request.input.user_inputs.inputs
+    if request.input.WhichOneof("type") is None:
+        return "input has no type"
+    if request.input.HasField("user_inputs") and not inputs:
+        return "user_inputs is empty"
+    known = {
+        message.tool_call.tool_call_id
+        for task in request.task_context.tasks
+        for message in task.messages
+        if message.HasField("tool_call")
+    }
+    answered = [given.tool_call_result.tool_call_id for given in inputs if given.HasField("tool_call_result")]
+    unknown = [call_id for call_id in answered if known and call_id not in known]
+    return f"no call of the tasks has the id {unknown[0]!r}" if unknown else None
+
+
+def summarize(request: pb.Request) -> Json:
+    """The whole request as JSON, field names as in the schema."""
+    summary: Json = MessageToDict(request, preserving_proto_field_name=True)
+    return summary

@@ -1,0 +1,41 @@
+"""The scripted reply in, the agent wire's steps out."""
+
+from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo import actions
+from gateway.demo.agent_read import AgentRequest
+from gateway.demo.dialogue import Call
+from gateway.demo.script import reply
+from gateway.demo.steps import BEGIN, COMMIT, NEXT_PRELUDE, PRELUDE, Stage, Step, act, finish, tell, think, title
+from gateway.demo.words import count
+
+
+def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:
+    """What the scripted model says, with the bookkeeping that the wire carries around it."""
+    said = reply(request.dialogue)
+    steps: list[Step] = [*(NEXT_PRELUDE if request.conversation_id else PRELUDE), BEGIN]
+    if said.reasoning and request.shows_reasoning:
+        steps.append(think(said.reasoning))
+    if said.text:
+        steps.append(tell(said.text))
+    if said.calls:
+        steps.append(_calls(said.calls))
+    steps.append(COMMIT)
+    if not request.conversation_id:
+        steps.append(title(request.dialogue.question[:40]))
+    spoken = count(said.text) + count(said.reasoning)
+    return (*steps, finish(_finished(request, spoken)))
+
+
+def _calls(calls: tuple[Call, ...]) -> Step:
+    def build(stage: Stage) -> pb.ClientAction:
+        task = stage.ids.task
+        made = (actions.mcp_call(stage.new_message(), task, call.id, call.name, call.arguments) for call in calls)
+        return actions.add(task, *made)
+
+    return act(build)
+
+
+def _finished(request: AgentRequest, spoken: int) -> pb.StreamFinished:
+    finished = pb.StreamFinished(done=pb.StreamFinished.Done())
+    finished.token_usage.add(model_id=request.model, total_input=count(request.asked), output=spoken)
+    return finished

@@ -1,0 +1,81 @@
+"""The demo backend that speaks OpenAI Chat Completions."""
+
+from collections.abc import Iterator
+
+import msgspec
+from aiohttp import web
+
+from gateway.demo.chat_answer import Answer, answer_chat
+from gateway.demo.chat_faults import FAULTS, as_object
+from gateway.demo.chat_read import ChatRequest, Refused, read_chat
+from gateway.demo.chat_wire import CREATED, DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.markers import find_marker
+from gateway.demo.playback import Response, play
+from gateway.demo.recorder import Recorder
+from gateway.types import Json
+
+MODELS = ("demo-chat",)
+_LARGEST_BODY = 64 * 1024 * 1024
+
+
+def chat_app(recorder: Recorder) -> web.Application:
+    """The routes: chat completions, the models list and what was recorded."""
+
+    async def chat(request: web.Request) -> web.StreamResponse:
+        async with recorder.watch():
+            return await _chat(request, recorder)
+
+    async def models(request: web.Request) -> web.StreamResponse:
+        listed: list[Json] = [
+            {"id": name, "object": "model", "created": CREATED, "owned_by": "demo"} for name in MODELS
+        ]
+        return _json({"object": "list", "data": listed})
+
+    async def requests(request: web.Request) -> web.StreamResponse:
+        return _json(recorder.show())
+
+    app = web.Application(client_max_size=_LARGEST_BODY)
+    app.router.add_post("/v1/chat/completions", chat)
+    app.router.add_get("/v1/models", models)
+    app.router.add_get("/__demo/requests", requests)
+    return app
+
+
+async def _chat(request: web.Request, recorder: Recorder) -> web.StreamResponse:
+    body = await request.read()
+    try:
+        decoded = msgspec.json.decode(body, type=dict)
+    except ValueError as error:
+        recorder.record(request, None, body)
+        return _refusal(f"the body is not a JSON object: {error}", None)
+    recorder.record(request, decoded, body)
+    try:
+        asked = read_chat(decoded)
+    except Refused as error:
+        return _refusal(error.message, error.param)
+    answer = answer_chat(asked, len(recorder.requests))
+    marker = find_marker(asked.asked, "demo")
+    if marker is not None and marker.name not in FAULTS:
+        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")
+    if marker is not None:
+        fault = FAULTS[marker.name][1](answer, marker.options)
+        return await play(request, fault if asked.stream else as_object(fault, answer))
+    if not asked.stream:
+        return _json(completion(answer))
+    return await play(request, Response(_frames(asked, answer)))
+
+
+def _frames(asked: ChatRequest, answer: Answer) -> Iterator[bytes]:
+    yield from (frame(found) for found in deltas(answer))
+    yield frame(finish_chunk(answer))
+    if asked.include_usage:
+        yield frame(usage_chunk(answer))
+    yield DONE
+
+
+def _refusal(message: str, param: str | None) -> web.Response:
+    return _json(error_body(message, "invalid_request_error", None, param), 400)
+
+
+def _json(body: Json, status: int = 200) -> web.Response:
+    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")

@@ -1,0 +1,110 @@
+"""A question and the offered tools in, the rounds of calls that answer it out."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.demo.choose import best_tool
+from gateway.demo.dialogue import OfferedTool
+from gateway.demo.findings import find_values, number
+
+MOST_STEPS: Final = 20
+
+_STEPS: Final = re.compile(r"\bin\s+(\w+)\s+(?:steps|rounds)\b|\b(\w+)[\s-]steps?\b", re.I)
+_THEN: Final = re.compile(
+    r"[\s,;.]*\b(?:and\s+)?(?:then|afterwards|after\s+that|next|finally|lastly)\b[\s,:]*|(?:^|\s)\d+[.)]\s+|\n\s*[-*]\s+",
+    re.I,
+)
+_FIRST: Final = re.compile(r"\bfirst(?:ly)?\b[\s,:]*", re.I)
+_AND: Final = re.compile(r"\s*(?:[,;]\s*(?:and\s+|also\s+)?|\band\s+(?:also\s+)?|\bas\s+well\s+as\s+|\bplus\s+)", re.I)
+_QUOTES: Final = re.compile(r"`[^`]*`|\"[^\"]*\"")
+_SMALL_TALK: Final = re.compile(
+    r"\s*(?:hi|hello|hey|yo|thanks?(?: you)?|good (?:morning|evening|day)|how are you|who are you|ping|test|ok|bye)\b"
+    r"|\s*你好",
+    re.I,
+)
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """One call to be made: the tool and the words that ask for it."""
+
+    tool: OfferedTool
+    phrase: str
+
+
+Plan = tuple[tuple[Intent, ...], ...]
+
+
+def plan_rounds(question: str, tools: Sequence[OfferedTool], *, parallel: bool = True) -> Plan:
+    """The rounds of calls; empty when no tool fits. What `and` joins runs side by side, unless `parallel` is off."""
+    if not tools:
+        return ()
+    steps = [step for step in _steps(question) if step.strip()]
+    rounds = [found for step in steps if (found := _intents(step, tools))]
+    if not rounds and len(tools) == 1 and not _SMALL_TALK.match(question):
+        rounds = [(Intent(tools[0], question),)]
+    if wanted := _wanted_steps(question):
+        rounds = [rounds[at % len(rounds)] for at in range(wanted)] if rounds else []
+    if not parallel:
+        rounds = [(intent,) for found in rounds for intent in found]
+    return tuple(rounds)
+
+
+def _wanted_steps(question: str) -> int | None:
+    """How many steps the question asks for: `in five steps`, `a 3-step plan`."""
+    for said in _STEPS.findall(question):
+        numbers = find_values(said[0] or said[1]).numbers
+        if numbers:
+            return max(1, min(int(number(said[0] or said[1])), MOST_STEPS))
+    return None
+
+
+def _steps(question: str) -> list[str]:
+    # Inside quotes `then` and `and` are somebody's text, so they are hidden while the question is cut.
+    quotes = _QUOTES.findall(question)
+    hidden = _QUOTES.sub("\ue000", _STEPS.sub(" ", question))
+    parts = _THEN.split(_FIRST.sub(" ", hidden))
+    return _shown(parts, quotes)
+
+
+def _intents(step: str, tools: Sequence[OfferedTool]) -> tuple[Intent, ...]:
+    quotes = _QUOTES.findall(step)
+    phrases = [phrase for phrase in _shown(_AND.split(_QUOTES.sub("\ue000", step)), quotes) if phrase.strip()]
+    intents: list[Intent] = []
+    for phrase in phrases:
+        tool = best_tool(phrase, tools)
+        if tool is not None:
+            intents.append(Intent(tool, phrase))
+        elif intents and _is_value(phrase):
+            intents = _continued(intents, phrase)
+        elif intents:
+            intents[-1] = Intent(intents[-1].tool, f"{intents[-1].phrase} and {phrase}")
+    if not intents and (tool := best_tool(step, tools)) is not None:
+        return (Intent(tool, step),)
+    return tuple(intents)
+
+
+def _continued(intents: list[Intent], phrase: str) -> list[Intent]:
+    """`weather in Paris and Rome` asks twice; `add 2 and 3` asks once, for a tool that takes two numbers."""
+    last = intents[-1]
+    if find_values(phrase).numbers or _takes_list(last.tool):
+        return [*intents[:-1], Intent(last.tool, f"{last.phrase} and {phrase}")]
+    return [*intents, Intent(last.tool, phrase)]
+
+
+def _is_value(phrase: str) -> bool:
+    found = find_values(phrase)
+    return len(phrase.split()) <= 4 and bool(found.numbers or found.names or found.quoted or found.paths)
+
+
+def _takes_list(tool: OfferedTool) -> bool:
+    properties = tool.parameters.get("properties")
+    schemas = properties.values() if isinstance(properties, dict) else ()
+    return any(isinstance(schema, dict) and schema.get("type") == "array" for schema in schemas)
+
+
+def _shown(parts: list[str], quotes: list[str]) -> list[str]:
+    left = iter(quotes)
+    return [re.sub("\ue000", lambda _: next(left, ""), part) for part in parts]

@@ -1,0 +1,88 @@
+"""A dialogue in, the reply of a small scripted model out: always the same for the same dialogue.
+
+With tools it calls those that fit the question, step by step; with their results it answers by quoting them; without
+tools it answers in a few sentences.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from gateway.demo.arguments import build_arguments
+from gateway.demo.dialogue import Call, Dialogue, OfferedTool, Reply, Result
+from gateway.demo.plan import Intent, Plan, plan_rounds
+from gateway.demo.prose import answer
+
+QUOTED: Final = 4000
+_THINK: Final = re.compile(r"\b(?:think|reason(?:ing)?|step by step|思考)\b", re.I)
+# Frameworks offer a tool for the final answer and force a call in every round: it is called when all else is done.
+_FINAL: Final = re.compile(r"final|answer|output|submit|respond|finish", re.I)
+
+
+def reply(dialogue: Dialogue) -> Reply:
+    """What the scripted model says next."""
+    tools = _callable(dialogue)
+    plan = plan_rounds(dialogue.question, tools, parallel=dialogue.parallel)
+    intents = _next_intents(dialogue, tools, plan)
+    thinks = dialogue.reasoning or _THINK.search(dialogue.question) is not None
+    if intents:
+        calls = tuple(_call(dialogue, at, intent) for at, intent in enumerate(intents))
+        thought = _thought(dialogue, plan, intents) if thinks else ""
+        return Reply(text=_announcement(dialogue, plan), calls=calls, reasoning=thought)
+    results = [result for found in dialogue.rounds for result in found]
+    if results:
+        thought = f"All {len(results)} results are in; I can answer." if thinks else ""
+        return Reply(text=_summary(results), reasoning=thought)
+    thought = "No tool is needed here, so I answer directly." if thinks else ""
+    return Reply(text=answer(dialogue.question), reasoning=thought)
+
+
+def _callable(dialogue: Dialogue) -> tuple[OfferedTool, ...]:
+    if dialogue.choice == "none":
+        return ()
+    if dialogue.forced is not None:
+        return tuple(tool for tool in dialogue.tools if tool.name == dialogue.forced)
+    return dialogue.tools
+
+
+def _next_intents(dialogue: Dialogue, tools: tuple[OfferedTool, ...], plan: Plan) -> tuple[Intent, ...]:
+    done = len(dialogue.rounds)
+    if done < len(plan):
+        return plan[done]
+    if tools and (dialogue.choice == "required" or dialogue.forced is not None):
+        final = next((tool for tool in tools if _FINAL.search(tool.name)), tools[0])
+        return (Intent(final, dialogue.question),)
+    return ()
+
+
+def _call(dialogue: Dialogue, position: int, intent: Intent) -> Call:
+    seed = f"{dialogue.turn}\0{len(dialogue.rounds)}\0{position}\0{dialogue.question}"
+    digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
+    return Call(f"call_{digest[:16]}", intent.tool.name, build_arguments(intent.tool.parameters, intent.phrase))
+
+
+def _thought(dialogue: Dialogue, plan: Plan, intents: Iterable[Intent]) -> str:
+    names = " and ".join(intent.tool.name for intent in intents)
+    step = f"Step {len(dialogue.rounds) + 1} of {max(len(plan), len(dialogue.rounds) + 1)}: "
+    return f"{step}the question is best served by {names}."
+
+
+def _announcement(dialogue: Dialogue, plan: Plan) -> str:
+    if len(plan) < 2:
+        return ""
+    return f"Step {len(dialogue.rounds) + 1} of {len(plan)}."
+
+
+def _summary(results: list[Result]) -> str:
+    lines = [_line(result) for result in results]
+    if len(lines) == 1:
+        return lines[0]
+    return "Here is what I found:\n" + "\n".join(f"{at}. {line}" for at, line in enumerate(lines, 1))
+
+
+def _line(result: Result) -> str:
+    text = result.text if len(result.text) <= QUOTED else f"{result.text[:QUOTED]} [...]"
+    if result.is_error or re.match(r"\s*(?:error|failed)\b", text, re.I):
+        return f"{result.name} failed: {text}"
+    return f"{result.name} says: {text}" if text else f"{result.name} gave an empty result."
