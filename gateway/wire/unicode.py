@@ -13,9 +13,13 @@ _ESCAPE: Final = re.compile(
 )
 
 
-def mend_unicode(data: bytes) -> bytes:
-    """The same JSON text in valid UTF-8 and without lone surrogates. Valid input comes back equal. Linear."""
-    text = data.decode("utf-8", "replace").encode()
+def mend_surrogates(text: bytes) -> bytes:
+    """The same JSON text without lone surrogate escapes. Linear; valid text comes back equal."""
     if b"\\ud" not in text and b"\\uD" not in text:
         return text
     return _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], text)
+
+
+def mend_utf8(data: bytes) -> bytes:
+    """The same text in valid UTF-8."""
+    return data.decode("utf-8", "replace").encode()

@@ -10,13 +10,14 @@ from typing import Final
 import msgspec
 
 from gateway.conversation.rules import violation
-from gateway.dialects.openai_chat.document import MAX_DEPTH, decode_document
+from gateway.dialects.openai_chat.document import decode_document
 from gateway.dialects.openai_chat.faults import Faults
 from gateway.dialects.openai_chat.message import TurnReader
 from gateway.dialects.openai_chat.schema import Envelope
 from gateway.dialects.openai_chat.tools import read_tool_choice, read_tools
 from gateway.errors import InvalidRequest
 from gateway.types import Conversation, Json, Sampling
+from gateway.wire.json_text import MAX_DEPTH
 
 _WORDS: Final[Mapping[str, str]] = {
     "str": "text",

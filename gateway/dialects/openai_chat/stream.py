@@ -1,0 +1,193 @@
+"""Events in, server-sent events of `chat.completion.chunk` objects out.
+
+Every chunk is a constant head, a changing middle and a constant tail; only the middle is encoded anew. Known fields
+and a backend's unknown ones never meet in one dictionary: their JSON is laid side by side.
+"""
+
+from collections.abc import Iterable
+from typing import Final, assert_never
+
+import msgspec
+
+from gateway.dialects.openai_chat.errors import encode_error_frame
+from gateway.dialects.openai_chat.fields import call_object, merge_fields
+from gateway.dialects.openai_chat.remarks import remarks
+from gateway.dialects.openai_chat.usage import merge_usage, usage_object
+from gateway.errors import GatewayError
+from gateway.events import (
+    Event,
+    Extension,
+    Finish,
+    ReasoningDelta,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
+from gateway.notices import Notice
+from gateway.types import Json, JsonObject
+
+DONE: Final = b"data: [DONE]\n\n"
+
+_encode = msgspec.json.Encoder().encode
+_ROLE_TEXT: Final = b'"role":"assistant","content":""'
+_ROLE_NULL: Final = b'"role":"assistant","content":null'
+
+
+class StreamEncoder:
+    """One answer. `feed` gives the bytes to send now, `close` the last ones; `error` ends the stream instead.
+
+    `id`, `created` and `model` stand in every chunk. `include_usage` asks for the token counts in a last chunk
+    without choices; `diagnostics` asks for the notices in the last chunk's `dragoman` field.
+    """
+
+    def __init__(
+        self, id: str, created: int, model: str, *, include_usage: bool = False, diagnostics: bool = False
+    ) -> None:
+        head = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
+        self._head = b"data: " + _encode(head)[:-1] + b","
+        self._open = self._head + b'"choices":[{"index":0,"delta":{'
+        self._tail = b'}],"usage":null}\n\n' if include_usage else b"}]}\n\n"
+        self._delta_tail = b'},"finish_reason":null' + self._tail
+        self._text_head = self._open + b'"content":'
+        self._reasoning_head = self._open + b'"reasoning_content":'
+        self._calls: dict[int, _Call] = {}
+        self._begun = False
+        self._finished = False
+        self._ended = False
+        self._usage: UsageReport | None = None
+        self._usage_fields: dict[str, Json] = {}
+        self._include_usage = include_usage
+        self._notices: list[Notice] | None = [] if diagnostics else None
+        self._pending: dict[str, JsonObject] = {}
+
+    def feed(self, events: Iterable[Event]) -> bytes:
+        """The bytes of these events; they may be sent in one piece."""
+        out: list[bytes] = []
+        for event in events:
+            if type(event) is TextDelta and self._begun and not self._pending:
+                out.append(self._text_head + _encode(event.text) + self._delta_tail)
+            else:
+                self._event(event, out)
+        if self._pending:
+            self._own_chunk(out)
+        return _one_line_each(b"".join(out))
+
+    def close(self) -> bytes:
+        """The usage or diagnostics chunk where one was asked for, then `[DONE]`. Nothing after an error."""
+        if self._ended:
+            return b""
+        self._ended = True
+        usage = self._usage if self._include_usage else None
+        last: dict[str, Json] = {**self._usage_fields, "choices": []}
+        if usage is not None:
+            last["usage"] = usage_object(usage)
+        if said := remarks(usage, self._notices):
+            last["dragoman"] = said
+        if len(last) == 1 or (usage is None and not said):
+            return DONE
+        return _one_line_each(self._head + _encode(last)[1:] + b"\n\n" + DONE)
+
+    def error(self, error: GatewayError) -> bytes:
+        """The one error frame. What would follow it is never sent."""
+        if self._ended:
+            return b""
+        self._ended = True
+        return _one_line_each(encode_error_frame(error))
+
+    def _event(self, event: Event, out: list[bytes]) -> None:
+        match event:
+            case TextDelta():
+                self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
+            case ReasoningDelta():
+                self._chunk(out, b'"reasoning_content":' + _encode(event.text))
+            case ToolCallStart() | ToolCallDelta() | ToolCallEnd():
+                self._call(event, out)
+            case Finish():
+                self._finished = True
+                self._chunk(out, b"", _ROLE_TEXT, event.reason.encode())
+            case UsageReport():
+                self._usage = merge_usage(self._usage, event)
+                self._usage_fields.update(self._pending.pop("response", {}))
+            case Extension():
+                self._extend(event)
+            case Notice():
+                if self._notices is not None:
+                    self._notices.append(event)
+            case ResponseStart():
+                pass
+            case _:
+                assert_never(event)
+
+    def _call(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd, out: list[bytes]) -> None:
+        if isinstance(event, ToolCallStart):
+            call = self._calls[event.index] = _Call(len(self._calls), event.extra.get("type") == "custom")
+            self._chunk(out, b'"tool_calls":[' + call.start(event) + b"]")
+            return
+        call = self._calls[event.index]
+        if isinstance(event, ToolCallDelta):
+            call.empty = False
+            self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
+        elif call.empty and not call.custom:
+            # Clients parse the arguments: a call without any has the empty object, never empty text.
+            self._chunk(out, call.head + b'"{}"}}]')
+
+    def _extend(self, event: Extension) -> None:
+        known = self._pending.get(event.scope)
+        if known is None:
+            self._pending[event.scope] = event.fields
+            return
+        merged = dict(known)
+        merge_fields(merged, event.fields, grow=event.scope != "response")
+        self._pending[event.scope] = merged
+
+    def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes | None = None) -> None:
+        """One chunk. The role comes in a chunk of its own before the first, as clients know it from OpenAI."""
+        if not self._begun:
+            self._begun = True
+            out.append(self._open + role + self._delta_tail)
+        ended = b'},"finish_reason":null' if reason is None else b'},"finish_reason":"' + reason + b'"'
+        if not self._pending:
+            out.append(self._open + delta + ended + self._tail)
+            return
+        response, choice, more = (_members(self._pending.get(scope)) for scope in ("response", "choice", "delta"))
+        self._pending.clear()
+        out += (self._head, response, b"," if response else b"", b'"choices":[{"index":0,"delta":{', delta)
+        out += (b"," if delta and more else b"", more, ended, b"," if choice else b"", choice, self._tail)
+
+    def _own_chunk(self, out: list[bytes]) -> None:
+        """Fields that came without any event of their own. Before the first chunk those of the response wait for it,
+        and a choice with nothing to say stands by those of the middle: many clients read `choices[0]` unasked."""
+        if self._pending.keys() != {"response"} or (self._begun and not self._finished):
+            self._chunk(out, b"")
+        elif self._finished:
+            out += (self._head, _members(self._pending.pop("response")), b',"choices":[]}\n\n')
+
+
+class _Call:
+    """A tool call under way: its dense index, and the constant head of its argument deltas."""
+
+    def __init__(self, index: int, custom: bool) -> None:
+        self.index = index
+        self.custom = custom
+        self.empty = True
+        kind = b'"custom":{"input":' if custom else b'"function":{"arguments":'
+        self.head = b'"tool_calls":[{"index":%d,%s' % (index, kind)
+
+    def start(self, event: ToolCallStart) -> bytes:
+        return _encode({"index": self.index, **call_object(event.id, event.name, "", event.extra)})
+
+
+def _members(fields: JsonObject | None) -> bytes:
+    """The members of a JSON object without its braces."""
+    return _encode(fields)[1:-1] if fields else b""
+
+
+def _one_line_each(data: bytes) -> bytes:
+    """U+2028, U+2029 and U+0085 as escapes. They are legal in JSON and no line ends in SSE, but many a client splits
+    with a function that takes them for line ends."""
+    if b"\xe2\x80" in data:
+        data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    return data.replace(b"\xc2\x85", b"\\u0085") if b"\xc2\x85" in data else data

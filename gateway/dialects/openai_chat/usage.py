@@ -1,0 +1,51 @@
+"""Token counts as the OpenAI usage object: nothing is invented, and what was derived is said beside it."""
+
+from typing import Literal
+
+from gateway.events import UsageReport
+from gateway.types import Json
+
+Remark = Literal["total_only", "partial", "estimated"]
+
+
+def merge_usage(earlier: UsageReport | None, later: UsageReport) -> UsageReport:
+    """What is known after another report: some wires count the prompt first and the answer last."""
+    if earlier is None:
+        return later
+    return UsageReport(
+        earlier.prompt_tokens if later.prompt_tokens is None else later.prompt_tokens,
+        earlier.completion_tokens if later.completion_tokens is None else later.completion_tokens,
+        earlier.total_tokens if later.total_tokens is None else later.total_tokens,
+        earlier.estimated or later.estimated,
+        {**earlier.extra, **later.extra},
+    )
+
+
+def usage_object(usage: UsageReport) -> dict[str, Json]:
+    """The three counts, which clients require as numbers, then the backend's other fields.
+
+    A missing count follows from the two others; where it does not, it is 0 and `usage_remark` says so.
+    """
+    prompt, completion, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
+    if total is not None:
+        if prompt is None and completion is not None:
+            prompt = max(total - completion, 0)
+        elif completion is None and prompt is not None:
+            completion = max(total - prompt, 0)
+    prompt, completion = prompt or 0, completion or 0
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion if total is None else total,
+        **usage.extra,
+    }
+
+
+def usage_remark(usage: UsageReport) -> Remark | None:
+    """What a reader of the counts must know; None when the backend counted all of them."""
+    if usage.estimated:
+        return "estimated"
+    known = (usage.prompt_tokens is not None) + (usage.completion_tokens is not None)
+    if known == 0 and usage.total_tokens is not None:
+        return "total_only"
+    return "partial" if known + (usage.total_tokens is not None) < 2 else None

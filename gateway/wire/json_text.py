@@ -1,0 +1,78 @@
+"""Bytes of one JSON document in, its value out, or one sentence that says why not."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.types import Json
+from gateway.wire.unicode import mend_surrogates, mend_utf8
+
+# Deeper documents could be read but, further down the call stack, not be written again.
+MAX_DEPTH: Final = 64
+_FEW: Final = 4096
+
+
+class NotJson(ValueError):
+    """`reason` completes "not valid JSON: ...". `truncated`: the text ended too early."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.truncated = reason == "Input data was truncated"
+
+
+def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient_utf8: bool = False) -> Json:
+    """The value. A lone surrogate (half an emoji, which those who cut strings really send) is read as U+FFFD, and so
+    is what is no UTF-8 when `lenient_utf8`. Raises NotJson."""
+    document = _parse(data, lenient_utf8)
+    # As many levels need as many brackets; counting them is quicker than a walk only where there is little to count.
+    shallow = len(data) < _FEW and data.count(b"{") + data.count(b"[") <= max_depth
+    if not shallow and _deeper(document, max_depth):
+        raise NotJson(f"it is nested deeper than {max_depth} levels")
+    return document
+
+
+def _parse(data: bytes, lenient_utf8: bool) -> Json:
+    try:
+        return _loads(data)
+    except NotJson:
+        text = mend_utf8(data) if lenient_utf8 else data
+        mended = mend_surrogates(text)
+        if mended == data:
+            raise
+    return _loads(mended)
+
+
+def _loads(data: bytes) -> Json:
+    try:
+        document: Json = msgspec.json.decode(data)
+    except RecursionError as error:
+        raise NotJson("it is nested too deep") from error
+    except UnicodeDecodeError as error:
+        raise NotJson(_not_utf8(data)) from error
+    except msgspec.DecodeError as error:
+        raise NotJson(str(error)) from error
+    return document
+
+
+def _not_utf8(data: bytes) -> str:
+    """msgspec counts from the start of the string, people from the start of the document."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return f"it is not UTF-8 (byte {error.start})"
+    return "it is not UTF-8"
+
+
+def _deeper(document: Json, max_depth: int) -> bool:
+    level: list[list[Json] | dict[str, Json]] = [[document]]
+    for _ in range(max_depth + 1):
+        level = [
+            value
+            for container in level
+            for value in (container.values() if isinstance(container, dict) else container)
+            if isinstance(value, dict | list)
+        ]
+        if not level:
+            return False
+    return True
