@@ -6,15 +6,20 @@ from gateway.events import Event, Finish, TextDelta, ToolCallDelta, ToolCallEnd,
 
 
 class StopMatcher:
-    """Filters events. Holds back only the longest end of the text that may still become a stop sequence.
+    """Filters the events of one response.
 
-    After a match `matched` is true, a Finish has been emitted, open calls have been closed and the rest is dropped.
+    The shown text is all of the answer's text up to where the first match begins, however the deltas were cut (of two
+    matches that begin together the shorter one counts). Held back is only the end of the text that may still become
+    a match. Everything else passes at once. After a match the calls that are open may still end, new ones are not
+    let in; then comes a Finish, `matched` turns true, and the rest is dropped.
     """
 
     def __init__(self, sequences: Sequence[str]) -> None:
-        self._sequences = [sequence for sequence in sequences if sequence]
+        self._searches = [_Search(sequence) for sequence in sequences if sequence]
         self._held = ""
+        self._shown = 0
         self._open_calls: set[int] = set()
+        self._stopped_by: str | None = None
         self.matched = False
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -23,42 +28,107 @@ class StopMatcher:
         for event in events:
             if self.matched:
                 break
-            if isinstance(event, TextDelta):
-                self._text(event.text, shown)
-                continue
-            if isinstance(event, ToolCallStart):
-                self._open_calls.add(event.index)
-            elif isinstance(event, ToolCallEnd):
-                self._open_calls.discard(event.index)
-            if self._held and isinstance(event, Finish | ToolCallStart | ToolCallDelta | ToolCallEnd):
-                shown.append(TextDelta(self._held))
-                self._held = ""
-            shown.append(event)
+            self._take(event, shown)
+            if self._stopped_by is not None and not self._open_calls:
+                self.matched = True
+                shown.append(Finish("stop", f"stop_sequence:{self._stopped_by}"))
         return shown
 
-    def _text(self, text: str, shown: list[Event]) -> None:
-        text = self._held + text
-        at, sequence = min(
-            ((at, sequence) for sequence in self._sequences if (at := text.find(sequence)) >= 0), default=(-1, "")
-        )
-        if at >= 0:
-            self.matched = True
-            self._held = ""
-            if at:
-                shown.append(TextDelta(text[:at]))
-            shown.extend(ToolCallEnd(index) for index in sorted(self._open_calls))
-            shown.append(Finish("stop", f"stop_sequence:{sequence}"))
+    def _take(self, event: Event, shown: list[Event]) -> None:
+        if isinstance(event, TextDelta):
+            self._text(event.text, shown)
             return
-        held = self._partial(text)
-        if len(text) > held:
-            shown.append(TextDelta(text[: len(text) - held]))
-        self._held = text[len(text) - held :]
+        if isinstance(event, Finish):
+            self._settle(shown, ended=True)
+            if self._stopped_by is not None:
+                self._open_calls.clear()
+                return
+        if self._stopped_by is not None and not self._may_end(event):
+            return
+        if isinstance(event, ToolCallStart):
+            self._open_calls.add(event.index)
+        elif isinstance(event, ToolCallEnd):
+            self._open_calls.discard(event.index)
+        shown.append(event)
 
-    def _partial(self, text: str) -> int:
-        """Length of the longest end of `text` that is a proper beginning of a stop sequence."""
-        longest = max((len(sequence) for sequence in self._sequences), default=1) - 1
-        for length in range(min(longest, len(text)), 0, -1):
-            end = text[-length:]
-            if any(len(sequence) > length and sequence.startswith(end) for sequence in self._sequences):
-                return length
-        return 0
+    def _may_end(self, event: Event) -> bool:
+        """Whether the event belongs to a call that was open when the text stopped (half a call is none)."""
+        return isinstance(event, ToolCallDelta | ToolCallEnd) and event.index in self._open_calls
+
+    def _text(self, text: str, shown: list[Event]) -> None:
+        if self._stopped_by is not None:
+            return
+        for search in self._searches:
+            search.feed(text)
+        self._held += text
+        self._settle(shown, ended=False)
+
+    def _settle(self, shown: list[Event], ended: bool) -> None:
+        """Show what is certain: up to the first match, or to the first place where one may still begin."""
+        matches = [
+            (search.found, len(search.sequence), search.sequence) for search in self._searches if search.found >= 0
+        ]
+        end = self._shown + len(self._held)
+        match = min(matches, default=(end, 0, ""))
+        pending = end if ended else min((search.pending for search in self._searches if search.found < 0), default=end)
+        certain = min(match[0], pending) - self._shown
+        if certain > 0:
+            shown.append(TextDelta(self._held[:certain]))
+            self._held = self._held[certain:]
+            self._shown += certain
+        if matches and match[0] <= pending:
+            self._held = ""
+            self._stopped_by = match[2]
+
+
+class _Search:
+    """Looks for one sequence in a text that comes in pieces, each character looked at once (Knuth, Morris, Pratt).
+
+    `found` is where the first match begins, or -1. `pending` is where the longest end of the text begins that is a
+    beginning of the sequence (the end of the text when there is none).
+    """
+
+    def __init__(self, sequence: str) -> None:
+        self.sequence = sequence
+        self.found = -1
+        self._borders = _borders(sequence)
+        self._length = 0
+        self._seen = 0
+
+    @property
+    def pending(self) -> int:
+        return self._seen - self._length
+
+    def feed(self, text: str) -> None:
+        if self.found >= 0:
+            return
+        sequence, borders, length = self.sequence, self._borders, self._length
+        at = 0
+        while at < len(text):
+            if not length:
+                at = text.find(sequence[0], at)
+                if at < 0:
+                    break
+            while length and text[at] != sequence[length]:
+                length = borders[length - 1]
+            if text[at] == sequence[length]:
+                length += 1
+            at += 1
+            if length == len(sequence):
+                self.found = self._seen + at - length
+                return
+        self._length = length
+        self._seen += len(text)
+
+
+def _borders(sequence: str) -> list[int]:
+    """For every beginning of the sequence, the length of its longest proper end that is also a beginning."""
+    borders = [0] * len(sequence)
+    length = 0
+    for at in range(1, len(sequence)):
+        while length and sequence[at] != sequence[length]:
+            length = borders[length - 1]
+        if sequence[at] == sequence[length]:
+            length += 1
+        borders[at] = length
+    return borders
