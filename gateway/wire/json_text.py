@@ -1,11 +1,12 @@
 """Bytes of one JSON document in, its value out, or one sentence that says why not."""
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway.types import Json
 from gateway.wire.unicode import mend_surrogates, mend_utf8
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 # Deeper documents could be read but, further down the call stack, not be written again.
 MAX_DEPTH: Final = 64

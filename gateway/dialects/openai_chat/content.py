@@ -16,7 +16,7 @@ _TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text"})
 def read_content(content: Json, index: int, faults: Faults) -> tuple[Part, ...]:
     """The blocks of a content that is there (not null). Faults: CONTENT_TYPE, CONTENT_EMPTY_ARRAY, PART_TYPE."""
     if isinstance(content, str):
-        return (Text(content),) if content else ()
+        return (Text(content),)
     if isinstance(content, list):
         if not content:
             faults.add("CONTENT_EMPTY_ARRAY", index, ".content")
