@@ -24,6 +24,7 @@ def write_struct(target: Struct, value: JsonObject) -> int:
 
     Those become the nearest double, NaN becomes null. Raises NestedTooDeep.
     """
+    target.SetInParent()
     return _write_object(target, value, MAX_DEPTH)
 
 
@@ -75,4 +76,4 @@ def _nearest(value: int) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(sys.float_info.max, value)
+        return sys.float_info.max if value > 0 else -sys.float_info.max

@@ -61,9 +61,7 @@ def _derived_id(turns: Sequence[Placed]) -> str:
 
 
 def _write_inputs(target: pb.Input, turns: Sequence[Placed]) -> list[Notice]:
-    if not turns:
-        target.resume_conversation.SetInParent()
-        return []
+    """Results and questions, in order. With neither, the model is asked to go on where its answer ended."""
     notices: list[Notice] = []
     inputs = target.user_inputs.inputs
     for placed in turns:
@@ -75,6 +73,8 @@ def _write_inputs(target: pb.Input, turns: Sequence[Placed]) -> list[Notice]:
             write_query(inputs.add().user_query, placed.turn.text)
         if placed.shows:
             write_images(target.context, placed)
+    if not inputs:
+        target.resume_conversation.SetInParent()
     return notices
 
 

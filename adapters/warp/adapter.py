@@ -1,0 +1,40 @@
+"""The Warp multi-agent wire: a conversation out as one protobuf message, server-sent protobuf events in."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from adapters.warp.decode import WarpDecoder
+from adapters.warp.encode import encode_request
+from adapters.warp.error_body import decode_error
+from adapters.warp.options import WarpOptions
+from gateway.adapter import BackendRequest, Capabilities
+from gateway.errors import BackendError
+from gateway.policy import Policy
+from gateway.types import Conversation
+
+
+class WarpAdapter:
+    """`encoding: flatten` tells the conversation as text, `structured` as the wire's own task log."""
+
+    Options: ClassVar = WarpOptions
+
+    def __init__(self, options: WarpOptions, max_event: int) -> None:
+        self._options = options
+        self._max_event = max_event
+        self.capabilities = Capabilities(
+            honours=frozenset({"parallel_tool_calls"}),
+            images=True,
+            flattens=options.encoding == "flatten",
+        )
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        """One serialized Request. Raises InvalidRequest, Unsupported among it, for what cannot be said."""
+        return encode_request(conversation, policy, self._options)
+
+    def decoder(self, conversation: Conversation) -> WarpDecoder:
+        """A decoder that types the arguments of calls by this conversation's tools."""
+        return WarpDecoder(self._options, conversation, self._max_event)
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        """An answer other than 200 as the error the client shall see."""
+        return decode_error(status, headers, body)
