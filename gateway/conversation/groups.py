@@ -1,10 +1,10 @@
 """Turns -> atomic groups: what may only be kept or dropped together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gateway.conversation.pairing import Pairing, is_calling, pair
+from gateway.conversation.pairing import Pairing, is_calling, is_paired, pair
 from gateway.types import Turn
 
 
@@ -29,29 +29,50 @@ def groups(turns: Sequence[Turn]) -> tuple[Group, ...]:
     are one group; any other turn is a group of its own. Membership goes by id, not by neighbourhood: in a history
     that was not repaired, a group reaches to its last result, and groups that interlock are one.
     """
-    ends = _last_results(pair(turns))
+    ends = _runs(turns) if is_paired(turns) else _last_results(pair(turns))
     found: list[Group] = []
     start = 0
     while start < len(turns):
-        stop = start + 1
-        reach = start
-        while reach < stop:
-            stop = max(stop, ends.get(reach, reach) + 1)
-            reach += 1
-        follow_up = stop if _follows(turns, start, stop) else None
-        stop += follow_up is not None
-        inside = range(start, stop)
-        found.append(
-            Group(
-                start,
-                stop,
-                tuple(call.id for position in inside if is_calling(turns[position]) for call in turns[position].calls),
-                tuple(position for position in inside if turns[position].role == "tool"),
-                follow_up,
-            )
-        )
-        start = stop
+        stop = _reach(ends, start)
+        if stop == start + 1 and not turns[start].calls:
+            found.append(Group(start, stop, results=(start,) if turns[start].role == "tool" else ()))
+        else:
+            found.append(_bound(turns, start, stop))
+        start = found[-1].stop
     return tuple(found)
+
+
+def _reach(ends: Mapping[int, int], start: int) -> int:
+    """Where a group that starts here stops: behind the last turn that any turn inside is bound to."""
+    stop = start + 1
+    while start < stop:
+        stop = max(stop, ends.get(start, start) + 1)
+        start += 1
+    return stop
+
+
+def _bound(turns: Sequence[Turn], start: int, stop: int) -> Group:
+    follow_up = stop if _follows(turns, start, stop) else None
+    inside = turns[start:stop]
+    return Group(
+        start,
+        stop if follow_up is None else stop + 1,
+        tuple(call.id for turn in inside if turn.role == "assistant" for call in turn.calls),
+        tuple(position for position, turn in enumerate(inside, start) if turn.role == "tool"),
+        follow_up,
+    )
+
+
+def _runs(turns: Sequence[Turn]) -> dict[int, int]:
+    """In a sound history a calling turn reaches to the last of the tool turns directly after it."""
+    ends: dict[int, int] = {}
+    start = 0
+    for position, turn in enumerate(turns):
+        if turn.role == "tool":
+            ends[start] = position
+        else:
+            start = position
+    return ends
 
 
 def _last_results(pairing: Pairing) -> dict[int, int]:

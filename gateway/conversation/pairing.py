@@ -54,6 +54,28 @@ def is_calling(turn: Turn) -> bool:
     return turn.role == "assistant" and any(isinstance(block, ToolCall) for block in turn.blocks)
 
 
+def is_paired(turns: Sequence[Turn]) -> bool:
+    """Whether every call is answered in place and by its own id: the one look that a sound history, the usual one, is
+    worth."""
+    used: set[str] = set()
+    owed: set[str] = set()
+    for turn in turns:
+        if turn.role == "tool":
+            for result in turn.results:
+                if result.call_id not in owed:
+                    return False
+                owed.remove(result.call_id)
+        elif owed:
+            return False
+        elif turn.role == "assistant":
+            for call in turn.calls:
+                if not call.id or call.id in used:
+                    return False
+                used.add(call.id)
+                owed.add(call.id)
+    return bool(turns) and not owed
+
+
 def pair(turns: Sequence[Turn]) -> Pairing:
     """Bind results to calls, by id first, then by position where an id is missing. Linear in the number of blocks."""
     calls = {position: turn.calls for position, turn in enumerate(turns) if is_calling(turn)}

@@ -9,7 +9,7 @@ because several providers refuse an id that comes twice.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.conversation.pairing import CallAt, Pairing, ResultAt, pair
+from gateway.conversation.pairing import CallAt, Pairing, ResultAt, is_paired, pair
 from gateway.conversation.rules import RuleCode, violation
 from gateway.types import Conversation, ToolCall, Turn, Violation
 
@@ -25,27 +25,6 @@ def validate(conversation: Conversation) -> tuple[Violation, ...]:
     told = {(fault.rule, fault.index) for fault in faults}
     paired = [found for found in pairing_faults(conversation.turns) if (found.rule, found.index) not in told]
     return tuple(sorted((*faults, *paired), key=lambda found: found.index))
-
-
-def is_paired(turns: Sequence[Turn]) -> bool:
-    """Whether there is nothing to find: the one look that a history without faults, the usual one, is worth."""
-    used: set[str] = set()
-    owed: set[str] = set()
-    for turn in turns:
-        if turn.role == "tool":
-            for result in turn.results:
-                if result.call_id not in owed:
-                    return False
-                owed.remove(result.call_id)
-        elif owed:
-            return False
-        elif turn.role == "assistant":
-            for call in turn.calls:
-                if not call.id or call.id in used:
-                    return False
-                used.add(call.id)
-                owed.add(call.id)
-    return bool(turns) and not owed
 
 
 def pairing_faults(turns: Sequence[Turn]) -> Iterator[Violation]:

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.conversation.groups import groups
+from gateway.conversation.pairing import is_paired
 from gateway.conversation.prepare import prepare
 from gateway.conversation.repair import repair
 from gateway.conversation.repair.order import NO_RESULT
-from gateway.conversation.validate import is_paired, pairing_faults, validate
+from gateway.conversation.validate import pairing_faults, validate
 from gateway.notices import Notice
 from gateway.policy import Policy
 from gateway.types import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
