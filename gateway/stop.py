@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gateway.events import Event, Finish, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 
 
 class StopMatcher:
@@ -43,7 +43,7 @@ class StopMatcher:
             if self._stopped_by is not None:
                 self._open_calls.clear()
                 return
-        if self._stopped_by is not None and not self._may_end(event):
+        if self._stopped_by is not None and self._comes_too_late(event):
             return
         if isinstance(event, ToolCallStart):
             self._open_calls.add(event.index)
@@ -51,9 +51,11 @@ class StopMatcher:
             self._open_calls.discard(event.index)
         shown.append(event)
 
-    def _may_end(self, event: Event) -> bool:
-        """Whether the event belongs to a call that was open when the text stopped (half a call is none)."""
-        return isinstance(event, ToolCallDelta | ToolCallEnd) and event.index in self._open_calls
+    def _comes_too_late(self, event: Event) -> bool:
+        """Whether the text had stopped before it. A call that was open then may still end: half a call is none."""
+        if isinstance(event, ToolCallDelta | ToolCallEnd):
+            return event.index not in self._open_calls
+        return isinstance(event, ReasoningDelta | ToolCallStart)
 
     def _text(self, text: str, shown: list[Event]) -> None:
         if self._stopped_by is not None:
