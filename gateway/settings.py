@@ -7,63 +7,82 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
 from gateway.errors import SettingsError
+from gateway.notices import Level
 from gateway.policy import Policy
 from gateway.types import Json, JsonObject
 
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where and how clients are served. Times in seconds."""
+    """Where and how clients are served. Times in seconds.
+
+    `api_keys_env` names the variable that holds the clients' keys, separated by commas. While it is not set, the
+    gateway is open, and binds to loopback addresses only. `allowed_hosts` are the names, besides localhost, under
+    which browsers and clients may address a gateway bound to loopback (a foreign name there is DNS rebinding).
+    `max_connections` null: as many as the file descriptor limit allows.
+    """
 
     host: str = "127.0.0.1"
-    port: int = 8000
+    port: Port = 8000
     api_keys_env: str | None = "DRAGOMAN_API_KEYS"
-    max_body_mb: float = 32
-    head_timeout_s: float = 10
-    first_event_gate_s: float = 15
-    keep_alive_s: float = 15
-    drain_s: float = 10
+    allowed_hosts: tuple[str, ...] = ()
+    max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_body_mb: Positive = 32
+    head_timeout_s: Positive = 10
+    first_event_gate_s: Positive = 15
+    keep_alive_s: Positive = 15
+    write_timeout_s: Positive = 60
+    drain_s: NotNegative = 10
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much a backend may send: one event, one whole response."""
 
-    max_event_mb: float = 4
-    max_response_mb: float = 64
+    max_event_mb: Positive = 4
+    max_response_mb: Positive = 64
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the log goes besides stderr, and from which level on. `file` null: stderr only."""
+    """Where the log goes besides stderr, and from which level on. `file` null: stderr only.
 
-    level: str = "info"
+    `bodies` adds what clients ask to the DEBUG lines: conversations on disk, so it is never on by itself.
+    """
+
+    level: Level = "info"
     file: str | None = "logs/gateway.log"
-    max_mb: float = 16
-    backups: int = 3
+    max_mb: Positive = 16
+    backups: Annotated[int, msgspec.Meta(ge=0)] = 3
+    bodies: bool = False
 
 
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Deadlines towards a backend, in seconds. `idle` counts progress of the answer, not bytes."""
 
-    connect: float = 2
-    first_byte: float = 60
-    idle: float = 60
-    total: float = 600
+    connect: Positive = 2
+    first_byte: Positive = 60
+    idle: Positive = 60
+    total: Positive = 600
 
 
 class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A bearer token that is bought with a refresh token (RFC 6749, section 6).
 
     `refresh_token_env` names the variable with the first refresh token, `store` the file (mode 0600) that keeps a
-    rotated one.
+    rotated one. `token_field` is the field of the reply that becomes the bearer token.
     """
 
     token_url: str
     refresh_token_env: str
     store: str | None = None
+    token_field: str = "access_token"
 
 
 class BackendSettings(msgspec.Struct, frozen=True):
@@ -259,6 +278,21 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise SettingsError(f"the setting {key!r} stands twice in one object")
         entry[key] = value
     return entry
+
+
+def override_server(settings: Settings, host: str | None, port: str | None) -> Settings:
+    """The settings with the address from the command line or the environment. Raises SettingsError."""
+    changes: dict[str, Json] = {}
+    if host:
+        changes["host"] = host
+    if port is not None:
+        if not (port.isascii() and port.isdigit()):
+            raise SettingsError(f"the port must be a number from 0 to 65535; it is {port!r}")
+        changes["port"] = int(port[:9])
+    if not changes:
+        return settings
+    server = _struct({**msgspec.to_builtins(settings.server), **changes}, ServerSettings, "server")
+    return msgspec.structs.replace(settings, server=server)
 
 
 def secret(variable: str | None, environ: Mapping[str, str] = os.environ) -> str | None:

@@ -1,0 +1,112 @@
+"""Settings -> the FastAPI application: every cold route, with the front before them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from sse_starlette import EventSourceResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from gateway.dialects.openai_chat.models import encode_model, encode_models
+from gateway.errors import GatewayError, InvalidRequest
+from gateway.server.documentation import describe_chat
+from gateway.server.front import Front
+from gateway.server.services import Services
+from gateway.server.transport import gateway_version
+from gateway.settings import Settings
+
+
+class Gateway(FastAPI):
+    """The application. Its services are built at once, so that wrong settings raise SettingsError here."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.services = Services(settings)
+        super().__init__(
+            title="Dragoman",
+            version=gateway_version(),
+            description="A provider translation gateway: OpenAI clients in front, any backend behind.",
+            lifespan=_lifespan,
+            redirect_slashes=False,
+            redoc_url=None,
+        )
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Everything FastAPI brings, behind the front."""
+        return Front(super().build_middleware_stack(), self.services)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    assert isinstance(app, Gateway)
+    async with app.services.running():
+        yield
+
+
+def create_app(settings: Settings) -> Gateway:
+    """The gateway as an ASGI application. Raises SettingsError."""
+    app = Gateway(settings)
+    services = app.services
+
+    @app.get("/v1/models", tags=["models"])
+    @app.get("/models", include_in_schema=False)
+    async def list_models() -> Response:
+        """The models this gateway serves."""
+        return _json(encode_models(services.backends.models, services.created))
+
+    @app.get("/v1/models/{name:path}", tags=["models"])
+    @app.get("/models/{name:path}", include_in_schema=False)
+    async def get_model(name: str) -> Response:
+        """One model."""
+        services.backends.route(name)
+        return _json(encode_model(name, services.created))
+
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> dict[str, str]:
+        """The process lives."""
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["health"])
+    async def readyz() -> Response:
+        """Whether new requests are taken: 200, or 503 while starting and stopping."""
+        return JSONResponse({"status": "ready" if services.ready else "draining"}, 200 if services.ready else 503)
+
+    @app.get("/v1/events", tags=["events"])
+    async def events() -> Response:
+        """A live feed of notices and outcomes (server-sent events; names and counts, no contents)."""
+        return EventSourceResponse(services.feed.watch(), ping=15)
+
+    describe_chat(app)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(GatewayError, _gateway_error)
+    # Starlette answers a bug with text; then raises it again, and the front logs it.
+    app.add_exception_handler(Exception, _bug)
+    return app
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """An unknown path or method, as an OpenAI error object."""
+    assert isinstance(error, HTTPException)
+    unknown = error.status_code == 404
+    body = InvalidRequest(
+        f"There is no {request.method} {request.scope['path']} here."[:300],
+        status=error.status_code,
+        code="unknown_url" if unknown else "method_not_allowed",
+    ).body()
+    return JSONResponse(body, error.status_code, dict(error.headers or {}))
+
+
+async def _gateway_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, GatewayError)
+    return JSONResponse(error.body(), error.status, dict(error.headers))
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    return JSONResponse(GatewayError("The gateway failed; its log says why.").body(), 500)
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")

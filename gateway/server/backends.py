@@ -1,0 +1,119 @@
+"""Settings -> backends ready to be called: adapter, address, credential; the demo ones are started in this process."""
+
+import difflib
+import importlib
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import cast
+
+from yarl import URL
+
+from gateway.adapter import Adapter
+from gateway.errors import InvalidRequest, SettingsError
+from gateway.server.credentials import Credential, credential_for
+from gateway.settings import BackendSettings, ModelSettings, Settings, Timeouts, check_options
+
+DEMO = "demo:"
+
+
+class Backend:
+    """One backend entry. `base_url` of a demo backend is known only while it runs."""
+
+    def __init__(self, name: str, settings: BackendSettings, max_event: int) -> None:
+        self.name = name
+        self.base_url = settings.base_url
+        self.adapter = load_adapter(name, settings, max_event)
+        self.credential: Credential = credential_for(settings)
+        self.timeouts: Timeouts = settings.timeouts
+        self._headers = {key.lower(): value for key, value in settings.headers.items()}
+        self._urls: dict[str, URL] = {}
+
+    def url(self, path: str) -> URL:
+        """The address of a path below base_url; built once."""
+        url = self._urls.get(path)
+        if url is None:
+            url = self._urls[path] = URL(self.base_url.rstrip("/") + path)
+        return url
+
+    def headers(self, own: Mapping[str, str], credential: Mapping[str, str]) -> dict[str, str]:
+        """The headers of a request: the adapter's own, the settings' above them, the credential above all."""
+        return {**own, **self._headers, **credential}
+
+
+class Backends:
+    """All backends, and which of them a model name stands for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        max_event = int(settings.limits.max_event_mb * 2**20)
+        self._backends = {name: Backend(name, entry, max_event) for name, entry in settings.backends.items()}
+        self.models = tuple(name for name in settings.models if name != "*")
+
+    def route(self, model: str) -> tuple[ModelSettings, Backend]:
+        """The entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""
+        entry = self._settings.route(model)
+        if entry is None:
+            nearest = difflib.get_close_matches(model[:200], self.models, n=1, cutoff=0.3)
+            advice = f" Did you mean {nearest[0]!r}?" if nearest else f" Known models: {_list(self.models)}."
+            raise InvalidRequest(
+                f"The model {model[:200]!r} does not exist here.{advice}",
+                status=404,
+                code="model_not_found",
+                param="model",
+            )
+        return entry, self._backends[entry.backend]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Start the demo backends that the settings ask for; stop them at the end."""
+        async with AsyncExitStack() as stack:
+            urls: dict[str, str] = {}
+            for backend in self._backends.values():
+                if not backend.base_url.startswith(DEMO):
+                    continue
+                kind = backend.base_url.removeprefix(DEMO)
+                if kind not in urls:
+                    from gateway.demo import serve_demo
+
+                    urls[kind] = (await stack.enter_async_context(serve_demo(kind))).base_url
+                backend.base_url = urls[kind]
+            yield
+
+
+def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapter:
+    """The adapter that an import string `module:Class` names, with the entry's own options checked.
+
+    Raises SettingsError."""
+    where = f"backends.{name}"
+    module_name, _, attribute = settings.adapter.partition(":")
+    if not module_name or not attribute:
+        raise SettingsError(f"{where}.adapter must be written module:Class; it is {settings.adapter!r}")
+    try:
+        kind = getattr(importlib.import_module(module_name), attribute)
+    except ImportError as error:
+        raise SettingsError(f"{where}.adapter: {settings.adapter!r} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise SettingsError(f"{where}.adapter: there is no {attribute!r} in {module_name!r}") from error
+    if not hasattr(kind, "Options"):
+        raise SettingsError(f"{where}.adapter: {settings.adapter!r} is no adapter")
+    _check_address(where, settings.base_url)
+    return cast(Adapter, kind(check_options(settings.options, kind.Options, where), max_event))
+
+
+def _check_address(where: str, base_url: str) -> None:
+    if base_url.startswith(DEMO):
+        if base_url.removeprefix(DEMO) not in ("agent", "chat"):
+            raise SettingsError(f"{where}.base_url: the demo backends are 'demo:agent' and 'demo:chat'")
+        return
+    try:
+        url = URL(base_url)
+    except ValueError as error:
+        raise SettingsError(f"{where}.base_url: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise SettingsError(f"{where}.base_url must begin with http:// or https:// and name a host")
+    if url.user or url.password:
+        raise SettingsError(f"{where}.base_url must hold no credential; name its variable in api_key_env")
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(list(names)[:20]) or "none"

@@ -1,0 +1,38 @@
+"""ASGI messages -> the whole body, read only as far as it may be large."""
+
+from collections.abc import Mapping
+
+from starlette.types import Receive
+
+from gateway.errors import InvalidRequest
+from gateway.server.watch import ClientGone
+
+
+async def read_body(receive: Receive, head: Mapping[bytes, bytes], limit: int) -> bytes:
+    """Raises InvalidRequest 413 as soon as the body is known to be too large, ClientGone when the client leaves."""
+    declared = head.get(b"content-length", b"")
+    if declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
+        raise too_large(limit)
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            raise too_large(limit)
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def too_large(limit: int) -> InvalidRequest:
+    """The 413; the connection is closed so that the rest need not be read."""
+    return InvalidRequest(
+        f"The request body is larger than {limit} bytes.",
+        status=413,
+        code="request_too_large",
+        headers={"connection": "close"},
+    )

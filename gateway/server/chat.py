@@ -1,0 +1,129 @@
+"""POST /v1/chat/completions: request bytes -> Exchange -> backend -> the answer, whole or streamed."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from starlette.types import Receive
+
+from gateway.dialects.openai_chat.decode import decode
+from gateway.errors import BackendError
+from gateway.exchange import Exchange
+from gateway.server.backends import Backend
+from gateway.server.body import read_body
+from gateway.server.call import Call
+from gateway.server.debug import log_request
+from gateway.server.door import check_media_type
+from gateway.server.reply import Reply
+from gateway.server.services import Services
+from gateway.server.transport import Answer
+from gateway.server.watch import ClientGone, Watch, body_late, first_byte_late, idle_late
+from gateway.server.writers import CompletionWriter, StreamWriter, Writer
+
+BODY_S: Final = 120
+# After the answer's logical end its framing may still be on the way; a moment saves the connection.
+SETTLE_S: Final = 0.05
+
+
+class ChatCompletions:
+    """The hot route, a plain ASGI endpoint."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._now = services.now
+        self._max_body = int(services.settings.server.max_body_mb * 2**20)
+
+    async def __call__(self, call: Call, receive: Receive, reply: Reply) -> None:
+        """Serve one request. Raises GatewayError, also after the answer has begun, and ClientGone."""
+        check_media_type(call.headers)
+        with self._services.sweeper.watch() as watch:
+            watch.expect(self._now() + BODY_S, body_late)
+            body = await read_body(receive, call.headers, self._max_body)
+            listener = asyncio.create_task(_listen(receive, watch, reply))
+            try:
+                await self._serve(call, body, watch, reply)
+            finally:
+                listener.cancel()
+
+    async def _serve(self, call: Call, body: bytes, watch: Watch, reply: Reply) -> None:
+        conversation = decode(body)
+        call.model = conversation.model
+        route, backend = self._services.backends.route(conversation.model)
+        call.backend = backend.name
+        if route.name is not None:
+            conversation = msgspec.structs.replace(conversation, model=route.name)
+        exchange = Exchange(backend.adapter, conversation, route.policy)
+        call.notices = exchange.notices
+        call.note(exchange.notices)
+        log_request(call, backend, exchange, body if self._services.settings.log.bodies else None)
+        kind = StreamWriter if conversation.stream else CompletionWriter
+        with kind(call, reply, watch, conversation, self._services.settings.server) as writer:
+            try:
+                await self._exchange(call, backend, exchange, watch, writer)
+            except BackendError as error:
+                error.message = backend.credential.redact(error.message)
+                raise
+
+    async def _exchange(self, call: Call, backend: Backend, exchange: Exchange, watch: Watch, writer: Writer) -> None:
+        now = self._now()
+        watch.expect(now + backend.timeouts.first_byte, first_byte_late)
+        watch.total_due = now + backend.timeouts.total
+        call.phase = "connect"
+        answer = await self._send(backend, exchange)
+        try:
+            call.phase = "head"
+            if answer.status != 200:
+                call.backend_status = answer.status
+                exchange.open(answer.status, answer.headers, await answer.read_error())
+            exchange.open(200, answer.headers)
+            watch.broken = answer.is_broken
+            await self._relay(call, backend, exchange, answer, watch, writer)
+            await answer.settle(SETTLE_S)
+        finally:
+            answer.close()
+
+    async def _relay(
+        self, call: Call, backend: Backend, exchange: Exchange, answer: Answer, watch: Watch, writer: Writer
+    ) -> None:
+        idle = backend.timeouts.idle
+        while True:
+            data = await answer.read()
+            events = exchange.feed(data) if data else exchange.close()
+            if not data or exchange.done:
+                await writer.finish(events)
+                return
+            if events:
+                call.phase = "stream"
+                await writer.take(events)
+                # Only progress counts: a backend that sends nothing but comments is stalled all the same.
+                watch.expect(self._now() + idle, idle_late)
+
+    async def _send(self, backend: Backend, exchange: Exchange) -> Answer:
+        """Send the request; once more with a renewed credential after a 401, since then nothing has run."""
+        credential = await backend.credential.headers()
+        answer = await self._send_once(backend, exchange, credential)
+        if answer.status == 401 and backend.credential.renewable:
+            answer.close()
+            await backend.credential.renew(credential)
+            answer = await self._send_once(backend, exchange, await backend.credential.headers())
+        return answer
+
+    async def _send_once(self, backend: Backend, exchange: Exchange, credential: Mapping[str, str]) -> Answer:
+        request = exchange.request
+        return await self._services.transport.send(
+            request.method,
+            backend.url(request.path),
+            backend.headers(request.headers, credential),
+            request.body,
+            backend.timeouts.connect,
+        )
+
+
+async def _listen(receive: Receive, watch: Watch, reply: Reply) -> None:
+    """Interrupt the request when its client leaves, whatever it is waiting for."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    # A finished answer is reported like a departure.
+    if not reply.ended:
+        watch.interrupt(ClientGone())

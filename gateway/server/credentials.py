@@ -1,0 +1,205 @@
+"""What settings name (an environment variable, a refresh token) -> the header that authorizes a backend request.
+
+No secret ever stands in a log line, an error message or a repr.
+"""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+import httpx
+import msgspec
+
+from gateway.errors import BackendError, BackendUnavailable
+from gateway.server.log import LOGGER
+from gateway.settings import BackendSettings, RefreshCredential, secret
+from gateway.types import Json
+
+EARLY_S: Final = 300
+TIMEOUT_S: Final = 5
+FALLBACK_LIFETIME_S: Final = 3600
+
+
+class Credential(Protocol):
+    """One backend's credential."""
+
+    renewable: bool
+
+    async def headers(self) -> Mapping[str, str]:
+        """The headers that authorize a request. Raises BackendError when there is no valid credential."""
+        ...
+
+    async def renew(self, refused: Mapping[str, str]) -> None:
+        """The backend refused these headers with a 401: get others, if `renewable`. Raises BackendError."""
+        ...
+
+    def redact(self, text: str) -> str:
+        """The text without any secret of this credential."""
+        ...
+
+
+class StaticCredential:
+    """A key that never changes; or none at all."""
+
+    renewable = False
+
+    def __init__(self, header: str = "", value: str | None = None) -> None:
+        bearer = header.lower() == "authorization" and value is not None and " " not in value
+        self._value = value
+        self._headers = {} if value is None else {header.lower(): f"Bearer {value}" if bearer else value}
+
+    async def headers(self) -> Mapping[str, str]:
+        return self._headers
+
+    async def renew(self, refused: Mapping[str, str]) -> None:
+        pass
+
+    def redact(self, text: str) -> str:
+        return text.replace(self._value, "[redacted]") if self._value else text
+
+
+class RefreshedCredential:
+    """A bearer token bought with a refresh token (RFC 6749, section 6), renewed five minutes before it ends.
+
+    One refresh at a time; whoever waited uses its result. A refresh token that the issuer gives back replaces the old
+    one and is stored. A refresh token that was denied is never sent again: somebody must log in anew.
+    """
+
+    renewable = True
+
+    def __init__(self, settings: RefreshCredential, first: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._first = first
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._store = Path(settings.store) if settings.store else None
+        self._refresh_token = first
+        self._token = ""
+        self._ends = 0.0
+        self._denied: set[str] = set()
+
+    async def headers(self) -> Mapping[str, str]:
+        if not self._token or self._clock() >= self._ends - EARLY_S:
+            async with self._lock:
+                if not self._token or self._clock() >= self._ends - EARLY_S:
+                    await self._refresh_or_keep()
+        return {"authorization": f"Bearer {self._token}"}
+
+    async def renew(self, refused: Mapping[str, str]) -> None:
+        async with self._lock:
+            if refused.get("authorization") == f"Bearer {self._token}":
+                await self._refresh()
+
+    def redact(self, text: str) -> str:
+        for value in (self._token, self._refresh_token, self._first):
+            text = text.replace(value, "[redacted]") if value else text
+        return text
+
+    async def _refresh_or_keep(self) -> None:
+        """A token that is still valid outlives an issuer that is down."""
+        try:
+            await self._refresh()
+        except BackendUnavailable:
+            if not self._token or self._clock() >= self._ends:
+                raise
+            LOGGER.warning("token refresh failed; the present token is used until it ends")
+
+    async def _refresh(self) -> None:
+        refresh_token = self._stored() or self._refresh_token
+        if refresh_token in self._denied:
+            raise _denied()
+        reply = await self._ask(refresh_token)
+        token = reply.get(self._settings.token_field)
+        if not isinstance(token, str) or not token:
+            raise BackendUnavailable("The token issuer's reply holds no token.", code="upstream_auth_error")
+        self._token = token
+        self._ends = self._clock() + _seconds(reply.get("expires_in"))
+        rotated = reply.get("refresh_token")
+        self._refresh_token = rotated if isinstance(rotated, str) and rotated else refresh_token
+        if self._refresh_token != refresh_token:
+            self._keep()
+
+    async def _ask(self, refresh_token: str) -> dict[str, Json]:
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        try:
+            async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False, follow_redirects=False) as client:
+                answer = await client.post(self._settings.token_url, data=form)
+        except httpx.HTTPError as error:
+            # The cause is left out: it shows the address, which may hold a key.
+            raise BackendUnavailable(f"The token issuer could not be asked ({type(error).__name__}).") from None
+        if answer.status_code in (400, 401, 403):
+            self._denied.add(refresh_token)
+            LOGGER.error("token refresh denied with status %d: a new login is needed", answer.status_code)
+            raise _denied()
+        if answer.status_code != 200:
+            raise BackendUnavailable(f"The token issuer answered with status {answer.status_code}.")
+        try:
+            return msgspec.json.decode(answer.content, type=dict[str, Json])
+        except (msgspec.DecodeError, RecursionError):
+            raise BackendUnavailable("The token issuer's reply is not JSON.") from None
+
+    def _stored(self) -> str | None:
+        """The token in the store, unless the environment has been given a newer login since."""
+        if self._store is None:
+            return None
+        try:
+            kept = msgspec.json.decode(self._store.read_bytes(), type=_Kept)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return kept.refresh_token if kept.login == _digest(self._first) else None
+
+    def _keep(self) -> None:
+        if self._store is None:
+            return
+        kept = msgspec.json.encode(_Kept(_digest(self._first), self._refresh_token))
+        fresh = self._store.with_name(f"{self._store.name}.new")
+        try:
+            self._store.parent.mkdir(parents=True, exist_ok=True)
+            fresh.unlink(missing_ok=True)
+            file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(file, "wb") as out:
+                out.write(kept)
+            fresh.replace(self._store)
+        except OSError as error:
+            LOGGER.error("the rotated refresh token could not be stored: %s", error.strerror)
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """The store's file: the token, and by digest the login it descends from."""
+
+    login: str
+    refresh_token: str
+
+
+def credential_for(settings: BackendSettings) -> Credential:
+    """The credential a backend entry names. Raises SettingsError when its variable is not set."""
+    if settings.refresh is not None:
+        first = secret(settings.refresh.refresh_token_env, os.environ)
+        assert first is not None
+        return RefreshedCredential(settings.refresh, first)
+    return StaticCredential(settings.api_key_header, secret(settings.api_key_env, os.environ))
+
+
+def _denied() -> BackendError:
+    return BackendError(
+        "The gateway's credential for this backend is no longer valid.",
+        code="upstream_auth_error",
+        headers={"x-should-retry": "false"},
+    )
+
+
+def _seconds(value: Json) -> float:
+    """`expires_in` is a number, or with some issuers its text."""
+    try:
+        seconds = float(value) if isinstance(value, int | float | str) else FALLBACK_LIFETIME_S
+    except ValueError:
+        return FALLBACK_LIFETIME_S
+    return seconds if 0 < seconds < 1e9 else FALLBACK_LIFETIME_S
+
+
+def _digest(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()

@@ -1,0 +1,41 @@
+"""One request to a backend -> the DEBUG block between two banners that people grep for."""
+
+import logging
+from typing import Final
+
+from gateway.exchange import Exchange
+from gateway.server.backends import Backend
+from gateway.server.call import Call
+from gateway.server.log import BANNER, LOGGER
+from gateway.types import Conversation
+
+BODY_CAP: Final = 64 * 1024
+
+
+def log_request(call: Call, backend: Backend, exchange: Exchange, body: bytes | None) -> None:
+    """Write the block, at DEBUG only. `body` is what the client sent, given only where the settings ask for it."""
+    if not LOGGER.isEnabledFor(logging.DEBUG):
+        return
+    results, history = count(exchange.conversation)
+    family = type(backend.adapter).__name__.removesuffix("Adapter")
+    lines = [
+        BANNER,
+        f"[{family} Request] Submitting to {family} API:",
+        f"  Tool results: {results}",
+        f"  History messages: {history}",
+        f"  Backend: {backend.name}, {exchange.request.path}, {len(exchange.request.body)} bytes",
+    ]
+    if body is not None:
+        text = body[:BODY_CAP].decode(errors="replace")
+        lines.append(f"  Client request: {backend.credential.redact(text)}")
+    for line in (*lines, BANNER):
+        LOGGER.debug("%s", line, extra={"request_id": call.id})
+
+
+def count(conversation: Conversation) -> tuple[int, int]:
+    """Tool results since the last user turn, and the turns that are neither those nor the last user turn."""
+    turns = conversation.turns
+    last_user = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=-1)
+    results = sum(len(turn.results) for turn in turns[last_user + 1 :])
+    fresh = sum(1 for turn in turns[last_user + 1 :] if turn.results)
+    return results, len(turns) - fresh - (1 if last_user >= 0 else 0)

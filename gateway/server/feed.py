@@ -1,0 +1,67 @@
+"""Notices and outcomes of requests -> a live feed of events for whoever watches; names and counts, no contents."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+
+from gateway.types import JsonObject
+
+LIMIT: Final = 1000
+
+Item = tuple[str, JsonObject]
+
+
+class Feed:
+    """Hands what is published to every watcher. A watcher too slow to follow misses items and is told how many.
+
+    True while somebody watches, so that nobody pays for a feed that is not looked at.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._limit = limit
+        self._watchers: set[_Watcher] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._watchers)
+
+    def publish(self, kind: str, item: JsonObject) -> None:
+        """Show an item to all watchers now; never waits."""
+        for watcher in self._watchers:
+            watcher.offer((kind, item))
+
+    def close(self) -> None:
+        """End every watcher's feed."""
+        for watcher in self._watchers:
+            watcher.end()
+
+    async def watch(self) -> AsyncIterator[dict[str, str]]:
+        """Items from now on, as the fields of server-sent events, until the feed is closed."""
+        watcher = _Watcher(self._limit)
+        self._watchers.add(watcher)
+        try:
+            while (item := await watcher.queue.get()) is not None:
+                if watcher.missed:
+                    yield {"event": "missed", "data": str(watcher.missed)}
+                    watcher.missed = 0
+                kind, fields = item
+                yield {"event": kind, "data": msgspec.json.encode(fields).decode()}
+        finally:
+            self._watchers.discard(watcher)
+
+
+class _Watcher:
+    def __init__(self, limit: int) -> None:
+        self.queue: asyncio.Queue[Item | None] = asyncio.Queue()
+        self.missed = 0
+        self._limit = limit
+
+    def offer(self, item: Item) -> None:
+        if self.queue.qsize() < self._limit:
+            self.queue.put_nowait(item)
+        else:
+            self.missed += 1
+
+    def end(self) -> None:
+        self.queue.put_nowait(None)

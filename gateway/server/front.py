@@ -1,0 +1,88 @@
+"""The outermost ASGI layer: ids, admission, the hot route, and the one place where every failure becomes an answer."""
+
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.errors import BackendError, GatewayError, ServerShutdown
+from gateway.server.call import CLIENT_GONE, Call
+from gateway.server.chat import ChatCompletions
+from gateway.server.door import OPEN_PATHS, check_site
+from gateway.server.log import LOGGER
+from gateway.server.reply import Reply
+from gateway.server.services import Services, shutdown
+from gateway.server.watch import ClientGone
+
+HOT_PATHS: Final = frozenset({"/v1/chat/completions", "/chat/completions"})
+
+
+class Front:
+    """Wraps the application. Everything but the health routes needs a key, whether the path exists or not."""
+
+    def __init__(self, app: ASGIApp, services: Services) -> None:
+        self._app = app
+        self._services = services
+        self._chat = ChatCompletions(services)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        call = Call(scope["method"], scope["path"], dict(scope["headers"]), self._services.feed)
+        reply = Reply(send, call.id)
+        status = 0
+        try:
+            await self._serve(scope, receive, call, reply)
+        except ClientGone:
+            call.code = "client_gone"
+            status = CLIENT_GONE
+            _abort(scope)
+        except GatewayError as error:
+            _report(call, error)
+            await reply.fail(error)
+        except Exception:  # noqa: BLE001 (the boundary: a bug must not end the connection without a word)
+            call.code = "internal_error"
+            LOGGER.exception("internal_error in %s %s", call.method, call.path, extra={"request_id": call.id})
+            await reply.fail(GatewayError(f"The gateway failed; its log says why under {call.id}."))
+        finally:
+            call.conclude(status or reply.status)
+
+    async def _serve(self, scope: Scope, receive: Receive, call: Call, reply: Reply) -> None:
+        self._services.hosts.check(call.headers)
+        check_site(call.headers)
+        if call.path not in OPEN_PATHS:
+            self._services.keys.check(call.headers)
+        if call.path in HOT_PATHS and call.method == "POST":
+            if not self._services.ready:
+                raise shutdown()
+            await self._chat(call, receive, reply)
+        else:
+            await self._app(scope, receive, reply.forward)
+
+
+def _report(call: Call, error: GatewayError) -> None:
+    """What the operator must know: one WARNING for a backend's failure, ERROR where only the operator can help."""
+    call.code = error.code or "-"
+    call.note(error.notices)
+    if isinstance(error, BackendError | ServerShutdown):
+        level = LOGGER.error if error.code == "upstream_auth_error" else LOGGER.warning
+        level(
+            "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s ms=%s cause=%s",
+            call.id,
+            call.backend,
+            call.model,
+            call.phase,
+            call.code,
+            call.backend_status or "-",
+            call.ms,
+            type(error.__cause__).__name__ if error.__cause__ else "-",
+            extra={"request_id": call.id},
+        )
+
+
+def _abort(scope: Scope) -> None:
+    """Cut the connection of a client that takes nothing: closing it politely would wait for the client."""
+    abort = scope.get("state", {}).get("abort")
+    if abort is not None:
+        abort()

@@ -1,0 +1,156 @@
+"""Log records -> lines on stderr and in a rotated file, written by one thread that the event loop never waits for.
+
+A line can never fail or delay a request: records go into a bounded queue; what does not fit is dropped and counted.
+"""
+
+import logging
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Final
+
+from gateway.notices import Level, Notice
+from gateway.settings import LogSettings
+
+LOGGER: Final = logging.getLogger("gateway")
+LEVELS: Final[Mapping[Level, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+# These say at INFO what our own access line says better, or show addresses that may hold keys.
+QUIET: Final = ("httpx", "httpcore", "aiohttp", "asyncio", "uvicorn", "sse_starlette")
+BANNER: Final = "=" * 60
+
+
+def one_line(text: str) -> str:
+    """The text with everything that could end a line, move the cursor or turn the reading direction escaped."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+class LineFormatter(logging.Formatter):
+    """`2026-01-31T12:00:00.000Z INFO req_1 message`; a traceback follows indented, so that it cannot pose as a line."""
+
+    converter = staticmethod(time.gmtime)
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03d}Z"
+        request_id = getattr(record, "request_id", "-")
+        line = f"{stamp} {record.levelname} {request_id} {one_line(record.getMessage())}"
+        if record.exc_info:
+            trace = self.formatException(record.exc_info)
+            line += "".join(f"\n  | {one_line(part)}" for part in trace.splitlines())
+        return line
+
+
+class LineQueue(logging.Handler):
+    """Takes records from any thread at once and writes them in batches from its own."""
+
+    def __init__(self, targets: list[logging.Handler], limit: int = 10_000) -> None:
+        super().__init__()
+        self.dropped = 0
+        self._targets = targets
+        self._limit = limit
+        self._records: deque[logging.LogRecord] = deque()
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if len(self._records) >= self._limit:
+            self.dropped += 1
+            return
+        self._records.append(record)
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        self.dropped += 1
+
+    def close(self) -> None:
+        """Write what is queued (at most two seconds long) and stop."""
+        if not self._closing:
+            self._closing = True
+            self._wake.set()
+            self._thread.join(timeout=2)
+            for target in self._targets:
+                target.close()
+        super().close()
+
+    def _write(self) -> None:
+        while not self._closing or self._records:
+            self._wake.wait()
+            self._wake.clear()
+            while self._records:
+                record = self._records.popleft()
+                for target in self._targets:
+                    if record.levelno >= target.level:
+                        target.handle(record)
+            # Gather a batch: waking this thread for every line would cost the event loop its interpreter lock.
+            if not self._closing:
+                time.sleep(0.02)
+
+
+class _Forgiving(logging.StreamHandler):  # type: ignore[type-arg]  # generic only in its stub
+    """Standard error that swallows its own failures (a closed pipe)."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
+class _ForgivingFile(RotatingFileHandler):
+    """A rotated file that swallows its own failures (a full disk, a removed folder)."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
+@contextmanager
+def logging_to(settings: LogSettings) -> Iterator[LineQueue]:
+    """Send every record of this process where the settings say, until the block ends."""
+    targets: list[logging.Handler] = [_Forgiving(sys.stderr)]
+    problem = ""
+    if settings.file is not None:
+        try:
+            targets.append(_open_file(settings, Path(settings.file)))
+        except OSError as error:
+            problem = f"{settings.file}: {error.strerror}; logging to standard error only"
+    for target in targets:
+        target.setFormatter(LineFormatter())
+    queue = LineQueue(targets)
+    root = logging.getLogger()
+    before = (list(root.handlers), root.level)
+    root.handlers[:] = [queue]
+    root.setLevel(logging.WARNING)
+    LOGGER.setLevel(LEVELS[settings.level])
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if problem:
+        LOGGER.warning("%s", problem)
+    try:
+        yield queue
+    finally:
+        root.handlers[:] = before[0]
+        root.setLevel(before[1])
+        queue.close()
+
+
+def _open_file(settings: LogSettings, path: Path) -> RotatingFileHandler:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return _ForgivingFile(path, maxBytes=int(settings.max_mb * 2**20), backupCount=settings.backups, encoding="utf-8")
+
+
+def log_notice(notice: Notice, request_id: str) -> None:
+    """One line per notice: its detail and nothing else, at its own level (people grep for some of them)."""
+    level = LEVELS[notice.level]
+    if LOGGER.isEnabledFor(level):
+        LOGGER.log(level, "%s", notice.detail, extra={"request_id": request_id})

@@ -1,0 +1,79 @@
+"""An answer, whole or streamed -> ASGI messages; an error becomes a status or, later, one frame in the stream."""
+
+from collections.abc import Iterable
+from typing import Final, TypeAlias
+
+import msgspec
+from starlette.types import Message, Send
+
+from gateway.errors import GatewayError
+
+Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
+
+JSON: Final = b"application/json"
+_STREAM: Final = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class Reply:
+    """What goes back to one client. `status` is 0 until the head has been sent; `ended` says that nothing may follow.
+
+    Every answer carries `x-request-id`.
+    """
+
+    __slots__ = ("_id", "_send", "ended", "status", "streaming")
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._id = (b"x-request-id", request_id.encode("ascii"))
+        self.status = 0
+        self.streaming = False
+        self.ended = False
+
+    async def whole(self, status: int, body: bytes, headers: Headers = (), media_type: bytes = JSON) -> None:
+        """Answer at once."""
+        self.status = status
+        self.ended = True
+        head = [(b"content-type", media_type), (b"content-length", b"%d" % len(body)), self._id, *headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": head})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def open(self, headers: Headers) -> None:
+        """Begin a stream of server-sent events with status 200."""
+        self.status = 200
+        self.streaming = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, self._id, *headers]})
+
+    async def write(self, data: bytes) -> None:
+        """Send whole events now. Waits while the client is slow."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last events and end the stream."""
+        self.ended = True
+        await self._send({"type": "http.response.body", "body": data})
+
+    async def fail(self, error: GatewayError) -> None:
+        """Tell the error in the way that is still open: a status before the head, one frame without `[DONE]` after.
+
+        Inside an answer that is neither, nothing can be said: the connection is cut by returning."""
+        if self.ended:
+            return
+        body = msgspec.json.encode(error.body())
+        if not self.status:
+            headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in error.headers.items()]
+            await self.whole(error.status, body, headers)
+        elif self.streaming:
+            await self.end(b"data: " + body + b"\n\n")
+
+    async def forward(self, message: Message) -> None:
+        """The `send` for an application behind us: adds the request id and remembers how far it got."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), self._id]
+        elif not message.get("more_body", False):
+            self.ended = True
+        await self._send(message)

@@ -1,0 +1,131 @@
+"""Settings -> a serving process: uvicorn with our protocol guard, signals, draining and an exit status."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import uvicorn
+
+from gateway.errors import SettingsError
+from gateway.server.app import Gateway, create_app
+from gateway.server.guard import guarded
+from gateway.server.log import LOGGER, logging_to
+from gateway.settings import ServerSettings, Settings
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class GatewayServer(uvicorn.Server):
+    """Drains on the first signal, stops at once on the second, and leaves with status 0 after either."""
+
+    def __init__(self, app: Gateway, signals: bool = True) -> None:
+        super().__init__(_config(app))
+        self._services = app.services
+        self._signals = signals
+        self.on_ready: Callable[[], None] = lambda: None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would raise the signal again at the end, and so die by it after a clean stop."""
+        if not self._signals:
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        self._services.ready = False
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._services.drain()
+        await super().shutdown(sockets)
+
+
+def bind(server: ServerSettings) -> socket.socket:
+    """A listening socket. Raises SettingsError when the address cannot be had."""
+    host = server.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, server.port))
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or str(error)
+        raise SettingsError(f"{server.host}:{server.port} cannot be bound: {reason}") from error
+    return listener
+
+
+def serve(settings: Settings, insecure: bool, announce: Callable[[str], None]) -> None:
+    """Serve until a signal. `announce` is given the address once requests are taken. Raises SettingsError."""
+    app = create_app(settings)
+    app.services.check_exposure(insecure)
+    listener = bind(settings.server)
+    server = GatewayServer(app)
+    server.on_ready = lambda: announce(address(listener))
+    with contextlib.closing(listener), logging_to(settings.log) as log:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(server, listener))
+        if log.dropped:
+            LOGGER.warning("%d log lines were dropped", log.dropped)
+    if not server.started:
+        raise SettingsError("the gateway could not be started; the log says why")
+
+
+async def _serve(server: GatewayServer, listener: socket.socket) -> None:
+    await server.serve([listener])
+
+
+def address(listener: socket.socket) -> str:
+    """The URL under which a socket bound here is reached from here."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _config(app: Gateway) -> uvicorn.Config:
+    server = app.services.settings.server
+    return uvicorn.Config(
+        app,
+        http=guarded(server.head_timeout_s),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=75,
+        limit_concurrency=server.max_connections or _default_connections(),
+        # Our own drain ends what still runs; this is for what would not even then.
+        timeout_graceful_shutdown=int(server.drain_s) + 3,
+    )
+
+
+def _default_connections() -> int:
+    """Each request may hold two descriptors; some are kept back for the log, the backends' pool and name look-ups."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, (min(limit, 1_000_000) - 64) // 2)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if os.name == "nt":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop

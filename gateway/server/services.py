@@ -1,0 +1,74 @@
+"""Settings -> everything the routes share, alive while the gateway runs."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from gateway.errors import ServerShutdown, SettingsError
+from gateway.server.backends import Backends
+from gateway.server.door import LOCAL_NAMES, Hosts, Keys, is_loopback, keys_in
+from gateway.server.feed import Feed
+from gateway.server.transport import Transport
+from gateway.server.watch import Sweeper
+from gateway.settings import Settings
+
+
+class Services:
+    """Built before the gateway binds, so that a wrong setting is told at once. Raises SettingsError."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+        server = settings.server
+        self.settings = settings
+        self.backends = Backends(settings)
+        self.transport = Transport(int(settings.limits.max_response_mb * 2**20))
+        self.sweeper = Sweeper()
+        self.feed = Feed()
+        self.keys = Keys(keys_in(environ.get(server.api_keys_env, "")) if server.api_keys_env else ())
+        self.hosts = Hosts((*LOCAL_NAMES, *server.allowed_hosts) if is_loopback(server.host) else None)
+        self.created = int(time.time())
+        self.ready = False
+        self.draining = False
+
+    def now(self) -> float:
+        """The monotonic clock of all deadlines."""
+        return asyncio.get_running_loop().time()
+
+    def check_exposure(self, insecure: bool) -> None:
+        """Raises SettingsError when the gateway would be open to others than this machine."""
+        server = self.settings.server
+        if self.keys or insecure or is_loopback(server.host):
+            return
+        variable = server.api_keys_env or "DRAGOMAN_API_KEYS"
+        raise SettingsError(
+            f"binding to {server.host} without a key would let everybody in: set {variable} to the clients' keys, "
+            "or say --insecure-no-key"
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Open the transport and the demo backends."""
+        async with self.transport, self.backends.running():
+            self.ready = True
+            try:
+                yield
+            finally:
+                self.ready = False
+
+    def drain(self) -> None:
+        """Take no new work; end what is still running after `drain_s`."""
+        if not self.draining:
+            self.draining = True
+            self.ready = False
+            self.feed.close()
+            asyncio.get_running_loop().call_later(self.settings.server.drain_s, self.stop)
+
+    def stop(self) -> None:
+        """End what is running now; every client is told."""
+        self.sweeper.interrupt_all(shutdown)
+
+
+def shutdown() -> ServerShutdown:
+    """What a request hears that cannot be finished any more."""
+    return ServerShutdown("The gateway is shutting down.", headers={"retry-after": "1", "connection": "close"})

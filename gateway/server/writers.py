@@ -1,0 +1,154 @@
+"""Events -> an answer on its way to the client: streamed as they come, or gathered into one JSON object.
+
+The head of a stream is held until there is something to show, so that an early fault is still an HTTP status; but not
+longer than the gate allows: then the stream opens with a comment, and comments go on while the backend thinks.
+"""
+
+import asyncio
+import math
+import secrets
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Protocol
+
+from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.events import Event
+from gateway.notices import Notice
+from gateway.server.call import Call
+from gateway.server.reply import Reply
+from gateway.server.watch import ClientGone, Watch
+from gateway.settings import ServerSettings
+from gateway.types import Conversation
+
+PING: Final = b": ping\n\n"
+
+
+class Writer(Protocol):
+    """Where the events of one answer go."""
+
+    async def take(self, events: Sequence[Event]) -> None:
+        """These have arrived; there will be more."""
+        ...
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        """These are the last ones."""
+        ...
+
+
+class CompletionWriter:
+    """Gathers the events and answers once. Use as a context manager, like its sibling."""
+
+    def __init__(
+        self, call: Call, reply: Reply, watch: Watch, conversation: Conversation, settings: ServerSettings
+    ) -> None:
+        self._call = call
+        self._reply = reply
+        self._watch = watch
+        self._write_s = settings.write_timeout_s
+        self._events: list[Event] = list(call.notices)
+
+    def __enter__(self) -> "CompletionWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    async def take(self, events: Sequence[Event]) -> None:
+        _note(self._call, events)
+        self._events.extend(events)
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        await self.take(events)
+        body = encode_completion(
+            self._events,
+            id=completion_id(),
+            created=int(time.time()),
+            model=self._call.model,
+            diagnostics=self._call.explain,
+        )
+        self._watch.expect(asyncio.get_running_loop().time() + self._write_s, ClientGone)
+        self._watch.total_due = math.inf
+        await self._reply.whole(200, body, self._call.answer_headers())
+
+
+class StreamWriter:
+    """Sends what one read of the backend brought in one piece. Use as a context manager around the exchange."""
+
+    def __init__(
+        self, call: Call, reply: Reply, watch: Watch, conversation: Conversation, settings: ServerSettings
+    ) -> None:
+        self._call = call
+        self._reply = reply
+        self._watch = watch
+        self._now = asyncio.get_running_loop().time
+        self._write_s = settings.write_timeout_s
+        self._keep_alive_s = settings.keep_alive_s
+        self._comment: asyncio.Task[None] | None = None
+        self._encoder = StreamEncoder(
+            completion_id(),
+            int(time.time()),
+            call.model,
+            include_usage=conversation.include_usage,
+            diagnostics=call.explain,
+        )
+        self._encoder.feed(call.notices)
+        watch.on_quiet = self._break_silence
+        watch.quiet_due = self._now() + settings.first_event_gate_s
+
+    def __enter__(self) -> "StreamWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._watch.on_quiet = None
+        if self._comment is not None:
+            self._comment.cancel()
+
+    async def take(self, events: Sequence[Event]) -> None:
+        _note(self._call, events)
+        if payload := self._encoder.feed(events):
+            await self._prepare()
+            await self._reply.write(payload)
+            self._watch.quiet_due = self._now() + self._keep_alive_s
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        _note(self._call, events)
+        payload = self._encoder.feed(events) + self._encoder.close()
+        self._watch.on_quiet = None
+        self._watch.total_due = math.inf
+        await self._prepare()
+        await self._reply.end(payload)
+
+    async def _prepare(self) -> None:
+        """From here the client is waited for, not the backend."""
+        self._watch.expect(self._now() + self._write_s, ClientGone)
+        if self._comment is not None:
+            await self._comment
+            self._comment = None
+        if not self._reply.status:
+            await self._reply.open(self._call.answer_headers())
+
+    def _break_silence(self) -> None:
+        """A comment, from a task of its own: the request's task is waiting for the backend."""
+        self._watch.quiet_due = self._now() + self._keep_alive_s
+        if self._comment is None or self._comment.done():
+            self._comment = asyncio.create_task(self._send_comment())
+
+    async def _send_comment(self) -> None:
+        if not self._reply.status:
+            await self._reply.open(self._call.answer_headers())
+        await self._reply.write(PING)
+
+
+def _note(call: Call, events: Sequence[Event]) -> None:
+    for event in events:
+        if type(event) is Notice:
+            call.note((event,))
+
+
+def completion_id() -> str:
+    """A new id for an answer."""
+    return f"chatcmpl-{secrets.token_hex(12)}"
