@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+import msgspec
+
 from adapters.warp.decode import WarpDecoder
 from adapters.warp.encode import encode_request
 from adapters.warp.error_body import decode_error
@@ -16,7 +18,7 @@ from gateway.types import Conversation
 class WarpAdapter:
     """`encoding: flatten` tells the conversation as text, `structured` as the wire's own task log."""
 
-    Options: ClassVar = WarpOptions
+    Options: ClassVar[type[msgspec.Struct]] = WarpOptions
 
     def __init__(self, options: WarpOptions, max_event: int) -> None:
         self._options = options

@@ -11,11 +11,20 @@ from gateway.notices import Notice
 from gateway.policy import Policy
 from gateway.types import Conversation, JsonObject, ToolSpec
 
-# The wire's own tools by the name under which a client would declare them.
+_CALLS: Final = pb.Message.ToolCall.DESCRIPTOR.fields_by_name
+
+
+def _has_arguments(name: str) -> bool:
+    """The schema names the fields of a call of this tool, so that a client can be given them."""
+    field = _CALLS.get(name)
+    return field is not None and field.message_type is not None and bool(field.message_type.fields)
+
+
+# The wire's own tools that a client can answer, by the name under which it would declare them.
 NATIVE: Final[dict[str, pb.ToolType]] = {
-    name.removeprefix("TOOL_").lower(): cast("pb.ToolType", number)
-    for name, number in pb.ToolType.items()
-    if number != pb.TOOL_CALL_MCP_TOOL
+    name: cast("pb.ToolType", number)
+    for name, number in ((name.removeprefix("TOOL_").lower(), number) for name, number in pb.ToolType.items())
+    if number != pb.TOOL_CALL_MCP_TOOL and _has_arguments(name)
 }
 # A function without parameters takes none.
 NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}

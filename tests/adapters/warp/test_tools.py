@@ -44,8 +44,13 @@ def test_the_list_of_supported_tools_is_never_empty_and_opens_no_tool_of_the_wir
 
 
 def test_an_exposed_tool_of_the_wire_is_one_that_the_client_declares() -> None:
-    settings = sent(asking(GREP, SHELL, GREP, EXECUTE), native_tools="expose").settings
-    assert list(settings.supported_tools) == [MCP, pb.TOOL_GREP, pb.TOOL_RUN_SHELL_COMMAND]
+    settings = sent(asking(SHELL, EXECUTE, SHELL), native_tools="expose").settings
+    assert list(settings.supported_tools) == [MCP, pb.TOOL_RUN_SHELL_COMMAND]
+    assert list(sent(asking(EXECUTE), native_tools="expose").settings.supported_tools) == [MCP]
+
+
+def test_a_tool_of_the_wire_whose_arguments_cannot_be_read_is_not_exposed() -> None:
+    assert list(sent(asking(GREP), native_tools="expose").settings.supported_tools) == [MCP]
 
 
 def test_disabled_tools_of_the_wire_are_not_exposed() -> None:
@@ -54,7 +59,7 @@ def test_disabled_tools_of_the_wire_are_not_exposed() -> None:
 
 
 def test_tool_choice_none_offers_nothing_and_says_so() -> None:
-    asked = msgspec.structs.replace(asking(GREP), tool_choice="none")
+    asked = msgspec.structs.replace(asking(SHELL), tool_choice="none")
     request, notices = both(asked, native_tools="expose")
     assert not request.HasField("mcp_context")
     assert list(request.settings.supported_tools) == [MCP]
