@@ -10,6 +10,7 @@ from gateway.demo.words import vocabulary
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORD: Final = re.compile(r"[^\W_]+")
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_SIGN: Final = re.compile(r"(?<=\d)\s?([+*/])\s?(?=\d)")
 _ENDINGS: Final = ("ing", "es", "ed", "s")
 # Long descriptions speak of everything; what a tool is for stands in their beginning.
 _DESCRIPTION: Final = 160
@@ -51,14 +52,18 @@ def best_tool(phrase: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
 
 def fit(phrase: str, tool: OfferedTool) -> int:
     """How well a tool fits: its name counts most, then what it says about itself and its parameters."""
-    said = words(phrase)
-    said |= {_MEANS[word] for word in said if word in _MEANS}
+    said = words(phrase) | _meanings(phrase)
     name = words(tool.name)
     about = words(tool.description[:_DESCRIPTION]) - name
     properties = tool.parameters.get("properties")
     asks = words(" ".join(properties)) - name - about if isinstance(properties, dict) else frozenset()
     literal = 4 if re.search(rf"(?<!\w){re.escape(tool.name)}(?!\w)", phrase) else 0
     return literal + 3 * len(said & name) + len(said & about) + len(said & asks)
+
+
+def _meanings(phrase: str) -> frozenset[str]:
+    spoken = (*_WORD.findall(phrase.lower()), *_SIGN.findall(phrase))
+    return frozenset(_MEANS[form] for word in spoken for form in (word, _stem(word)) if form in _MEANS)
 
 
 def _stem(word: str) -> str:

@@ -69,8 +69,12 @@ def _proper_names(text: str) -> tuple[str, ...]:
     names = []
     for found in _NAMES.findall(text):
         parts = found.split()
-        while parts and parts[0].lower() in _OPENERS:
+        while parts and _possessed(parts[0]).lower() in _OPENERS:
             parts.pop(0)
         if parts:
-            names.append(" ".join(parts).removesuffix("'s").removesuffix("’s"))
+            names.append(_possessed(" ".join(parts)))
     return tuple(names)
+
+
+def _possessed(name: str) -> str:
+    return name.removesuffix("'s").removesuffix("’s")

@@ -18,7 +18,7 @@ _THEN: Final = re.compile(
     re.I,
 )
 _FIRST: Final = re.compile(r"\bfirst(?:ly)?\b[\s,:]*", re.I)
-_AND: Final = re.compile(r"\s*(?:[,;]\s*(?:and\s+|also\s+)?|\band\s+(?:also\s+)?|\bas\s+well\s+as\s+|\bplus\s+)", re.I)
+_AND: Final = re.compile(r"\s*(?:[,;]\s*(?:and\s+|also\s+)?|\band\s+(?:also\s+)?|\bas\s+well\s+as\s+)", re.I)
 _QUOTES: Final = re.compile(r"`[^`]*`|\"[^\"]*\"")
 _SMALL_TALK: Final = re.compile(
     r"\s*(?:hi|hello|hey|yo|thanks?(?: you)?|good (?:morning|evening|day)|how are you|who are you|ping|test|ok|bye)\b"
@@ -89,7 +89,8 @@ def _intents(step: str, tools: Sequence[OfferedTool]) -> tuple[Intent, ...]:
 def _continued(intents: list[Intent], phrase: str) -> list[Intent]:
     """`weather in Paris and Rome` asks twice; `add 2 and 3` asks once, for a tool that takes two numbers."""
     last = intents[-1]
-    if find_values(phrase).numbers or _takes_list(last.tool):
+    found = find_values(phrase)
+    if not (found.names or found.quoted or found.paths) or _takes_list(last.tool):
         return [*intents[:-1], Intent(last.tool, f"{last.phrase} and {phrase}")]
     return [*intents, Intent(last.tool, phrase)]
 

@@ -32,7 +32,7 @@ def reply(dialogue: Dialogue) -> Reply:
         return Reply(text=_announcement(dialogue, plan), calls=calls, reasoning=thought)
     results = [result for found in dialogue.rounds for result in found]
     if results:
-        thought = f"All {len(results)} results are in; I can answer." if thinks else ""
+        thought = "The results are in, so I can answer." if thinks else ""
         return Reply(text=_summary(results), reasoning=thought)
     thought = "No tool is needed here, so I answer directly." if thinks else ""
     return Reply(text=answer(dialogue.question), reasoning=thought)

@@ -1,0 +1,37 @@
+import pytest
+
+from gateway.demo.transcript import TextTurn, read_transcript
+
+FULL = (
+    "System: Be brief.\n\nUser: 查看配置文件\n\n"
+    'Assistant: \nTool calls: Called Execute with args: {"command": "cat config.json"}; Called Look with args: {}\n\n'
+    "Tool result (toolu_xxx): {\n\n}\n\n"
+    "User: Please analyze the tool results above and provide your response."
+)
+
+
+def test_labels_open_turns() -> None:
+    assert read_transcript(FULL) == [
+        TextTurn("system", "Be brief."),
+        TextTurn("user", "查看配置文件"),
+        TextTurn("assistant", "", ("Execute", "Look")),
+        TextTurn("result", "{\n\n}", call_id="toolu_xxx"),
+        TextTurn("user", "Please analyze the tool results above and provide your response."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "turns"),
+    [
+        ("hi", [TextTurn("user", "hi")]),
+        ("", [TextTurn("user", "")]),
+        ("Lead.\n\nUser: hi", [TextTurn("system", "Lead."), TextTurn("user", "hi")]),
+        ("User: > one\n> User: two", [TextTurn("user", "one\nUser: two")]),
+        ("User: \n> one\n> two", [TextTurn("user", "one\ntwo")]),
+        ("User: > one\nbut not two", [TextTurn("user", "> one\nbut not two")]),
+        ("User: a user: b", [TextTurn("user", "a user: b")]),
+        ("Assistant: I said\nso\n\nUser: ok", [TextTurn("assistant", "I said\nso"), TextTurn("user", "ok")]),
+    ],
+)
+def test_texts_with_and_without_labels(query: str, turns: list[TextTurn]) -> None:
+    assert read_transcript(query) == turns
