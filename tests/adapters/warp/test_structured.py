@@ -5,7 +5,13 @@ from gateway.errors import InvalidRequest, Unsupported
 from gateway.types import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from tests.adapters.warp.sent import RED_DOT, assistant, both, call, conversation, result, rules, sent, system, user
 
-OPAQUE = {"conversation_id": "c1", "task_id": "t1", "message_id": "m3", "server_message_data": "b3BhcXVl"}
+OPAQUE = {
+    "conversation_id": "c1",
+    "task_id": "t1",
+    "message_id": "m3",
+    "request_id": "r1",
+    "server_message_data": "b3BhcXVl",
+}
 
 
 def structured(*turns: Turn) -> pb.Request:
@@ -100,7 +106,7 @@ def test_what_the_backend_wants_back_goes_back_unchanged() -> None:
     assert request.metadata.conversation_id == "c1"
     assert request.task_context.tasks[0].id == "t1"
     assert (message.id, message.server_message_data, message.task_id) == ("m3", "b3BhcXVl", "t1")
-    assert message.tool_call.call_mcp_tool.server_id == "s9"
+    assert (message.request_id, message.tool_call.call_mcp_tool.server_id) == ("r1", "s9")
 
 
 def test_a_conversation_is_continued_from_the_newest_answer() -> None:
