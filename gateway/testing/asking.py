@@ -23,7 +23,7 @@ LAW: Final = settings(max_examples=25, deadline=None, database=None, report_mult
 
 # What the server adds to every request, from settings.json or by itself.
 CREDENTIALS: Final = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
-TRANSPORT: Final = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding"})
+TRANSPORT: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
 _HEADER_NAME: Final = re.compile(r"[a-z0-9-]+")

@@ -1,0 +1,84 @@
+"""A golden scenario in, what the gateway makes of it out: the whole way there and back, without a socket."""
+
+import pkgutil
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.adapter import Adapter, BackendRequest
+from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.errors import GatewayError
+from gateway.events import Event
+from gateway.exchange import Exchange
+from gateway.grammar import Grammar
+from gateway.notices import Notice
+from gateway.settings import check_options
+from gateway.testing.case import MAX_EVENT, AdapterClass
+from gateway.testing.golden import Golden, Scenario
+
+# What the server would draw anew for each answer.
+ANSWER_ID: Final = "chatcmpl-golden"
+CREATED: Final = 1_700_000_000
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one scenario. `request` is None when nothing was sent.
+
+    `stream` and `completion` are the bytes of the two kinds of answer; `completion` is empty when `error` is what
+    ended it, and `stream` when the error came before there was anything to show.
+    """
+
+    request: BackendRequest | None
+    events: tuple[Event, ...]
+    stream: bytes
+    completion: bytes
+    notices: tuple[Notice, ...]
+    error: GatewayError | None = None
+
+
+def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
+    """The outcome with the backend's answer cut into these pieces. Raises GrammarError for events out of order."""
+    try:
+        conversation = decode(golden.request)
+        exchange = Exchange(_adapter(golden.scenario), conversation, golden.scenario.policy)
+    except GatewayError as error:
+        return Outcome(None, (), b"", b"", error.notices, error)
+    encoder = StreamEncoder(ANSWER_ID, CREATED, conversation.model, include_usage=conversation.include_usage)
+    events: list[Event] = []
+    stream = b""
+    failed: GatewayError | None = None
+    try:
+        for arrived in _answer(exchange, golden, cutting):
+            events += arrived
+            stream += encoder.feed(arrived)
+    except GatewayError as error:
+        failed = error
+        stream += encoder.error(error) if stream else b""
+    else:
+        stream += encoder.close()
+    notices = [*exchange.notices, *(event for event in events if isinstance(event, Notice))]
+    if failed is not None:
+        return Outcome(exchange.request, tuple(events), stream, b"", (*notices, *failed.notices), failed)
+    completion = encode_completion(events, id=ANSWER_ID, created=CREATED, model=conversation.model)
+    return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices))
+
+
+def _answer(exchange: Exchange, golden: Golden, cutting: Sequence[bytes]) -> Iterator[list[Event]]:
+    grammar = Grammar()
+    scenario = golden.scenario
+    exchange.open(scenario.status, scenario.headers, golden.wire if scenario.status != 200 else b"")
+    for piece in cutting:
+        if not exchange.done:
+            grammar.check(events := exchange.feed(piece))
+            yield events
+    grammar.check(events := exchange.close())
+    yield events
+    grammar.close()
+
+
+def _adapter(scenario: Scenario) -> Adapter:
+    kind: AdapterClass = pkgutil.resolve_name(scenario.adapter)
+    return kind(check_options(scenario.options, kind.Options, "options"), MAX_EVENT)

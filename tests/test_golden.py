@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+from gateway.testing.events import fold, join
+from gateway.testing.golden import Golden, read_all
+from gateway.testing.playing import play
+from gateway.testing.replay import cut, cuttings
+from gateway.testing.showing import show
+from tests.golden_forms import FORMS
+
+ROOT = Path(__file__).parent / "golden"
+EVERY = read_all(ROOT, FORMS)
+
+goldens = pytest.mark.parametrize("golden", EVERY, ids=str)
+
+
+@goldens
+def test_a_scenario_gives_the_expected_files(golden: Golden, rewrite_golden: bool) -> None:
+    shown = show(play(golden, _bytewise(golden)), golden.form)
+    if rewrite_golden:
+        for name, text in shown.items():
+            (golden.folder / name).write_text(text, encoding="utf-8", newline="\n")
+    for name, text in shown.items():
+        assert text == (golden.folder / name).read_bytes().decode("utf-8"), name
+
+
+@goldens
+def test_cuts_change_nothing(golden: Golden) -> None:
+    outcome = play(golden, _bytewise(golden))
+    for cutting in cuttings(golden.wire):
+        other = play(golden, cutting)
+        if outcome.error is None:
+            assert (other.stream, other.completion, other.notices) == (
+                outcome.stream,
+                outcome.completion,
+                outcome.notices,
+            )
+            assert join(other.events) == join(outcome.events)
+        else:
+            # What came in the same read as the error may or may not have been shown before it.
+            assert other.error is not None
+            assert (other.error.status, other.error.body()) == (outcome.error.status, outcome.error.body())
+            assert fold(outcome.events).text.startswith(fold(other.events).text)
+
+
+@goldens
+def test_an_error_is_never_an_end(golden: Golden) -> None:
+    outcome = play(golden, _bytewise(golden))
+    if outcome.error is None:
+        assert outcome.stream.endswith(b"data: [DONE]\n\n")
+    else:
+        assert outcome.completion == b""
+        assert b"[DONE]" not in outcome.stream and b'"finish_reason":"' not in outcome.stream
+
+
+@goldens
+def test_a_folder_holds_nothing_else(golden: Golden) -> None:
+    names = {path.name for path in golden.folder.iterdir()}
+    (wire,) = golden.folder.glob("backend_wire.*")
+    expected = {"backend_request.txt", "openai_stream.txt", "openai_completion.txt", "notices.txt"}
+    assert names == {"scenario.toml", "request.json", wire.name, *expected}
+    assert golden.scenario.purpose.endswith(".")
+
+
+def _bytewise(golden: Golden) -> list[bytes]:
+    return cut(golden.wire, range(len(golden.wire)))
