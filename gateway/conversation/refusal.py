@@ -16,7 +16,7 @@ def refuse(violations: Sequence[Violation]) -> InvalidRequest:
     first = violations[0]
     where = "The request" if first.index < 0 else f"messages[{first.index}]"
     call = f" (tool call id {first.tool_call_id!r})" if first.tool_call_id else ""
-    more = f" There are {len(violations) - 1} more violations." if len(violations) > 1 else ""
+    more = _more(len(violations) - 1)
     listed: list[Json] = [_entry(found) for found in violations[:LISTED]]
     return InvalidRequest(
         f"{where}{call} breaks the rule {first.rule}: {first.detail.rstrip('.')}. {first.advice}{more}",
@@ -24,6 +24,13 @@ def refuse(violations: Sequence[Violation]) -> InvalidRequest:
         extra={**_entry(first), "violations": listed, "violation_count": len(violations)},
         notices=[_notice(found) for found in violations[:LISTED]],
     )
+
+
+def _more(count: int) -> str:
+    if count < 2:
+        return " One more violation is listed in `violations`." if count else ""
+    listed = f"; the first {LISTED - 1} of them are" if count >= LISTED else ", which are"
+    return f" There are {count} more violations{listed} listed in `violations`."
 
 
 def _entry(found: Violation) -> dict[str, Json]:
