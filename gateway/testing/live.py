@@ -1,0 +1,151 @@
+"""A running backend in, an AssertionError or nothing out: the conformance kit over a real connection.
+
+The checks ask only what any model with tools can do, so they may also be pointed at a real service. Whoever calls
+pays for about ten short answers.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
+
+import httpx
+import msgspec
+
+from gateway.adapter import Adapter
+from gateway.events import Event
+from gateway.exchange import Exchange
+from gateway.grammar import Grammar
+from gateway.policy import Policy
+from gateway.settings import check_options
+from gateway.testing.case import MAX_EVENT, AdapterClass
+from gateway.testing.events import Answer, fold
+from gateway.types import EMPTY, Block, Conversation, JsonObject, Text, ToolCall, ToolResult, ToolSpec, Turn
+
+WEATHER: Final = ToolSpec(
+    "get_weather",
+    "Tells the weather of a city.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+QUESTION: Final = "What is the weather in Paris? Use get_weather."
+
+
+class LiveCase(msgspec.Struct, frozen=True):
+    """One adapter and the address of a backend that speaks its wire. `headers` carry the credential, if any."""
+
+    adapter: AdapterClass
+    base_url: str
+    model: str = "auto"
+    options: JsonObject = EMPTY
+    policy: Policy = Policy()
+    headers: Mapping[str, str] = {}
+    timeout_s: float = 60
+
+    def build(self) -> Adapter:
+        """The adapter, made as the gateway makes it."""
+        return self.adapter(check_options(self.options, self.adapter.Options, "options"), MAX_EVENT)
+
+
+async def ask(case: LiveCase, conversation: Conversation) -> list[Event]:
+    """The events of one answer, checked against the grammar. Raises BackendError like any exchange."""
+    named = msgspec.structs.replace(conversation, model=case.model, stream=True)
+    exchange = Exchange(case.build(), named, case.policy)
+    grammar = Grammar()
+    events: list[Event] = []
+    async with httpx.AsyncClient(timeout=case.timeout_s, trust_env=False) as client:
+        sent = exchange.request
+        url = case.base_url.rstrip("/") + sent.path
+        headers = {**sent.headers, **case.headers}
+        async with client.stream(sent.method, url, headers=headers, content=sent.body) as response:
+            body = b"" if response.status_code == 200 else await response.aread()
+            exchange.open(response.status_code, response.headers, body)
+            async for data in response.aiter_raw():
+                _take(exchange.feed(data), grammar, events)
+                if exchange.done:
+                    break
+            _take(exchange.close(), grammar, events)
+    grammar.close()
+    return events
+
+
+def _take(arrived: list[Event], grammar: Grammar, events: list[Event]) -> None:
+    grammar.check(arrived)
+    events += arrived
+
+
+async def answers_a_question(case: LiveCase) -> None:
+    """A question is answered with text, and the answer stops."""
+    answer = fold(await ask(case, _asking("Say hello in one short sentence.")))
+    assert answer.text.strip() and answer.calls == ()
+    assert answer.finish is not None and answer.finish.reason == "stop"
+
+
+async def knows_the_conversation(case: LiveCase) -> None:
+    """A longer history with a system prompt is taken as it is."""
+    turns = [
+        Turn("system", (Text("You are a polite parrot."),)),
+        Turn("user", (Text("My name is Aram."),)),
+        Turn("assistant", (Text("Good morning, Aram."),)),
+        Turn("user", (Text("What did I say my name is?"),)),
+    ]
+    assert fold(await ask(case, _conversation(turns))).text.strip()
+
+
+async def calls_a_tool_and_reads_its_result(case: LiveCase) -> None:
+    """A tool is called by its own name with an object, and its result leads to an answer."""
+    first = fold(await ask(case, _asking(QUESTION, WEATHER)))
+    assert first.finish is not None and first.finish.reason == "tool_calls"
+    assert first.calls and all(call.id and call.name == WEATHER.name for call in first.calls)
+    assert all(isinstance(json.loads(call.arguments), dict) for call in first.calls)
+    last = fold(await ask(case, _answered(first)))
+    assert last.text.strip() and last.finish is not None and last.finish.reason in ("stop", "tool_calls")
+
+
+async def keeps_answers_apart(case: LiveCase) -> None:
+    """Answers that are given at the same time are complete, each for itself."""
+    words = [f"parrot{number}" for number in range(4)]
+    asked = (ask(case, _asking(f"Repeat this word and nothing else: {word}")) for word in words)
+    answers = [fold(events) for events in await asyncio.gather(*asked)]
+    for word, answer in zip(words, answers, strict=True):
+        assert answer.text.strip() and answer.finish is not None
+        assert not any(other in answer.text for other in words if other != word), "an answer to somebody else"
+
+
+async def refuses_what_is_no_request(case: LiveCase) -> None:
+    """Bytes that are no request get an error status, and the adapter can say what it means."""
+    adapter = case.build()
+    sent = adapter.encode(_asking("hi"), case.policy)
+    async with httpx.AsyncClient(timeout=case.timeout_s, trust_env=False) as client:
+        url = case.base_url.rstrip("/") + sent.path
+        headers = {**sent.headers, **case.headers}
+        response = await client.request(sent.method, url, headers=headers, content=b"\xff{")
+    assert response.status_code != 200
+    error = adapter.decode_error(response.status_code, response.headers, response.content)
+    assert 400 <= error.status <= 599
+
+
+def _asking(question: str, *tools: ToolSpec) -> Conversation:
+    return _conversation([Turn("user", (Text(question),))], *tools)
+
+
+def _answered(first: Answer) -> Conversation:
+    said: tuple[Block, ...] = (Text(first.text),) if first.text else ()
+    calls: tuple[ToolCall, ...] = first.calls
+    results = [Turn("tool", (ToolResult(call.id, (Text("Sunny, 21 degrees."),)),)) for call in calls]
+    return _conversation([Turn("user", (Text(QUESTION),)), Turn("assistant", (*said, *calls)), *results], WEATHER)
+
+
+def _conversation(turns: list[Turn], *tools: ToolSpec) -> Conversation:
+    numbered = (msgspec.structs.replace(turn, index=index) for index, turn in enumerate(turns))
+    return Conversation(tuple(numbered), tools)
+
+
+LiveCheck: TypeAlias = Callable[[LiveCase], Awaitable[None]]
+
+LIVE_CHECKS: Final[tuple[LiveCheck, ...]] = (
+    answers_a_question,
+    knows_the_conversation,
+    calls_a_tool_and_reads_its_result,
+    keeps_answers_apart,
+    refuses_what_is_no_request,
+)
