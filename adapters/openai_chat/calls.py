@@ -1,0 +1,216 @@
+"""Deltas of tool calls in, call events out, whatever a backend thinks an index and an id are for.
+
+Providers number calls from zero, from one, all with zero or not at all; they send the id once, with every delta, late
+or never. So neither is trusted alone: a delta belongs to the call that its id or else its index has named so far,
+and a name where a call already has one, in front of arguments where those are complete, begins another call.
+
+A call starts when its name and id are known. An id that has not come with the delta after the name is derived.
+All calls end with the answer: arguments that parse may still be the beginning of longer ones.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from adapters.openai_chat.failure import invalid_event
+from gateway.errors import BackendProtocolError
+from gateway.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.notices import Action, Notice
+from gateway.types import EMPTY, Json, JsonObject
+from gateway.wire.json_text import NotJson, decode_json
+
+Key = int | str
+Kind = Literal["function", "custom"]
+
+_READ: Final = frozenset({"index", "id", "type", "function", "custom"})
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    """One delta of one call."""
+
+    key: Key | None
+    id: str | None
+    name: str
+    arguments: str
+    extra: JsonObject = EMPTY
+
+
+class _Call:
+    """A call as far as it is known."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.id: str | None = None
+        self.name = ""
+        self.extra: JsonObject = EMPTY
+        self.pieces: list[str] = []
+        self.sent = 0
+        self.started = False
+        self.named_before = False
+
+    def complete(self) -> bool:
+        """Whether the arguments are a whole object."""
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(decode_json("".join(self.pieces).encode()), dict)
+        except NotJson:
+            return False
+
+
+class CallTracker:
+    """The calls of one answer. `seed` makes derived ids differ from those of earlier answers in a conversation."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._calls: list[_Call] = []
+        self._by_key: dict[Key, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+
+    def feed(self, entries: Json, *, whole: bool = False) -> list[Event]:
+        """The events of a `tool_calls` array. `whole`: its entries are complete calls, numbered by their places.
+        Raises BackendProtocolError."""
+        if not isinstance(entries, list):
+            raise invalid_event("tool_calls is no array")
+        events: list[Event] = []
+        for position, entry in enumerate(entries):
+            if not isinstance(entry, dict):
+                raise invalid_event("a tool call is no object")
+            piece = _read(entry)
+            if whole:
+                piece = msgspec.structs.replace(piece, key=position)
+            events += self._feed(piece)
+        return events
+
+    def close(self) -> list[Event]:
+        """The answer is complete: start what is still held, end everything. Raises BackendProtocolError for
+        arguments without a name: no call can be made of them."""
+        events: list[Event] = []
+        for call in self._calls:
+            if not call.name:
+                if any(call.pieces):
+                    message = "The backend sent the arguments of a tool call without its name."
+                    raise BackendProtocolError(message, code="upstream_invalid_tool_call")
+                events.append(_notice("dropped", "CALL_EMPTY", "a tool call without name and arguments"))
+                continue
+            events += self._flush(call)
+            if not any(call.pieces):
+                events.append(ToolCallDelta(call.index, "{}"))
+            events.append(ToolCallEnd(call.index))
+        return events
+
+    def _feed(self, piece: _Piece) -> Iterator[Event]:
+        call = self._find(piece)
+        if call is None:
+            call, renamed = self._open(piece)
+            yield from renamed
+        elif piece.id is not None and call.id is None and not call.started:
+            call.id = piece.id
+        if piece.key is not None:
+            self._by_key[piece.key] = call
+        if piece.id is not None:
+            self._by_id.setdefault(piece.id, call)
+        call.name = call.name or piece.name
+        if piece.extra and call.started:
+            yield _notice("dropped", "CALL_FIELD_LATE", f"{', '.join(piece.extra)} of a call that had begun")
+        elif piece.extra:
+            call.extra = {**call.extra, **piece.extra}
+        call.pieces.append(piece.arguments)
+        if call.name and (call.id or call.started or call.named_before):
+            yield from self._flush(call)
+        call.named_before = bool(call.name)
+
+    def _find(self, piece: _Piece) -> _Call | None:
+        """The call this delta continues, None when it begins one."""
+        placed = self._placed(piece.key)
+        if piece.id is None:
+            return placed if placed is not None and not _begins(piece, placed) else None
+        known = self._by_id.get(piece.id)
+        if known is None:
+            # An id that comes late belongs to the call at its place, unless that has an id of its own.
+            waits = placed is not None and placed.id is None and not (piece.name and placed.name)
+            return placed if waits else None
+        elsewhere = piece.key is not None and bool(piece.name) and placed is not known
+        return None if elsewhere or _begins(piece, known) else known
+
+    def _placed(self, key: Key | None) -> _Call | None:
+        if key is not None:
+            return self._by_key.get(key)
+        return self._calls[-1] if self._calls else None
+
+    def _open(self, piece: _Piece) -> tuple[_Call, list[Event]]:
+        call = _Call(len(self._calls))
+        self._calls.append(call)
+        call.id = piece.id
+        if piece.id is None or piece.id not in self._by_id:
+            return call, []
+        call.id = self._derive(piece.id)
+        return call, [_notice("changed", "CALL_ID_RENAMED", "two calls of the answer had the same id", call.id)]
+
+    def _flush(self, call: _Call) -> Iterator[Event]:
+        if not call.started:
+            call.started = True
+            if call.id is None:
+                call.id = self._derive("call")
+                self._by_id[call.id] = call
+                yield _notice("added", "CALL_ID_ADDED", "the backend gave a call no id", call.id)
+            yield ToolCallStart(call.index, call.id, call.name, extra=call.extra)
+        text = "".join(call.pieces[call.sent :])
+        call.sent = len(call.pieces)
+        if text:
+            yield ToolCallDelta(call.index, text)
+
+    def _derive(self, stem: str) -> str:
+        """An id that is always the same for the same answer in the same place of a conversation."""
+        number = len(self._by_id)
+        while (derived := f"{stem}_{self._seed}_{number}") in self._by_id:
+            number += 1
+        return derived
+
+
+def _begins(piece: _Piece, call: _Call) -> bool:
+    """Whether a named delta begins another call than the one its id or index names."""
+    if not piece.name or not call.name:
+        return False
+    if piece.name != call.name:
+        return True
+    return piece.arguments.lstrip()[:1] == "{" and call.complete()
+
+
+def _read(entry: dict[str, Json]) -> _Piece:
+    kind: Kind = "custom" if entry.get("type") == "custom" or "custom" in entry else "function"
+    body = entry.get(kind)
+    if body is None:
+        body = {}
+    if not isinstance(body, dict):
+        raise invalid_event(f"{kind} of a tool call is no object")
+    key, identity, name = entry.get("index"), entry.get("id"), body.get("name")
+    return _Piece(
+        key if isinstance(key, int | str) else None,
+        identity if isinstance(identity, str) and identity else None,
+        name if isinstance(name, str) else "",
+        _text(body.get("input" if kind == "custom" else "arguments")),
+        _rest(entry, kind, body),
+    )
+
+
+def _text(arguments: Json) -> str:
+    """Arguments are text; a backend that sends the value itself means its JSON text."""
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+
+
+def _rest(entry: dict[str, Json], kind: Kind, body: JsonObject) -> JsonObject:
+    rest = {key: value for key, value in entry.items() if key not in _READ and value is not None}
+    inner = {key: value for key, value in body.items() if key not in ("name", "arguments", "input")}
+    if inner:
+        rest[kind] = inner
+    if kind == "custom" and "name" in body:
+        rest["type"] = kind
+    return rest or EMPTY
+
+
+def _notice(action: Action, rule: str, detail: str, tool_call_id: str | None = None) -> Notice:
+    return Notice("backend", action, rule, detail, tool_call_id=tool_call_id, level="warning")

@@ -1,0 +1,162 @@
+"""The objects of an answer, chunks or the one whole completion, in; events out."""
+
+from typing import Final
+
+from adapters.openai_chat.calls import CallTracker
+from adapters.openai_chat.failure import invalid_event, reported_failure
+from adapters.openai_chat.finish import FAILURES, decode_finish
+from adapters.openai_chat.usage import decode_usage
+from gateway.errors import BackendProtocolError, BackendRejected
+from gateway.events import Event, Extension, Finish, ReasoningDelta, ResponseStart, TextDelta
+from gateway.notices import Action, Notice
+from gateway.types import Json, JsonObject
+
+_RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
+_CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
+_DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls", "function_call"})
+
+
+class ChunkReader:
+    """One answer. `finished` turns true with its finish reason; after that only usage counts."""
+
+    def __init__(self, seed: int) -> None:
+        self.finished = False
+        self._started = False
+        self._told: set[str] = set()
+        self._calls = CallTracker(seed)
+
+    def chunk(self, chunk: Json) -> list[Event]:
+        """The events of one chunk. Raises BackendError."""
+        events, choices = self._open(chunk)
+        for choice in choices:
+            self._choice(choice, events)
+        self._usage(chunk, events)
+        return events
+
+    def completion(self, answer: Json) -> list[Event]:
+        """The events of a whole answer. Raises BackendError."""
+        events, choices = self._open(answer)
+        if not choices:
+            raise BackendProtocolError("The backend's answer holds no choice.", code="upstream_invalid_response")
+        for choice in choices:
+            self._choice(choice, events, whole=True)
+        if not self.finished:
+            self._note(events, "added", "FINISH_REASON_MISSING", "a whole answer without a finish reason")
+            self._finish("stop", events)
+        self._usage(answer, events)
+        return events
+
+    def _open(self, chunk: Json) -> tuple[list[Event], list[Json]]:
+        if not isinstance(chunk, dict):
+            raise invalid_event("it is no object")
+        if (error := chunk.get("error")) is not None:
+            raise reported_failure(error)
+        if chunk.get("object") == "error":
+            raise reported_failure(chunk)
+        events: list[Event] = []
+        choices = chunk.get("choices")
+        if choices is None:
+            if not isinstance(chunk.get("usage"), dict):
+                self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is no chunk of an answer")
+                return events, []
+            choices = []
+        if not isinstance(choices, list):
+            raise invalid_event("choices is no array")
+        if not self._started:
+            self._started = True
+            events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
+        if unknown := _unknown(chunk, _RESPONSE_KEYS):
+            events.append(Extension("response", unknown))
+        return events, choices
+
+    def _choice(self, choice: Json, events: list[Event], *, whole: bool = False) -> None:
+        if not isinstance(choice, dict):
+            raise invalid_event("a choice is no object")
+        if choice.get("index") not in (0, None):
+            self._note(events, "dropped", "OTHER_CHOICE", "a choice that nobody asked for")
+            return
+        delta = choice.get("message" if whole else "delta")
+        if delta is None:
+            delta = {}
+        if not isinstance(delta, dict):
+            raise invalid_event("the delta of a choice is no object")
+        if self.finished:
+            if delta.get("content") or delta.get("tool_calls"):
+                self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
+            return
+        if unknown := _unknown(choice, _CHOICE_KEYS):
+            events.append(Extension("choice", unknown))
+        self._delta(delta, events, whole)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            self._finish(reason, events)
+        elif reason:
+            raise invalid_event("the finish reason is no text")
+
+    def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
+        if unknown := _unknown(delta, _DELTA_KEYS):
+            events.append(Extension("delta", unknown))
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if isinstance(reasoning, str) and reasoning:
+            events.append(ReasoningDelta(reasoning))
+        content = delta.get("content")
+        if isinstance(content, str):
+            if content:
+                events.append(TextDelta(content))
+        elif content is not None:
+            self._parts(content, events)
+        if (calls := delta.get("tool_calls")) is not None:
+            events += self._calls.feed(calls, whole=whole)
+        if (call := delta.get("function_call")) is not None:
+            events += self._calls.feed([{"index": "function_call", "function": call}])
+
+    def _parts(self, content: Json, events: list[Event]) -> None:
+        """Content as an array of parts, the way some providers stream reasoning beside text."""
+        if not isinstance(content, list):
+            raise invalid_event("content is neither text nor an array")
+        for part in content:
+            match part:
+                case {"type": "text", "text": str(text)}:
+                    events += [TextDelta(text)] if text else []
+                case {"type": "thinking", "thinking": thinking}:
+                    events += [ReasoningDelta(text)] if (text := _thought(thinking)) else []
+                case _:
+                    self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
+
+    def _finish(self, reason: str, events: list[Event]) -> None:
+        if reason.lower() in FAILURES:
+            raise BackendRejected(f"The backend broke the answer off: {reason.lower()}.")
+        finish, notice = decode_finish(reason)
+        if notice is not None:
+            events.append(notice)
+        events += self._calls.close()
+        events.append(Finish(finish.reason, finish.raw))
+        self.finished = True
+
+    def _usage(self, chunk: Json, events: list[Event]) -> None:
+        if isinstance(chunk, dict) and isinstance(usage := chunk.get("usage"), dict):
+            events.append(decode_usage(usage))
+
+    def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
+        """Once for each rule: a backend with a habit has it in every chunk."""
+        if rule not in self._told:
+            self._told.add(rule)
+            events.append(Notice("backend", action, rule, detail, level="warning"))
+
+
+def _unknown(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:
+    """The fields nobody here reads; null ones say nothing."""
+    unknown = fields.keys() - known
+    return {key: fields[key] for key in fields if key in unknown and fields[key] is not None} if unknown else {}
+
+
+def _thought(thinking: Json) -> str:
+    if isinstance(thinking, str):
+        return thinking
+    parts = thinking if isinstance(thinking, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,124 @@
+"""The bytes of an answer in, events out: a stream of chunks, or one JSON object."""
+
+from typing import Final
+
+from adapters.openai_chat.chunk import ChunkReader
+from adapters.openai_chat.failure import invalid_event
+from gateway.errors import BackendProtocolError, BackendTruncated
+from gateway.events import Event
+from gateway.notices import Notice
+from gateway.wire.json_text import NotJson, decode_json
+from gateway.wire.sse import SSEDecoder
+
+_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
+_DONE: Final = b"[DONE]"
+# A whole answer may be larger than any event of a stream.
+_EVENTS_PER_ANSWER: Final = 4
+
+
+class ChatDecoder:
+    """One answer. Its first byte tells which of the two forms it has: some backends stream unasked, some never do."""
+
+    def __init__(self, max_event: int, seed: int) -> None:
+        self._max_event = max_event
+        self._reader = ChunkReader(seed)
+        self._form: _Stream | _Whole | None = None
+        self.done = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Raises BackendError."""
+        if self._form is None:
+            data = data.lstrip(_BLANK)
+            if not data:
+                return []
+            whole = data[:1] in (b"{", b"[")
+            self._form = (_Whole if whole else _Stream)(self._reader, self._max_event)
+        events = self._form.feed(data)
+        self.done = self._form.done
+        return events
+
+    def close(self) -> list[Event]:
+        """Raises BackendTruncated unless the answer was complete."""
+        if self._form is None:
+            raise BackendTruncated("The backend's answer is empty.", code="upstream_invalid_response")
+        self.done = True
+        return self._form.close()
+
+
+class _Stream:
+    """Server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
+
+    def __init__(self, reader: ChunkReader, max_event: int) -> None:
+        self.done = False
+        self._reader = reader
+        self._sse = SSEDecoder(max_event)
+
+    def feed(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        for event in self._sse.feed(data):
+            if self.done:
+                break
+            self._event(event, events)
+        return events
+
+    def close(self) -> list[Event]:
+        events: list[Event] = []
+        if not self.done and (tail := self._sse.tail()) is not None:
+            self._tail(tail, events)
+        self.done = True
+        if not self._reader.finished:
+            raise BackendTruncated("The backend's stream ended before the answer did.")
+        return events
+
+    def _event(self, data: bytes, events: list[Event]) -> None:
+        if data.strip() == _DONE:
+            self.done = True
+            if not self._reader.finished:
+                raise BackendTruncated("The backend ended its stream without a finish reason.")
+        elif data.strip():
+            try:
+                chunk = decode_json(data, lenient_utf8=True)
+            except NotJson as error:
+                raise invalid_event(f"no JSON: {error.reason}") from error
+            events += self._reader.chunk(chunk)
+
+    def _tail(self, tail: bytes, events: list[Event]) -> None:
+        """An event without its blank line counts when it is whole; half of one is where the bytes were cut off."""
+        try:
+            self._event(tail, events)
+        except BackendProtocolError:
+            if self._reader.finished:
+                detail = "half an event after the end of the answer"
+                events.append(Notice("backend", "dropped", "TAIL_BROKEN", detail, level="warning"))
+
+
+class _Whole:
+    """One JSON object, read when its bytes have ended."""
+
+    def __init__(self, reader: ChunkReader, max_event: int) -> None:
+        self.done = False
+        self._reader = reader
+        self._body = bytearray()
+        self._limit = _EVENTS_PER_ANSWER * max_event
+
+    def feed(self, data: bytes) -> list[Event]:
+        self._body += data
+        if len(self._body) > self._limit:
+            message = f"The backend's answer is larger than {self._limit} bytes."
+            raise BackendProtocolError(message, code="upstream_response_too_large")
+        return []
+
+    def close(self) -> list[Event]:
+        if self.done:
+            return []
+        self.done = True
+        try:
+            answer = decode_json(bytes(self._body), lenient_utf8=True)
+        except NotJson as error:
+            if error.truncated:
+                raise BackendTruncated("The backend's answer ended in the middle of its JSON.") from error
+            message = f"The backend's answer is not valid JSON: {error.reason}."
+            raise BackendProtocolError(message, code="upstream_invalid_response") from error
+        if isinstance(answer, list) and answer:
+            answer = answer[0]
+        return self._reader.completion(answer)

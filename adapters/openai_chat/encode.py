@@ -1,0 +1,82 @@
+"""A Conversation in, the body of a chat completions request out."""
+
+import msgspec
+
+from adapters.openai_chat.message import encode_turn
+from gateway.profiles import Profile
+from gateway.types import Conversation, Json, NamedTool, Sampling, ToolSpec
+
+
+def encode_body(conversation: Conversation, profile: Profile) -> bytes:
+    """The client's own fields, where it spoke this dialect, else the fields made anew from the values."""
+    fields = _fields(conversation) if conversation.source is None else _source_fields(conversation)
+    messages = [message for turn in conversation.turns for message in encode_turn(turn, profile)]
+    return msgspec.json.encode({"model": conversation.model, "messages": messages, **fields})
+
+
+def _source_fields(conversation: Conversation) -> dict[str, Json]:
+    fields = {key: value for key, value in (conversation.source or {}).items() if key not in ("model", "messages")}
+    # A pass that changed a function cleared its source.
+    if any(tool.source is None for tool in conversation.tools) and "tools" in fields:
+        fields["tools"] = [*_other_tools(fields["tools"]), *(_tool(tool) for tool in conversation.tools)]
+        _name_choice(fields, conversation)
+    if bool(fields.get("stream")) != conversation.stream:
+        fields["stream"] = conversation.stream
+    return fields
+
+
+def _other_tools(tools: Json) -> list[Json]:
+    """The entries that are no functions: they have no ToolSpec."""
+    entries = tools if isinstance(tools, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and entry.get("type", "function") != "function"]
+
+
+def _name_choice(fields: dict[str, Json], conversation: Conversation) -> None:
+    """A forced function follows its new name."""
+    if isinstance(conversation.tool_choice, NamedTool) and "tool_choice" in fields:
+        fields["tool_choice"] = _choice(conversation.tool_choice)
+
+
+def _fields(conversation: Conversation) -> dict[str, Json]:
+    fields: dict[str, Json] = {**_sampling(conversation.sampling)}
+    if conversation.stream:
+        fields["stream"] = True
+        if conversation.include_usage:
+            fields["stream_options"] = {"include_usage": True}
+    if conversation.tools:
+        fields["tools"] = [_tool(tool) for tool in conversation.tools]
+        if isinstance(conversation.tool_choice, NamedTool):
+            fields["tool_choice"] = _choice(conversation.tool_choice)
+        elif conversation.tool_choice != "auto":
+            fields["tool_choice"] = conversation.tool_choice
+        if not conversation.parallel_tool_calls:
+            fields["parallel_tool_calls"] = False
+    return fields
+
+
+def _choice(tool: NamedTool) -> Json:
+    return {"type": "function", "function": {"name": tool.name}}
+
+
+def _tool(tool: ToolSpec) -> Json:
+    if tool.source is not None:
+        return dict(tool.source)
+    function: dict[str, Json] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.parameters:
+        function["parameters"] = dict(tool.parameters)
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
+
+
+def _sampling(sampling: Sampling) -> dict[str, Json]:
+    said: dict[str, Json] = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "stop": list(sampling.stop) or None,
+        "seed": sampling.seed,
+    }
+    return {key: value for key, value in said.items() if value is not None}

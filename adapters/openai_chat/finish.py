@@ -1,0 +1,38 @@
+"""A backend's word for why it stopped in, one of the four reasons of the protocol out."""
+
+from typing import Final
+
+from gateway.events import Finish, Reason
+from gateway.notices import Notice
+
+REASONS: Final[dict[str, Reason]] = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token", "completed"), "stop"),
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
+    **dict.fromkeys(("content_filter", "safety", "recitation", "prohibited_content", "blocklist"), "content_filter"),
+}
+
+# Words for an answer that was broken off: to call one of these a stop would report a failure as a success.
+FAILURES: Final = frozenset(
+    {
+        "error",
+        "abort",
+        "aborted",
+        "cancelled",
+        "canceled",
+        "timeout",
+        "network_error",
+        "engine_error",
+        "insufficient_system_resource",
+        "malformed_function_call",
+    }
+)
+
+
+def decode_finish(raw: str) -> tuple[Finish, Notice | None]:
+    """The Finish for a word that is no failure, and a Notice when nobody has heard the word before."""
+    reason = REASONS.get(raw.lower())
+    if reason is not None:
+        return Finish(reason, raw), None
+    detail = f"the backend's finish reason {raw[:40]!r} is unknown; read as stop"
+    return Finish("stop", raw), Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning")

@@ -1,0 +1,25 @@
+"""The backend's usage object in, a UsageReport out; what is no count is not taken for one."""
+
+from typing import Final
+
+from gateway.events import UsageReport
+from gateway.types import EMPTY, Json, JsonObject
+
+_COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+
+
+def decode_usage(usage: JsonObject) -> UsageReport:
+    """Missing, null and impossible counts become None."""
+    extra = {key: value for key, value in usage.items() if key not in _COUNTS and value is not None}
+    return UsageReport(
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
+        _count(usage.get("total_tokens")),
+        extra=extra or EMPTY,
+    )
+
+
+def _count(value: Json) -> int | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
