@@ -1,13 +1,18 @@
-"""The conformance kit over every adapter of the house; tests/examples shows it on one from elsewhere."""
+"""The conformance kit over every adapter of the house and one from elsewhere, and over the running demo backends."""
 
 import pkgutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from adapters.warp import WarpAdapter
+from gateway.demo import serve_demo
 from gateway.dialects.openai_chat.decode import decode
 from gateway.testing.conformance import CHECKS, Case, Check
 from gateway.testing.golden import read_golden
+from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck
+from tests.examples.test_parrot import CASES
 from tests.golden_forms import FORMS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -20,6 +25,10 @@ SCENARIOS = (
     "warp_rollback",
     "warp_structured_round_trip",
 )
+LIVE = {
+    "agent-flatten": ("agent", LiveCase(WarpAdapter, "")),
+    "agent-structured": ("agent", LiveCase(WarpAdapter, "", options={"encoding": "structured"})),
+}
 
 
 def _case(name: str) -> Case:
@@ -36,6 +45,14 @@ def _case(name: str) -> Case:
 
 
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("case", [_case(name) for name in SCENARIOS], ids=str)
+@pytest.mark.parametrize("case", [*(_case(name) for name in SCENARIOS), *CASES], ids=str)
 def test_an_adapter_conforms(case: Case, check: Check) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("check", LIVE_CHECKS)
+@pytest.mark.parametrize("name", LIVE)
+async def test_an_adapter_speaks_with_its_demo_backend(name: str, check: LiveCheck) -> None:
+    kind, case = LIVE[name]
+    async with serve_demo(kind) as backend:
+        await check(msgspec.structs.replace(case, base_url=backend.base_url))
