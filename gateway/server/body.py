@@ -1,5 +1,6 @@
 """ASGI messages -> the whole body, read only as far as it may be large."""
 
+import asyncio
 from collections.abc import Mapping
 
 from starlette.types import Receive
@@ -26,6 +27,20 @@ async def read_body(receive: Receive, head: Mapping[bytes, bytes], limit: int) -
         pieces.append(piece)
         if not message.get("more_body", False):
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def discard(receive: Receive, seconds: float, limit: int) -> None:
+    """Read a body that nobody wants, for at most this long and this far."""
+    size = 0
+    try:
+        async with asyncio.timeout(seconds):
+            while size < limit:
+                message = await receive()
+                if not message.get("more_body", False):
+                    return
+                size += len(message.get("body", b""))
+    except TimeoutError:
+        pass
 
 
 def too_large(limit: int) -> InvalidRequest:

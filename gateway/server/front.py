@@ -40,7 +40,10 @@ class Front:
             _abort(scope)
         except GatewayError as error:
             _report(call, error)
-            await reply.fail(error)
+            if error.code == "request_too_large":
+                await reply.refuse(error, receive)
+            else:
+                await reply.fail(error)
         except Exception:  # noqa: BLE001 (the boundary: a bug must not end the connection without a word)
             call.code = "internal_error"
             LOGGER.exception("internal_error in %s %s", call.method, call.path, extra={"request_id": call.id})

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 MAX_HEAD: Final = 64 * 1024
 MAX_HEADERS: Final = 128
 BAD_REQUEST: Final = (
-    b'{"error":{"message":"The request is not valid HTTP/1.1.","type":"invalid_request_error",'
+    b'{"error":{"message":"The request is not valid HTTP.","type":"invalid_request_error",'
     b'"param":null,"code":"invalid_http"}}'
 )
 

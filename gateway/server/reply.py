@@ -3,13 +3,16 @@
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-import msgspec
-from starlette.types import Message, Send
+from starlette.types import Message, Receive, Send
 
+from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.errors import GatewayError
+from gateway.server.body import discard
 
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
+LINGER_S: Final = 1
+LINGER_BYTES: Final = 64 * 2**20
 JSON: Final = b"application/json"
 _STREAM: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -41,6 +44,18 @@ class Reply:
         await self._send({"type": "http.response.start", "status": status, "headers": head})
         await self._send({"type": "http.response.body", "body": body})
 
+    async def refuse(self, error: GatewayError, receive: Receive) -> None:
+        """Answer while the client is still sending, and read on for a moment: a connection closed on unread bytes
+        is reset, and the client may then never see the answer."""
+        body = encode_error(error).body
+        self.status = error.status
+        self.ended = True
+        head = [(b"content-type", JSON), (b"content-length", b"%d" % len(body)), self._id, *_pairs(error)]
+        await self._send({"type": "http.response.start", "status": error.status, "headers": head})
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        await discard(receive, LINGER_S, LINGER_BYTES)
+        await self._send({"type": "http.response.body"})
+
     async def open(self, headers: Headers) -> None:
         """Begin a stream of server-sent events with status 200."""
         self.status = 200
@@ -62,12 +77,10 @@ class Reply:
         Inside an answer that is neither, nothing can be said: the connection is cut by returning."""
         if self.ended:
             return
-        body = msgspec.json.encode(error.body())
         if not self.status:
-            headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in error.headers.items()]
-            await self.whole(error.status, body, headers)
+            await self.whole(error.status, encode_error(error).body, _pairs(error))
         elif self.streaming:
-            await self.end(b"data: " + body + b"\n\n")
+            await self.end(encode_error_frame(error))
 
     async def forward(self, message: Message) -> None:
         """The `send` for an application behind us: adds the request id and remembers how far it got."""
@@ -77,3 +90,7 @@ class Reply:
         elif not message.get("more_body", False):
             self.ended = True
         await self._send(message)
+
+
+def _pairs(error: GatewayError) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]

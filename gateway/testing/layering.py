@@ -64,6 +64,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.settings", _ours(f"{_VALUES} profiles"), io=("os",)),
     Rule("gateway.server", gateway=None, others=None, io=None),
     Rule("gateway.cli", gateway=None, others=None, io=None),
+    Rule("gateway.__main__", ("gateway.cli",)),
     Rule("gateway.__main__", gateway=None, others=None, io=None),
     Rule("gateway.demo", (*_ours("types errors wire demo"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
     Rule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),

@@ -1,0 +1,145 @@
+"""What uvicorn's fast parser does not promise by itself, on raw sockets."""
+
+import asyncio
+import time
+from typing import Final
+
+import pytest
+
+from tests.server.backend import END, HEAD, Connection, events
+from tests.server.conftest import Start
+from tests.server.running import Running
+
+
+async def well(connection: Connection) -> None:
+    await connection.send(HEAD, events("text Hello", "finish"), END)
+
+
+async def answers(gateway: Running, request: bytes, seconds: float = 2) -> bytes:
+    """Everything the gateway says to these bytes until it hangs up or says no more."""
+    reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
+    writer.write(request)
+    received = b""
+    try:
+        async with asyncio.timeout(seconds):
+            while piece := await reader.read(65536):
+                received += piece
+    except (TimeoutError, ConnectionError):
+        pass
+    writer.close()
+    return received
+
+
+GET: Final = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
+
+BAD: Final[dict[str, bytes]] = {
+    "length and chunks": GET + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two lengths": GET + b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "two hosts": GET + b"host: localhost\r\n\r\n",
+    "a huge header": GET + b"x: " + b"y" * 70_000 + b"\r\n\r\n",
+    "a huge address": b"GET /" + b"y" * 70_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    "too many headers": GET + b"".join(b"x-%d: y\r\n" % i for i in range(200)) + b"\r\n",
+    "garbage": b"\x00\x01\x02\r\n\r\n",
+    "an odd version": b"GET /healthz HTTP/9.9\r\nhost: localhost\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_bad_heads_get_one_400_and_are_closed(start: Start, name: str) -> None:
+    gateway, _ = await start(well)
+    begun = time.monotonic()
+    received = await answers(gateway, BAD[name])
+    assert time.monotonic() - begun < 1.5
+    assert received.startswith(b"HTTP/1.1 400")
+    assert received.count(b"HTTP/1.1") == 1
+    assert b'"code":"invalid_http"' in received
+
+
+async def test_good_heads_pass(start: Start) -> None:
+    gateway, _ = await start(well)
+    many = (
+        GET
+        + b"".join(b"x-%d: y\r\n" % i for i in range(100))
+        + b"x: "
+        + b"y" * 30_000
+        + b"\r\nconnection: close\r\n\r\n"
+    )
+    assert (await answers(gateway, many)).startswith(b"HTTP/1.1 200")
+    old = b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n"
+    assert (await answers(gateway, old)).startswith(b"HTTP/1.1 200")
+    twice = await answers(gateway, GET + b"\r\n" + GET + b"connection: close\r\n\r\n")
+    assert twice.count(b"HTTP/1.1 200") == 2
+
+
+async def test_trailers_never_become_headers(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_GATEWAY_KEYS", "key")
+    gateway, backend = await start(well, api_keys_env="TEST_GATEWAY_KEYS")
+    request = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nauthorization: Bearer key\r\n\r\n"
+    )
+    assert (await answers(gateway, request, 0.5)).startswith(b"HTTP/1.1 401")
+    assert not backend.seen
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /hea", GET])
+async def test_slow_heads_are_cut_off(start: Start, sent: bytes) -> None:
+    gateway, _ = await start(well, head_timeout_s=0.3)
+    begun = time.monotonic()
+    await answers(gateway, sent, 3)
+    assert 0.2 < time.monotonic() - begun < 1.5
+
+
+async def test_trickling_does_not_extend_the_deadline(start: Start) -> None:
+    gateway, _ = await start(well, head_timeout_s=0.4)
+    _, writer = await asyncio.open_connection(gateway.host, gateway.port)
+    writer.write(GET)
+    begun = time.monotonic()
+    with pytest.raises(ConnectionError):
+        while time.monotonic() - begun < 3:
+            writer.write(b"x-slow: y\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.1)
+    assert time.monotonic() - begun < 1.5
+
+
+async def test_the_head_of_a_second_request_has_its_own_deadline(start: Start) -> None:
+    gateway, _ = await start(well, head_timeout_s=0.4)
+    reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
+    for _ in range(3):
+        writer.write(GET + b"\r\n")
+        assert b"200" in await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(15)
+        await asyncio.sleep(0.2)
+    await asyncio.sleep(0.5)
+    writer.write(GET)
+    begun = time.monotonic()
+    assert await reader.read() == b""
+    assert time.monotonic() - begun < 1.2
+    writer.close()
+
+
+async def test_garbage_after_a_request_does_not_spoil_its_answer(start: Start) -> None:
+    async def slow(connection: Connection) -> None:
+        await connection.send(HEAD, events("text Hello"))
+        await asyncio.sleep(0.2)
+        await connection.send(events("finish"), END)
+
+    gateway, _ = await start(slow)
+    body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"x"}]}'
+    request = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n%s" % (len(body), body)
+    )
+    reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
+    writer.write(request)
+    received = await reader.readuntil(b"Hello")
+    writer.write(b"\x00garbage\r\n\r\n")
+    try:
+        received += await reader.read()
+    except ConnectionError:
+        pass
+    writer.close()
+    assert received.count(b"HTTP/1.1") == 1
+    assert b"[DONE]" not in received or received.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
