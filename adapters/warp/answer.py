@@ -26,7 +26,10 @@ class Answer:
 
     def settle(self, entry: Entry, held: bool) -> None:
         """An entry is new or has changed."""
-        if entry.unseen:
+        if entry.conflicts and not held:
+            self._output.note("seen", "SHOWN_TEXT_REPLACED", "the backend replaced text that had been sent already")
+            entry.settle()
+        if entry.unseen or entry.conflicts:
             if held:
                 self._pending[entry] = None
             else:
@@ -41,13 +44,13 @@ class Answer:
         """What waits is certain now. Raises InvalidToolCall."""
         pending, self._pending = self._pending, {}
         for entry in pending:
-            if entry.unseen:
-                self._show(entry)
-            elif entry.kind == CALL and not entry.called:
+            self.settle(entry, held=False)
+            if entry.kind == CALL and not entry.called:
                 entry.called = True
                 written = self.calls.written
                 self.calls.write(entry.message)
                 self.has_output |= self.calls.written > written
+        self._pending.clear()
 
     def forget(self, entries: list[Entry]) -> None:
         """These were never said."""
@@ -55,9 +58,7 @@ class Answer:
             self._pending.pop(entry, None)
 
     def _show(self, entry: Entry) -> None:
-        text = "".join(entry.unseen)
-        entry.unseen.clear()
-        entry.shown.append(text)
+        text = entry.show()
         if entry.kind == OUTPUT:
             self.has_output = True
             self._output.events.append(TextDelta(text))

@@ -21,16 +21,18 @@ class Saved(msgspec.Struct, frozen=True):
 class Entry:
     """The text is kept in the pieces it came in, not in the message: appending to a string costs its whole length.
 
-    `shown` and `unseen` are those pieces. `called` says that the client was given the tool call.
+    `shown` and `unseen` are those pieces. `conflicts` says that `shown` is no beginning of the text any more; then
+    `unseen` is the whole text. `called` says that the client was given the tool call.
     """
 
-    __slots__ = ("called", "kind", "message", "shown", "unseen")
+    __slots__ = ("called", "conflicts", "kind", "message", "shown", "shown_kind", "unseen")
 
     def __init__(self, message: Message) -> None:
         self.message = message
-        self.kind = message.WhichOneof("message")
+        self.kind = self.shown_kind = message.WhichOneof("message")
         self.shown: list[str] = []
         self.unseen = _pieces(_text(message))
+        self.conflicts = False
         self.called = False
 
     def current(self) -> Message:
@@ -43,11 +45,9 @@ class Entry:
             message.agent_reasoning.reasoning = self._joined()
         return message
 
-    def replace(self, message: Message) -> bool:
-        """Become another message. False: it contradicts what the client was shown, which cannot be taken back."""
-        kind, self.message = self.kind, message
-        self.kind = message.WhichOneof("message")
-        return self._become(_text(message), self.kind == kind)
+    def replace(self, message: Message) -> None:
+        """Become another message."""
+        self._become(message, _text(message))
 
     def save(self) -> Saved:
         """The present state."""
@@ -57,21 +57,35 @@ class Entry:
         """Go back to a saved state, or to nothing. False: what the client was shown is taken back."""
         if saved is None:
             return not (self.shown or self.called)
-        kind, self.message = self.kind, saved.message
-        self.kind = saved.message.WhichOneof("message")
-        return self._become(saved.text, self.kind == kind)
+        self._become(saved.message, saved.text)
+        return not self.conflicts
 
-    def _become(self, text: str, same_kind: bool) -> bool:
+    def settle(self) -> None:
+        """Let a conflict rest: what was shown cannot be taken back. Only what is appended from now on is unseen,
+        unless the message has become one of another kind."""
+        if self.kind == self.shown_kind:
+            self.shown, self.unseen = self.unseen, []
+        else:
+            self.shown, self.shown_kind = [], self.kind
+        self.conflicts = False
+
+    def show(self) -> str:
+        """What was unseen until now."""
+        text = "".join(self.unseen)
+        self.unseen.clear()
+        self.shown.append(text)
+        return text
+
+    def _become(self, message: Message, text: str) -> None:
         shown = "".join(self.shown)
-        if same_kind and text.startswith(shown):
-            self.unseen = _pieces(text[len(shown) :])
-            return True
-        # What follows is shown as it comes; what stood before stays as the client saw it.
-        self.shown, self.unseen = (_pieces(text), []) if same_kind else ([], _pieces(text))
-        return not shown
+        self.message, self.kind = message, message.WhichOneof("message")
+        if not shown:
+            self.shown_kind = self.kind
+        self.conflicts = not (self.kind == self.shown_kind and text.startswith(shown))
+        self.unseen = _pieces(text if self.conflicts else text[len(shown) :])
 
     def _joined(self) -> str:
-        return "".join(self.shown) + "".join(self.unseen)
+        return "".join(self.unseen) if self.conflicts else "".join(self.shown) + "".join(self.unseen)
 
 
 def _text(message: Message) -> str:

@@ -107,7 +107,7 @@ class TaskLog:
         undone = Undone([], [], set())
         for key, state in saved.items():
             entry = self._entries[key]
-            kind = entry.kind or ""
+            kind = entry.shown_kind or ""
             if not entry.restore(state):
                 undone.retracted.add(kind)
             (undone.removed if state is None else undone.restored).append(entry)
@@ -130,8 +130,7 @@ class TaskLog:
         self._save(key, entry)
         if entry.called and message.tool_call != entry.message.tool_call:
             self._output.note("seen", "SHOWN_CALL_REPLACED", "the backend replaced a call that had been sent already")
-        if not entry.replace(message):
-            self._output.note("seen", "SHOWN_TEXT_REPLACED", "the backend replaced text that had been sent already")
+        entry.replace(message)
         return entry
 
     def _save(self, key: str, entry: Entry | None) -> None:
