@@ -4,11 +4,13 @@ from collections.abc import Mapping
 
 from gateway.adapter import Adapter
 from gateway.capabilities import check_capabilities
+from gateway.conversation.fit import fit
 from gateway.conversation.prepare import prepare
 from gateway.errors import BackendProtocolError, BackendTruncated
 from gateway.events import Event, Finish, Reason, ToolCallEnd
 from gateway.notices import Notice
 from gateway.policy import Policy
+from gateway.rejections import explained
 from gateway.stop import StopMatcher
 from gateway.tools.unwrap import Unwrapper
 from gateway.types import Conversation
@@ -24,12 +26,18 @@ class Exchange:
 
     def __init__(self, adapter: Adapter, conversation: Conversation, policy: Policy) -> None:
         noticed = check_capabilities(conversation, adapter.capabilities, policy)
-        prepared = prepare(conversation, policy)
-        self.conversation = prepared.conversation
-        self.request = adapter.encode(prepared.conversation, policy)
-        self.notices: list[Notice] = [*noticed, *prepared.notices, *self.request.notices]
+        self.prepared = prepare(conversation, policy)
+        self.fitted = fit(self.prepared.conversation, policy.profile)
+        self.conversation = self.fitted.conversation
+        self.request = adapter.encode(self.conversation, policy)
+        self.notices: list[Notice] = [
+            *noticed,
+            *self.prepared.notices,
+            *self.fitted.notices,
+            *self.request.notices,
+        ]
         self._adapter = adapter
-        self._decoder = adapter.decoder(prepared.conversation)
+        self._decoder = adapter.decoder(self.conversation)
         self._unwrapper = Unwrapper(policy, frozenset(tool.name for tool in conversation.tools))
         emulates_stop = conversation.sampling.stop and not (
             adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
@@ -47,7 +55,8 @@ class Exchange:
         """Judge the head of the answer. `body` is needed only when the status is not 200. Header names are lower
         case. Raises BackendError for anything but a 200 of an expected media type."""
         if status != 200:
-            raise self._adapter.decode_error(status, headers, body)
+            error = self._adapter.decode_error(status, headers, body)
+            raise explained(error, self.conversation.turns)
         media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type and media_type not in self.request.accepts:
             expected = " or ".join(self.request.accepts)
@@ -70,7 +79,7 @@ class Exchange:
         return events
 
     def _emit(self, events: list[Event]) -> list[Event]:
-        events = self._unwrapper.feed(events)
+        events = self.fitted.idmap.restore(self._unwrapper.feed(events))
         if self._stop is not None:
             events = self._stop.feed(events)
         for position, event in enumerate(events):

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from gateway.errors import BackendError
+from gateway.notices import Notice
 from gateway.types import Turn
 
 
@@ -113,6 +115,30 @@ def classify_rejection(text: str, param: str | None, sent: Sequence[Turn]) -> Re
         if pattern.search(text):
             return Rejection(rule, advice, _index(f"{param or ''} {text}", sent), _call_id(text, sent))
     return None
+
+
+def explained(error: BackendError, sent: Sequence[Turn]) -> BackendError:
+    """The same error; when it is a refusal that we know, with rule, index, id and advice in the error object."""
+    found = classify_rejection(error.message, error.param, sent) if 400 <= error.status < 500 else None
+    if found is not None:
+        error.extra = {
+            **error.extra,
+            "rule": found.rule,
+            "index": found.index,
+            "tool_call_id": found.tool_call_id,
+            "advice": found.advice,
+        }
+        notice = Notice(
+            "backend",
+            "failed",
+            "HISTORY_REFUSED",
+            f"the backend refused the history: {found.rule}",
+            found.index,
+            found.tool_call_id,
+            "error",
+        )
+        error.notices = (*error.notices, notice)
+    return error
 
 
 def _index(text: str, sent: Sequence[Turn]) -> int | None:
