@@ -138,9 +138,12 @@ class RefreshedCredential:
         if answer.status_code != 200:
             raise BackendUnavailable(f"The token issuer answered with status {answer.status_code}.")
         try:
-            return msgspec.json.decode(answer.content, type=dict[str, Json])
+            reply: Json = msgspec.json.decode(answer.content)
         except (msgspec.DecodeError, RecursionError):
-            raise BackendUnavailable("The token issuer's reply is not JSON.") from None
+            reply = None
+        if not isinstance(reply, dict):
+            raise BackendUnavailable("The token issuer's reply is not a JSON object.")
+        return reply
 
     def _stored(self) -> str | None:
         """The token in the store, unless the environment has been given a newer login since."""

@@ -227,7 +227,7 @@ async def test_the_feed_shows_outcomes_without_contents(start: Start) -> None:
         assert response.headers["content-type"].startswith("text/event-stream")
         async with asyncio.timeout(2):
             while not gateway.app.services.feed:
-                await asyncio.sleep(0.01)
+                await gateway.client.get("/healthz")
         asking = asyncio.create_task(gateway.chat(tools=tools))
         kind = ""
         async for line in response.aiter_lines():
