@@ -1,9 +1,11 @@
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.adapter import Capabilities, Decoder
 from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated, Unsupported
 from gateway.events import (
@@ -20,7 +22,8 @@ from gateway.events import (
 from gateway.exchange import Exchange
 from gateway.grammar import Grammar
 from gateway.policy import Policy
-from gateway.types import Conversation, JsonObject, Sampling, Text, Turn
+from gateway.profiles import PROFILES
+from gateway.types import Conversation, JsonObject, Sampling, Text, ToolSpec, Turn
 from tests.scripted import ENCODED, ScriptedAdapter
 
 START = ResponseStart("r1")
@@ -207,3 +210,35 @@ def _asking(source: JsonObject | None = None, stop: tuple[str, ...] = ()) -> Con
 
 def _ends(exchange: Exchange) -> tuple[bool, bool]:
     return exchange.done, exchange.finished
+
+
+def test_renamed_tools_come_back_under_the_clients_names() -> None:
+    policy = Policy(profile=PROFILES["openai"])
+    asked = Conversation((Turn("user", (Text("hi"),)),), tools=(ToolSpec("read file"),), stream=True)
+    exchange = Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 2**20), asked, policy)
+    (sent,) = exchange.fitted.idmap.names.values()
+    assert b'"name":"' + sent.encode() + b'"' in exchange.request.body
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": sent, "arguments": "{}"}}
+    chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    events = exchange.feed(b"data: " + msgspec.json.encode(chunk) + b"\n\n")
+    assert [event.name for event in events if isinstance(event, ToolCallStart)] == ["read file"]
+
+
+def test_a_known_refusal_names_rule_place_and_advice() -> None:
+    asked = Conversation((Turn("user", (Text("hi"),), index=4),))
+    exchange = Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 2**20), asked, Policy())
+    body = {"error": {"message": "Unexpected role 'user' after role 'tool': messages[0]", "code": "invalid"}}
+    with pytest.raises(BackendError) as caught:
+        exchange.open(400, {}, msgspec.json.encode(body))
+    assert caught.value.extra["rule"] == "ROLE_ORDER"
+    assert caught.value.extra["index"] == 4
+    assert [notice.rule for notice in caught.value.notices] == ["HISTORY_REFUSED"]
+
+
+def test_a_refusal_that_nobody_knows_stays_as_it_is() -> None:
+    exchange = Exchange(
+        OpenAIChatAdapter(OpenAIChatOptions(), 2**20), Conversation((Turn("user", (Text("hi"),)),)), Policy()
+    )
+    with pytest.raises(BackendError) as caught:
+        exchange.open(400, {}, b'{"error": {"message": "no"}}')
+    assert "rule" not in caught.value.extra
