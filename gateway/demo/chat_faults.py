@@ -77,6 +77,10 @@ def _stall_first(answer: Answer, options: Options) -> Response:
     return _stream(Wait(float(options.get("seconds", "3600"))), *_whole(answer))
 
 
+def _stall_headers(answer: Answer, options: Options) -> Response:
+    return Response(_whole(answer), hold=float(options.get("seconds", "3600")))
+
+
 def _slow(answer: Answer, options: Options) -> Response:
     wait = Wait(float(options.get("ms", "50")) / 1000)
     return _stream(*(part for found in _whole(answer) for part in (found, wait)))
@@ -156,6 +160,7 @@ FAULTS: Final[dict[str, tuple[str, Callable[[Answer, Options], Response]]]] = {
     "disconnect_first": ("the connection breaks before the first chunk: how=fin|reset", _disconnect_first),
     "stall": ("silence in the middle: after=3, seconds=3600", _stall),
     "stall_first": ("silence before the first chunk: seconds=3600", _stall_first),
+    "stall_headers": ("silence instead of a status: seconds=3600", _stall_headers),
     "slow": ("a pause between chunks: ms=50", _slow),
     "bad_json": ("a chunk that is no JSON: after=3", _bad_json),
     "bad_shape": ("a chunk that is JSON but no chunk: after=3", _bad_shape),

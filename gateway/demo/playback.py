@@ -34,15 +34,17 @@ Part: TypeAlias = bytes | Wait | Cut
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A status, headers and what the body does."""
+    """A status, headers and what the body does; `hold` is how long not even the status comes."""
 
     parts: tuple[Part, ...] | Iterable[Part] = ()
     status: int = 200
     headers: Mapping[str, str] = STREAM
+    hold: float = 0.0
 
 
 async def play(request: web.Request, response: Response, delay: float = 0.0) -> web.StreamResponse:
     """Send every part as a write of its own, `delay` seconds apart."""
+    await asyncio.sleep(response.hold)
     answer = web.StreamResponse(status=response.status, headers=response.headers)
     await answer.prepare(request)
     for part in response.parts:

@@ -1,5 +1,6 @@
 """What a demo backend was asked and how its connections ended, kept for whoever wants to look."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -34,6 +35,7 @@ class Recorder:
         self.active = 0
         self.aborted = 0
         self.closing = False
+        self._ended = asyncio.Event()
 
     def record(self, request: web.BaseRequest, summary: Json, body: bytes = b"") -> None:
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -51,6 +53,13 @@ class Recorder:
             raise
         finally:
             self.active -= 1
+            self._ended.set()
+
+    async def idle(self) -> None:
+        """Wait until no answer is under way."""
+        while self.active:
+            self._ended.clear()
+            await self._ended.wait()
 
     def show(self) -> Json:
         """Everything as JSON."""

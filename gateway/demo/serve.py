@@ -41,6 +41,10 @@ class DemoBackend:
         """How many answers are under way."""
         return self._recorder.active
 
+    async def idle(self) -> None:
+        """Wait until no answer is under way."""
+        await self._recorder.idle()
+
 
 @asynccontextmanager
 async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[DemoBackend]:

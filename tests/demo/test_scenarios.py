@@ -67,7 +67,7 @@ WIRES = {
 # What is checked by tests of its own, because it ends in no ordinary end or is no stream.
 ELSEWHERE = {
     "metadata", "client_cancel", "held_open", "disconnect_reset", "disconnect_fin", "disconnect_before_actions",
-    "stall", "stall_first", "bad_base64", "truncated_base64", "bad_protobuf", "http_401_refresh",
+    "stall", "stall_first", "bad_base64", "truncated_base64", "bad_protobuf", "http_401_refresh", "stall_headers",
 }  # fmt: skip
 STATUSES = {
     "quota_http": 429, "quota_http_text": 429, "http_401": 401, "http_429_retry_after": 429,

@@ -62,7 +62,7 @@ FAILURES: Final[dict[str, Scenario]] = {
     ),
     "stall": _broken("silence after some text", silence(), code="upstream_timeout"),
     "stall_first": Scenario(
-        about="silence from the first byte on",
+        about="silence from the first event on",
         turns=((silence(),),),
         expect=failure(504, "upstream_timeout"),
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.demo.playback import Response
+from gateway.demo.playback import FOREVER, Response
 from gateway.demo.scenario import Expect, Scenario, failure
 from gateway.demo.scenarios.text import HELLO
 from gateway.demo.steps import BEGIN, COMMIT, PRELUDE, finish, tell
@@ -65,6 +65,11 @@ HTTP: Final[dict[str, Scenario]] = {
     "http_413": _always("413", _answer(413), 413),
     "wrong_content_type": _always(
         "200 with a web page", _answer(200, b"<html>hello</html>", "text/html"), 502, "upstream_invalid_response"
+    ),
+    "stall_headers": Scenario(
+        about="silence instead of a status",
+        instead=(Response(hold=FOREVER),),
+        expect=failure(504, "upstream_timeout"),
     ),
     "empty_body": _always(
         "200 with the right type and nothing in it",
