@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from adapters.openai_chat import OpenAIChatAdapter
 from adapters.warp import WarpAdapter
 from gateway.demo import serve_demo
 from gateway.dialects.openai_chat.decode import decode
@@ -19,6 +20,11 @@ GOLDEN = Path(__file__).parent / "golden"
 
 # Complete and flawless answers, so that they may be cut off and damaged.
 SCENARIOS = (
+    "native_json_answer",
+    "native_parallel_calls",
+    "native_plain_answer",
+    "native_reasoning",
+    "native_usage",
     "warp_parallel_calls",
     "warp_plain_answer",
     "warp_reasoning_and_usage",
@@ -27,6 +33,7 @@ SCENARIOS = (
 )
 LIVE = {
     "agent-flatten": ("agent", LiveCase(WarpAdapter, "")),
+    "chat": ("chat", LiveCase(OpenAIChatAdapter, "")),
     "agent-structured": ("agent", LiveCase(WarpAdapter, "", options={"encoding": "structured"})),
 }
 

@@ -63,5 +63,10 @@ def test_a_folder_holds_nothing_else(golden: Golden) -> None:
     assert golden.scenario.purpose.endswith(".")
 
 
+def test_both_kinds_of_backend_are_told() -> None:
+    told = {golden.scenario.adapter for golden in EVERY}
+    assert told == {"adapters.warp:WarpAdapter", "adapters.openai_chat:OpenAIChatAdapter"}
+
+
 def _bytewise(golden: Golden) -> list[bytes]:
     return cut(golden.wire, range(len(golden.wire)))
