@@ -1,10 +1,11 @@
 """settings.json -> one frozen Settings, read once at start; every part gets its slice as an argument.
 
-Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `backends`, `models`.
+Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `profiles`, `backends`, `models`.
 """
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
@@ -14,6 +15,7 @@ import msgspec
 from gateway.errors import SettingsError
 from gateway.notices import Level
 from gateway.policy import Policy
+from gateway.profiles import PROFILES, Profile
 from gateway.types import Json, JsonObject
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
@@ -86,10 +88,14 @@ class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class BackendSettings(msgspec.Struct, frozen=True):
-    """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start."""
+    """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start.
+
+    `profile` names the provider's rules for every model served here.
+    """
 
     adapter: str
     base_url: str
+    profile: str | None = None
     api_key_env: str | None = None
     api_key_header: str = "authorization"
     refresh: RefreshCredential | None = None
@@ -156,15 +162,16 @@ def read_settings(raw: Json) -> Settings:
     """Decoded JSON as Settings. Raises SettingsError."""
     top = _object(raw, "settings")
     top = _rename(top, "")
-    _check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}), "")
+    _check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}) | {"profiles"}, "")
+    profiles = _profiles(_object(top.get("profiles", {}), "profiles"))
     policy_part = {key: value for key, value in top.items() if key in _POLICY_KEYS}
-    policy = _policy(policy_part, "")
+    policy = _policy(policy_part, profiles, "")
     backends = {
         name: _backend(value, f"backends.{name}")
         for name, value in _object(top.get("backends", {}), "backends").items()
     }
     models = {
-        name: _model(value, f"models.{name}", policy_part, backends)
+        name: _model(value, f"models.{name}", policy_part, backends, profiles)
         for name, value in _object(top.get("models", {}), "models").items()
     }
     return Settings(
@@ -188,7 +195,13 @@ def _backend(raw: Json, where: str) -> BackendSettings:
     return msgspec.structs.replace(backend, options=options)
 
 
-def _model(raw: Json, where: str, defaults: JsonObject, backends: Mapping[str, BackendSettings]) -> ModelSettings:
+def _model(
+    raw: Json,
+    where: str,
+    defaults: JsonObject,
+    backends: Mapping[str, BackendSettings],
+    profiles: Mapping[str, Profile],
+) -> ModelSettings:
     entry = _rename(_object(raw, where), where)
     _check_keys(entry, _POLICY_KEYS | {"backend", "name"}, where)
     backend, name = entry.get("backend"), entry.get("name")
@@ -199,16 +212,59 @@ def _model(raw: Json, where: str, defaults: JsonObject, backends: Mapping[str, B
     if name is not None and not isinstance(name, str):
         raise SettingsError(f"{where}.name must be text")
     own = {key: value for key, value in entry.items() if key in _POLICY_KEYS}
-    return ModelSettings(backend, name, _policy({**defaults, **own}, where))
+    if (profile := backends[backend].profile) is not None:
+        own = {"profile": profile, **own}
+    return ModelSettings(backend, name, _policy({**defaults, **own}, profiles, where))
 
 
-def _policy(raw: dict[str, Json], where: str) -> Policy:
-    policy = _struct(raw, Policy, where)
-    for name in ("max_tool_results", "max_history_messages", "max_tool_result_chars"):
-        value = getattr(policy, name)
-        if value is not None and value < 0:
-            raise SettingsError(f"{_path(where, name)} must be a whole number of 0 or more, or null; it is {value}")
+def _policy(raw: dict[str, Json], profiles: Mapping[str, Profile], where: str) -> Policy:
+    raw = dict(raw)
+    profile = _profile(raw.pop("profile", "none"), profiles, _path(where, "profile"))
+    policy = msgspec.structs.replace(_struct(raw, Policy, where), profile=profile)
+    for part, place in (
+        (policy, where),
+        (policy.recent_tool_results, _path(where, "recent_tool_results")),
+        (policy.loop_guard, _path(where, "loop_guard")),
+    ):
+        _check_not_negative(part, place)
+    for pattern in policy.recent_tool_results.redact:
+        _check_pattern(pattern, _path(where, "recent_tool_results.redact"))
     return policy
+
+
+def _check_not_negative(part: msgspec.Struct, where: str) -> None:
+    for name in part.__struct_fields__:
+        value = getattr(part, name)
+        if isinstance(value, int) and value < 0:
+            raise SettingsError(f"{_path(where, name)} must be a whole number of 0 or more; it is {value}")
+
+
+def _check_pattern(pattern: str, where: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise SettingsError(f"{where}: {pattern!r} is no regular expression: {error}") from error
+
+
+def _profiles(raw: JsonObject) -> dict[str, Profile]:
+    """The built-in profiles and the file's own, each made from its `base`."""
+    profiles = dict(PROFILES)
+    for name, value in raw.items():
+        where = f"profiles.{name}"
+        entry = dict(_object(value, where))
+        base = _profile(entry.pop("base", "none"), profiles, f"{where}.base")
+        profiles[name] = _struct({**msgspec.to_builtins(base), **entry}, Profile, where)
+        for part, alphabet in (("call_id", profiles[name].call_id), ("tool_names", profiles[name].tool_names)):
+            for letters in (alphabet.characters, alphabet.first):
+                _check_pattern("" if letters is None else f"[{letters}]", f"{where}.{part}")
+    return profiles
+
+
+def _profile(name: Json, profiles: Mapping[str, Profile], where: str) -> Profile:
+    if not isinstance(name, str) or name not in profiles:
+        nearest = _nearest(name, profiles) if isinstance(name, str) else ""
+        raise SettingsError(f"{where}: there is no profile {name!r}{nearest}")
+    return profiles[name]
 
 
 def _struct(raw: Json, kind: type[S], where: str) -> S:
@@ -228,6 +284,8 @@ def _check_integers(entry: JsonObject, kind: type[msgspec.Struct], where: str) -
         value = entry.get(field.name)
         if isinstance(value, float) and field.type in (int, int | None):
             raise SettingsError(f"{_path(where, field.name)} must be a whole number; it is {value}")
+        if isinstance(value, dict) and isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            _check_integers(value, field.type, _path(where, field.name))
 
 
 def _check_keys(entry: JsonObject, known: Iterable[str], where: str) -> None:
