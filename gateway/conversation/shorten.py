@@ -39,18 +39,20 @@ def shortened(text: str, limit: int) -> str:
         return elision(len(text))
     head = _back(text, (room + 1) // 2)
     tail = _forth(text, len(text) - room // 2)
+    if tail - head == len(text):
+        return elision(len(text))
     return f"{text[:head]}\n{elision(tail - head)}\n{text[tail:]}"
 
 
 def _back(text: str, cut: int) -> int:
-    for at in range(cut, max(cut - _LONGEST_CLUSTER, 0), -1):
+    for at in range(cut, max(cut - _LONGEST_CLUSTER, -1), -1):
         if not _inside(text, at):
             return at
     return cut
 
 
 def _forth(text: str, cut: int) -> int:
-    for at in range(cut, min(cut + _LONGEST_CLUSTER, len(text))):
+    for at in range(cut, min(cut + _LONGEST_CLUSTER, len(text) + 1)):
         if not _inside(text, at):
             return at
     return cut
