@@ -29,7 +29,7 @@ class Answer:
         if entry.conflicts and not held:
             self._output.note("seen", "SHOWN_TEXT_REPLACED", "the backend replaced text that had been sent already")
             entry.settle()
-        if entry.unseen or entry.conflicts:
+        if len(entry.pieces) > entry.seen or entry.conflicts:
             if held:
                 self._pending[entry] = None
             else:

@@ -11,6 +11,7 @@ from gateway.notices import Notice
 from gateway.wire.base64 import decode_base64
 
 _AROUND: Final = b' \t\r\n"'
+_SENTINEL: Final = b"[DONE]"
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 
 
@@ -21,14 +22,14 @@ def read_frame(data: bytes, limit: int, accept_hex: bool) -> ResponseEvent | Non
     also for a text field that is not UTF-8, which protobuf forbids.
     """
     text = data.strip(_AROUND)
-    if not text or text == b"[DONE]":
+    if not text or text == _SENTINEL:
         return None
-    event: ResponseEvent | None
     try:
         event = _parse(decode_base64(text, limit))
     except BackendProtocolError as error:
-        if accept_hex and (event := _read_hex(text)) is not None:
-            return event
+        written = _read_hex(text) if accept_hex else None
+        if written is not None:
+            return written
         raise malformed(data, error) from error
     if accept_hex and event.WhichOneof("type") is None:
         return _read_hex(text) or event

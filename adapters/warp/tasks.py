@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from adapters.warp.entry import CALL, OUTPUT, REASONING, Entry, Saved
+from adapters.warp.entry import CALL, OUTPUT, REASONING, Entry, Saved, text_of
 from adapters.warp.field_mask import MaskError, append, update
 from adapters.warp.multi_agent_pb2 import ClientAction, Message, Task
 from adapters.warp.output import Output
@@ -24,7 +24,7 @@ class Undone(msgspec.Struct, frozen=True):
 
     removed: list[Entry]
     restored: list[Entry]
-    retracted: set[str]
+    retracted: set[str | None]
 
 
 class TaskLog:
@@ -88,16 +88,21 @@ class TaskLog:
             if self.journal.open:
                 self._save(message.id, entry)
             if piece:
-                entry.unseen.append(piece)
+                entry.pieces.append(piece)
             return entry
-        changed = entry.current()
+        changed = entry.blank()
         try:
             unknown = append(changed, message, paths)
         except MaskError as error:
             self._skip(f"a text was skipped: {error}")
             return None
         self._note_unknown(unknown)
-        return self._replace(message.id, entry, changed)
+        if changed.WhichOneof("message") != entry.kind:
+            return self._replace(message.id, entry, changed)
+        self._save(message.id, entry)
+        entry.message = changed
+        entry.pieces += filter(None, [text_of(changed)])
+        return entry
 
     def rollback(self) -> Undone | None:
         """Undo the innermost transaction; None: none was open."""
@@ -107,9 +112,7 @@ class TaskLog:
         undone = Undone([], [], set())
         for key, state in saved.items():
             entry = self._entries[key]
-            kind = entry.shown_kind or ""
-            if not entry.restore(state):
-                undone.retracted.add(kind)
+            undone.retracted.add(entry.restore(state))
             (undone.removed if state is None else undone.restored).append(entry)
             if state is None:
                 del self._entries[key]

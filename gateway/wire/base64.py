@@ -24,7 +24,7 @@ def decode_base64(text: bytes, limit: int) -> bytes:
                 f"The backend sent an event larger than {limit} bytes.", code="upstream_event_too_large"
             )
     # The strict decoder overlooks padding after a whole group of four.
-    if len(text) % 4 or text[-3:] == b"===":
+    if len(text) % 4 or text.endswith(b"==="):
         return _decode_irregular(text)
     try:
         return binascii.a2b_base64(_standard(text), strict_mode=True)
@@ -45,11 +45,10 @@ def _decode_irregular(text: bytes) -> bytes:
 
 
 def _standard(text: bytes) -> bytes:
-    if b"-" not in text and b"_" not in text:
-        return text
-    if b"+" in text or b"/" in text:
+    standard = text.translate(_TO_STANDARD)
+    if standard != text and (b"+" in text or b"/" in text):
         raise _malformed("it mixes two alphabets")
-    return text.translate(_TO_STANDARD)
+    return standard
 
 
 def _malformed(reason: str) -> BackendProtocolError:
