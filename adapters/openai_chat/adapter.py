@@ -11,7 +11,8 @@ from adapters.openai_chat.failure import decode_failure
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.errors import BackendError
 from gateway.policy import Policy
-from gateway.types import Conversation
+from gateway.types import Conversation, Json
+from gateway.wire.json_text import decode_json
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 
@@ -51,3 +52,7 @@ class OpenAIChatAdapter:
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """The backend's own message, code and param where the client can act on them."""
         return decode_failure(status, headers, body)
+
+    def readable(self, body: bytes) -> Json:
+        """The request, which is JSON already."""
+        return decode_json(body)

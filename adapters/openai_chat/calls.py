@@ -42,6 +42,7 @@ class _Call:
     def __init__(self, index: int) -> None:
         self.index = index
         self.id: str | None = None
+        self.said: str | None = None  # the id as the backend said it, which other calls may have, too
         self.name = ""
         self.extra: JsonObject = EMPTY
         self.pieces: list[str] = []
@@ -106,7 +107,7 @@ class CallTracker:
             call, renamed = self._open(piece)
             yield from renamed
         elif piece.id is not None and call.id is None and not call.started:
-            call.id = piece.id
+            call.id = call.said = piece.id
         if piece.key is not None:
             self._by_key[piece.key] = call
         if piece.id is not None:
@@ -126,7 +127,7 @@ class CallTracker:
         placed = self._placed(piece.key)
         if piece.id is None:
             return placed if placed is not None and not _begins(piece, placed) else None
-        known = self._by_id.get(piece.id)
+        known = placed if placed is not None and placed.said == piece.id else self._by_id.get(piece.id)
         if known is None:
             # An id that comes late belongs to the call at its place, unless that has an id of its own.
             waits = placed is not None and placed.id is None and not (piece.name and placed.name)
@@ -142,18 +143,17 @@ class CallTracker:
     def _open(self, piece: _Piece) -> tuple[_Call, list[Event]]:
         call = _Call(len(self._calls))
         self._calls.append(call)
-        call.id = piece.id
+        call.id = call.said = piece.id
         if piece.id is None or piece.id not in self._by_id:
             return call, []
-        call.id = self._derive(piece.id)
+        call.id = self._derive(piece.id, call)
         return call, [_notice("changed", "CALL_ID_RENAMED", "two calls of the answer had the same id", call.id)]
 
     def _flush(self, call: _Call) -> Iterator[Event]:
         if not call.started:
             call.started = True
             if call.id is None:
-                call.id = self._derive("call")
-                self._by_id[call.id] = call
+                call.id = self._derive("call", call)
                 yield _notice("added", "CALL_ID_ADDED", "the backend gave a call no id", call.id)
             yield ToolCallStart(call.index, call.id, call.name, extra=call.extra)
         text = "".join(call.pieces[call.sent :])
@@ -161,11 +161,12 @@ class CallTracker:
         if text:
             yield ToolCallDelta(call.index, text)
 
-    def _derive(self, stem: str) -> str:
+    def _derive(self, stem: str, call: _Call) -> str:
         """An id that is always the same for the same answer in the same place of a conversation."""
-        number = len(self._by_id)
+        number = call.index
         while (derived := f"{stem}_{self._seed}_{number}") in self._by_id:
             number += 1
+        self._by_id[derived] = call
         return derived
 
 

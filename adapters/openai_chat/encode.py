@@ -2,7 +2,7 @@
 
 import msgspec
 
-from adapters.openai_chat.message import encode_turn
+from gateway.conversation.messages import encode_turn
 from gateway.profiles import Profile
 from gateway.types import Conversation, Json, NamedTool, Sampling, ToolSpec
 

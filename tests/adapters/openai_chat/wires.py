@@ -17,11 +17,16 @@ def chunk(delta: Json = None, finish: str | None = None, **fields: Json) -> dict
     return {"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m", "choices": [choice], **fields}
 
 
+def entry(index: Json = None, id: Json = None, name: Json = None, arguments: Json = None) -> dict[str, Json]:
+    """One piece of a tool call; None leaves a field out."""
+    function: Json = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    fields = [("index", index), ("id", id), ("function", function)]
+    return {key: value for key, value in fields if value is not None and value != {}}
+
+
 def call(index: Json = None, id: Json = None, name: Json = None, arguments: Json = None) -> dict[str, Json]:
-    """A delta with one piece of a tool call; None leaves a field out."""
-    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
-    fields: dict[str, Json] = {"index": index, "id": id, "function": function or None}
-    return {"tool_calls": [{key: value for key, value in fields.items() if value is not None}]}
+    """A delta with one piece of a tool call."""
+    return {"tool_calls": [entry(index, id, name, arguments)]}
 
 
 def usage(prompt: int = 3, completion: int = 4) -> dict[str, Json]:

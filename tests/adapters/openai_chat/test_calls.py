@@ -1,0 +1,188 @@
+import json
+
+import pytest
+
+from adapters.openai_chat.decoder import ChatDecoder
+from gateway.errors import BackendProtocolError
+from gateway.events import Event
+from gateway.notices import Notice
+from gateway.testing.events import fold
+from gateway.testing.replay import cuttings, replay
+from gateway.types import Json
+from tests.adapters.openai_chat.wires import call, chunk, completion, entry, sse
+
+Calls = list[tuple[str, str, str]]
+
+
+def read(wire: bytes) -> list[Event]:
+    return replay(ChatDecoder(1 << 20, 5), [wire])
+
+
+def calls_of(events: list[Event]) -> Calls:
+    return [(call.id, call.name, call.arguments) for call in fold(events).calls]
+
+
+def rules_of(events: list[Event]) -> list[str]:
+    return [event.rule for event in events if isinstance(event, Notice)]
+
+
+HABITS: dict[str, tuple[list[Json], Calls, list[str]]] = {
+    "as published": (
+        [call(0, "a", "f", ""), call(0, arguments="{"), call(0, arguments="}"), call(1, "b", "g", "{}")],
+        [("a", "f", "{}"), ("b", "g", "{}")],
+        [],
+    ),
+    "interleaved": (
+        [
+            call(0, "a", "f"),
+            call(1, "b", "g"),
+            call(0, arguments='{"x":'),
+            call(1, arguments="{}"),
+            call(0, arguments="1}"),
+        ],
+        [("a", "f", '{"x":1}'), ("b", "g", "{}")],
+        [],
+    ),
+    "numbered from one, with a gap": (
+        [call(1, "a", "f", "{}"), call(4, "b", "g", "{}")],
+        [("a", "f", "{}"), ("b", "g", "{}")],
+        [],
+    ),
+    "no index, one call": (
+        [call(None, "a", "f", "{"), call(arguments="}")],
+        [("a", "f", "{}")],
+        [],
+    ),
+    "no index, two calls": (
+        [call(None, "a", "f", "{}"), call(None, "b", "g", "{"), call(arguments="}")],
+        [("a", "f", "{}"), ("b", "g", "{}")],
+        [],
+    ),
+    "no index, no id, two calls": (
+        [call(None, None, "f", "{}"), call(None, None, "g", '{"a":1}')],
+        [("call_5_0", "f", "{}"), ("call_5_1", "g", '{"a":1}')],
+        ["CALL_ID_ADDED", "CALL_ID_ADDED"],
+    ),
+    "id and name with every piece": (
+        [call(0, "a", "f", '{"x"'), call(0, "a", "f", ":1"), call(0, "a", "f", "}"), call(0, "a", "f", "")],
+        [("a", "f", '{"x":1}')],
+        [],
+    ),
+    "every call at index zero": (
+        [call(0, "a", "f", "{}"), call(0, "b", "f", "{}"), call(0, "c", "g", "{}")],
+        [("a", "f", "{}"), ("b", "f", "{}"), ("c", "g", "{}")],
+        [],
+    ),
+    "every call at index zero without ids": (
+        [call(0, None, "f", '{"n":1}'), call(0, None, "f", '{"n":2}'), call(0, None, "g", "{}")],
+        [("call_5_0", "f", '{"n":1}'), ("call_5_1", "f", '{"n":2}'), ("call_5_2", "g", "{}")],
+        ["CALL_ID_ADDED"] * 3,
+    ),
+    "one id for all calls": (
+        [call(0, "a", "f", "{}"), call(1, "a", "g", "{"), call(1, arguments="}")],
+        [("a", "f", "{}"), ("a_5_1", "g", "{}")],
+        ["CALL_ID_RENAMED"],
+    ),
+    "one id for all calls, in every piece": (
+        [call(0, "a", "f", "{"), call(1, "a", "g", "{"), call(0, "a", None, "}"), call(1, "a", None, "}")],
+        [("a", "f", "{}"), ("a_5_1", "g", "{}")],
+        ["CALL_ID_RENAMED"],
+    ),
+    "one id for three calls": (
+        [call(0, "a", "f", "{}"), call(1, "a", "f", "{}"), call(2, "a", "f", "{}")],
+        [("a", "f", "{}"), ("a_5_1", "f", "{}"), ("a_5_2", "f", "{}")],
+        ["CALL_ID_RENAMED", "CALL_ID_RENAMED"],
+    ),
+    "id after the name": (
+        [call(0, None, "f"), call(0, "a", None, "{}")],
+        [("a", "f", "{}")],
+        [],
+    ),
+    "id never": (
+        [call(0, None, "f", "{"), call(0, arguments='"x"'), call(0, arguments=":1}")],
+        [("call_5_0", "f", '{"x":1}')],
+        ["CALL_ID_ADDED"],
+    ),
+    "empty id, then the id": (
+        [call(0, "", "f"), call(0, "a", "", "{}")],
+        [("a", "f", "{}")],
+        [],
+    ),
+    "empty name later": (
+        [call(0, "a", "f", ""), call(0, "", "", "{}")],
+        [("a", "f", "{}")],
+        [],
+    ),
+    "name after the id": (
+        [call(0, "a"), call(0, None, "f"), call(0, arguments="{}")],
+        [("a", "f", "{}")],
+        [],
+    ),
+    "arguments as an object": ([call(0, "a", "f", {"x": "é"})], [("a", "f", '{"x":"é"}')], []),
+    "no arguments": ([call(0, "a", "f")], [("a", "f", "{}")], []),
+    "an empty stub": ([call(0), call(1, "a", "f", "{}")], [("a", "f", "{}")], ["CALL_EMPTY"]),
+    "the deprecated field": (
+        [{"function_call": {"name": "f", "arguments": ""}}, {"function_call": {"arguments": "{}"}}],
+        [("call_5_0", "f", "{}")],
+        ["CALL_ID_ADDED"],
+    ),
+    "broken arguments pass untouched": ([call(0, "a", "f", '{"x": ')], [("a", "f", '{"x": ')], []),
+    "several in one chunk": (
+        [{"tool_calls": [entry(0, "a", "f", "{}"), entry(1, "b", "g", "{}")]}],
+        [("a", "f", "{}"), ("b", "g", "{}")],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_calls_are_told_apart(habit: str) -> None:
+    deltas, expected, rules = HABITS[habit]
+    wire = sse(*(chunk(delta) for delta in deltas), chunk(finish="tool_calls"))
+    for cutting in cuttings(wire, 1):
+        events = replay(ChatDecoder(1 << 20, 5), cutting)
+        assert calls_of(events) == expected
+        assert rules_of(events) == rules
+
+
+def test_unknown_fields_of_a_call_stay_with_it() -> None:
+    signed = {**entry(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}}
+    (made,) = fold(read(sse(chunk({"tool_calls": [signed]}), chunk(finish="stop")))).calls
+    assert made.extra == {"extra_content": {"google": {"thought_signature": "s"}}}
+
+
+def test_a_late_unknown_field_is_reported() -> None:
+    late: Json = {"tool_calls": [{"index": 0, "signature": "s"}]}
+    events = read(sse(chunk(call(0, "a", "f", "{}")), chunk(late), chunk(finish="stop")))
+    assert rules_of(events) == ["CALL_FIELD_LATE"]
+
+
+def test_custom_calls_keep_their_type() -> None:
+    custom: Json = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "free text"}}
+    (made,) = fold(read(sse(chunk({"tool_calls": [custom]}), chunk(finish="stop")))).calls
+    assert (made.name, made.arguments, made.extra) == ("f", "free text", {"type": "custom"})
+
+
+def test_calls_of_a_whole_answer_are_separate_whatever_their_ids() -> None:
+    entries: Json = [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+        {"function": {"name": "f", "arguments": {"n": 1}}},
+    ]
+    events = read(completion({"content": None, "tool_calls": entries}, "tool_calls"))
+    assert calls_of(events) == [("a", "f", "{}"), ("a_5_1", "f", "{}"), ("call_5_2", "f", '{"n":1}')]
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"tool_calls": {}},
+        {"tool_calls": ["f"]},
+        {"tool_calls": [{"function": "f"}]},
+        {"tool_calls": [{"index": 0, "id": "a", "function": {"arguments": "{}"}}]},
+    ],
+    ids=json.dumps,
+)
+def test_calls_that_cannot_be_made_fail_the_stream(delta: Json) -> None:
+    with pytest.raises(BackendProtocolError):
+        read(sse(chunk(delta), chunk(finish="tool_calls")))

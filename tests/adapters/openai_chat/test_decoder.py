@@ -1,0 +1,281 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.openai_chat.decoder import ChatDecoder
+from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, BackendTruncated
+from gateway.events import (
+    Event,
+    Extension,
+    Finish,
+    ReasoningDelta,
+    ResponseStart,
+    TextDelta,
+    UsageReport,
+)
+from gateway.notices import Notice
+from gateway.testing.events import fold
+from gateway.testing.replay import cut, cuttings, replay
+from gateway.types import Json
+from tests.adapters.openai_chat.wires import call, chunk, completion, sse, usage
+
+MAX_EVENT = 1 << 16
+START = ResponseStart("c1", "m")
+HELLO = (chunk({"role": "assistant", "content": "Hello"}), chunk(finish="stop"))
+
+
+def read(wire: bytes) -> list[Event]:
+    return replay(ChatDecoder(MAX_EVENT, 1), [wire])
+
+
+def rules_of(events: list[Event]) -> list[str]:
+    return [event.rule for event in events if isinstance(event, Notice)]
+
+
+SHAPES: dict[str, tuple[bytes, list[Event]]] = {
+    "no [DONE]": (sse(*HELLO, done=False), [START, TextDelta("Hello"), Finish("stop", "stop")]),
+    "no blank line after [DONE]": (sse(*HELLO).rstrip(), [START, TextDelta("Hello"), Finish("stop", "stop")]),
+    "byte order mark, comments, empty data": (
+        b"\xef\xbb\xbf\r\n: hi\n\ndata:\n\n" + sse(*HELLO),
+        [START, TextDelta("Hello"), Finish("stop", "stop")],
+    ),
+    "everything in one chunk": (
+        sse(chunk({"content": "a", "reasoning_content": "b"}, "length")),
+        [START, ReasoningDelta("b"), TextDelta("a"), Finish("length", "length")],
+    ),
+    "usage beside the finish": (
+        sse(chunk({"content": "a"}, "stop", usage={"total_tokens": 5})),
+        [START, TextDelta("a"), Finish("stop", "stop"), UsageReport(total_tokens=5)],
+    ),
+    "usage after the finish": (
+        sse(*HELLO, usage(1, 2)),
+        [START, TextDelta("Hello"), Finish("stop", "stop"), UsageReport(1, 2, 3)],
+    ),
+    "usage null in every chunk": (
+        sse(chunk({"content": "a"}, usage=None), chunk(finish="stop", usage=None)),
+        [START, TextDelta("a"), Finish("stop", "stop")],
+    ),
+    "details of the usage": (
+        sse(chunk({}, "stop", usage={"prompt_tokens": 1.0, "completion_tokens": -1, "x": {"y": 2}, "z": None})),
+        [START, Finish("stop", "stop"), UsageReport(1, extra={"x": {"y": 2}})],
+    ),
+    "the other name of reasoning": (
+        sse(chunk({"reasoning": "b"}), chunk({"reasoning": "c", "reasoning_content": "c"}, "stop")),
+        [START, ReasoningDelta("b"), ReasoningDelta("c"), Finish("stop", "stop")],
+    ),
+    "content as parts": (
+        sse(
+            chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "b"}]}]}),
+            chunk({"content": [{"type": "text", "text": "a"}]}, "stop"),
+        ),
+        [START, ReasoningDelta("b"), TextDelta("a"), Finish("stop", "stop")],
+    ),
+    "unknown fields everywhere": (
+        sse(
+            chunk({"content": "a", "mood": "good"}, system_fingerprint="fp"),
+            chunk({}, "stop", provider={"name": "x"}),
+        ),
+        [
+            START,
+            Extension("response", {"system_fingerprint": "fp"}),
+            Extension("delta", {"mood": "good"}),
+            TextDelta("a"),
+            Extension("response", {"provider": {"name": "x"}}),
+            Finish("stop", "stop"),
+        ],
+    ),
+    "an uppercase reason": (sse(chunk({"content": "a"}, "STOP")), [START, TextDelta("a"), Finish("stop", "STOP")]),
+    "a whole answer": (
+        completion(
+            {"role": "assistant", "content": "a", "refusal": None, "annotations": []}, usage={"total_tokens": 2}
+        ),
+        [
+            START,
+            Extension("delta", {"annotations": []}),
+            TextDelta("a"),
+            Finish("stop", "stop"),
+            UsageReport(total_tokens=2),
+        ],
+    ),
+    "a whole answer behind blanks": (
+        b" \n" + completion({"content": "a"}),
+        [START, TextDelta("a"), Finish("stop", "stop")],
+    ),
+    "half an emoji": (
+        sse(chunk({"content": "?"}), chunk(finish="stop")).replace(b"?", b"a\\ud83d"),
+        [START, TextDelta("a\ufffd"), Finish("stop", "stop")],
+    ),
+    "bytes that are no UTF-8": (
+        sse(chunk({"content": "?"}), chunk(finish="stop")).replace(b"?", b"a\xf0\x9f"),
+        [START, TextDelta("a\ufffd"), Finish("stop", "stop")],
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_answer_is_read_however_it_is_cut(shape: str) -> None:
+    wire, expected = SHAPES[shape]
+    for cutting in cuttings(wire, 2):
+        assert replay(ChatDecoder(MAX_EVENT, 1), cutting) == expected
+
+
+NOTICED: dict[str, tuple[bytes, str]] = {
+    "content after the finish": (sse(*HELLO, chunk({"content": "late"}), chunk({"content": "later"})), "LATE_CONTENT"),
+    "another choice": (
+        sse(
+            chunk({"content": "Hello"}), chunk(choices=[{"index": 1, "delta": {"content": "b"}}]), chunk(finish="stop")
+        ),
+        "OTHER_CHOICE",
+    ),
+    "an event of another kind": (sse({"type": "ping"}, {"type": "ping"}, *HELLO), "UNKNOWN_EVENT"),
+    "an unknown reason": (sse(HELLO[0], chunk(finish="bored")), "FINISH_REASON_UNKNOWN"),
+    "no reason in a whole answer": (completion({"content": "Hello"}, None), "FINISH_REASON_MISSING"),
+    "an unknown part": (sse(HELLO[0], chunk({"content": [{"type": "odd"}]}), HELLO[1]), "PART_UNKNOWN"),
+    "half an event at the end": (sse(*HELLO, done=False) + b'data: {"id"', "TAIL_BROKEN"),
+}
+
+
+@pytest.mark.parametrize("oddity", NOTICED)
+def test_what_is_not_told_to_the_client_is_noticed_once(oddity: str) -> None:
+    wire, rule = NOTICED[oddity]
+    events = read(wire)
+    assert rules_of(events) == [rule]
+    assert fold(events).text == "Hello"
+
+
+FAULTS: dict[str, tuple[bytes, type[BackendError], str | None, int]] = {
+    "nothing": (b"", BackendTruncated, "upstream_invalid_response", 502),
+    "blanks only": (b" \n\r\n", BackendTruncated, "upstream_invalid_response", 502),
+    "no finish": (sse(HELLO[0], done=False), BackendTruncated, "upstream_stream_truncated", 502),
+    "[DONE] without a finish": (sse(HELLO[0]), BackendTruncated, "upstream_stream_truncated", 502),
+    "half an event": (sse(HELLO[0], done=False) + b'data: {"id":', BackendTruncated, "upstream_stream_truncated", 502),
+    "no JSON": (b"data: oops\n\n", BackendProtocolError, "upstream_invalid_event", 502),
+    "no object": (b"data: 7\n\n", BackendProtocolError, "upstream_invalid_event", 502),
+    "deep JSON": (
+        b"data: " + b'{"a":' * 500 + b"1" + b"}" * 500 + b"\n\n",
+        BackendProtocolError,
+        "upstream_invalid_event",
+        502,
+    ),
+    "choices no array": (sse({"choices": {}}), BackendProtocolError, "upstream_invalid_event", 502),
+    "a choice no object": (sse({"choices": [1]}), BackendProtocolError, "upstream_invalid_event", 502),
+    "a delta no object": (sse({"choices": [{"delta": 1}]}), BackendProtocolError, "upstream_invalid_event", 502),
+    "content a number": (sse(chunk({"content": 1})), BackendProtocolError, "upstream_invalid_event", 502),
+    "a reason that is a number": (
+        sse({"choices": [{"delta": {}, "finish_reason": 1}]}),
+        BackendProtocolError,
+        "upstream_invalid_event",
+        502,
+    ),
+    "an event without end": (b"data: " + b"x" * 2 * MAX_EVENT, BackendProtocolError, "upstream_event_too_large", 502),
+    "an answer without end": (b"{" + b"x" * 9 * MAX_EVENT, BackendProtocolError, "upstream_response_too_large", 502),
+    "a whole answer cut off": (completion({"content": "a"})[:-9], BackendTruncated, "upstream_stream_truncated", 502),
+    "a whole answer broken": (b'{"choices": oops}', BackendProtocolError, "upstream_invalid_response", 502),
+    "a whole answer without choices": (b'{"choices": []}', BackendProtocolError, "upstream_invalid_response", 502),
+    "broken off": (sse(HELLO[0], chunk(finish="error")), BackendRejected, "upstream_error", 502),
+    "an error event": (sse(HELLO[0], {"error": {"message": "boom"}}), BackendRejected, "upstream_error", 502),
+    "an error as text": (sse({"error": "boom"}), BackendRejected, "upstream_error", 502),
+    "an error with a status": (
+        sse({"error": {"message": "slow down", "code": 429}}),
+        BackendRejected,
+        "rate_limit_exceeded",
+        429,
+    ),
+    "an error with a known code": (
+        sse({"error": {"message": "no money", "code": "insufficient_quota"}}),
+        BackendRejected,
+        "insufficient_quota",
+        429,
+    ),
+    "an error that says its own timeout": (
+        sse({"error": {"message": "slow", "code": 504}}),
+        BackendTimeout,
+        "upstream_timeout",
+        504,
+    ),
+    "a flat error": (sse({"object": "error", "message": "boom"}), BackendRejected, "upstream_error", 502),
+    "an error in a whole answer": (b'{"error": {"message": "boom"}}', BackendRejected, "upstream_error", 502),
+    "an error in a list": (b'[{"error": {"message": "boom"}}]', BackendRejected, "upstream_error", 502),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_is_never_a_success(fault: str) -> None:
+    wire, kind, code, status = FAULTS[fault]
+    for cutting in ([wire], cut(wire, range(0, len(wire), 97))):
+        with pytest.raises(BackendError) as caught:
+            replay(ChatDecoder(MAX_EVENT, 1), cutting)
+        assert (type(caught.value), caught.value.code, caught.value.status) == (kind, code, status)
+
+
+def test_a_reported_error_is_quoted() -> None:
+    with pytest.raises(BackendRejected, match="error in its answer: the model is on fire"):
+        read(sse({"error": {"message": "the model is on fire", "type": "server_error"}}))
+
+
+def test_done_stands_at_the_end_only() -> None:
+    decoder = ChatDecoder(MAX_EVENT, 1)
+    wire = sse(*HELLO)
+    done = []
+    for piece in (wire[:-1], wire[-1:]):
+        decoder.feed(piece)
+        done.append(decoder.done)
+    assert done == [False, True]
+    assert decoder.feed(sse(*HELLO)) == [] and decoder.close() == []
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn, known: dict[str, st.SearchStrategy[Json]]) -> dict[str, Json]:
+    keys = draw(st.sets(st.sampled_from(sorted(known))))
+    return {key: draw(known[key] | VALUES) if draw(st.booleans()) else draw(known[key]) for key in sorted(keys)}
+
+
+FUNCTIONS = objects({"name": st.sampled_from(["f", "g", ""]), "arguments": st.sampled_from(["", "{", "}", "{}"])})
+CALLS = objects({"index": st.integers(0, 2), "id": st.sampled_from(["a", "b", ""]), "function": FUNCTIONS})
+DELTAS = objects({"content": st.text(max_size=3), "tool_calls": st.lists(CALLS, max_size=3), "reasoning": st.text()})
+CHOICES = objects({"index": st.just(0), "delta": DELTAS, "finish_reason": st.sampled_from([None, "stop", "odd"])})
+CHUNKS = objects({"choices": st.lists(CHOICES, max_size=2), "usage": VALUES, "id": st.text(max_size=2)})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(CHUNKS, max_size=6), st.booleans())
+def test_odd_chunks_give_events_in_order_or_a_backend_error(chunks: list[Json], done: bool) -> None:
+    try:
+        replay(ChatDecoder(MAX_EVENT, 1), [sse(*chunks, chunk(finish="stop"), done=done)])
+    except BackendError as error:
+        assert error.status >= 400
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(CALLS, min_size=1, max_size=2), max_size=6))
+def test_calls_keep_their_own_ids(pieces: list[list[Json]]) -> None:
+    deltas = [chunk({"tool_calls": list(entries)}) for entries in pieces]
+    try:
+        answer = fold(read(sse(*deltas, chunk(finish="stop"))))
+    except BackendError:
+        return
+    ids = [call.id for call in answer.calls]
+    assert all(ids) and len(set(ids)) == len(ids)
+
+
+@settings(max_examples=60, deadline=None)
+@given(VALUES)
+def test_any_json_may_be_the_whole_answer(value: Json) -> None:
+    for document in (value, {"choices": value}, {"choices": [{"message": value}]}):
+        try:
+            read(json.dumps(document).encode())
+        except BackendError as error:
+            assert error.status >= 400
+
+
+def test_a_call_helper_leaves_out_what_is_not_said() -> None:
+    assert call(0) == {"tool_calls": [{"index": 0}]}
