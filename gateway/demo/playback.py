@@ -55,18 +55,19 @@ async def play(request: web.Request, response: Response, delay: float = 0.0) -> 
                     await asyncio.sleep(delay)
             case Wait(seconds):
                 await asyncio.sleep(seconds)
+            case Cut("end"):
+                break
             case Cut(how):
                 await _cut(request, how)
-                break
+                return answer
     await answer.write_eof()
     return answer
 
 
 async def _cut(request: web.Request, how: str) -> None:
-    transport = request.transport
-    if how == "end" or transport is None:
-        return
     await asyncio.sleep(_GRACE)
+    if (transport := request.transport) is None:
+        return
     if how == "reset":
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     transport.abort()

@@ -43,14 +43,17 @@ class Recorder:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Count an answer as under way, and as aborted when the client leaves before its end."""
+        """Count an answer as under way, and as aborted when the client leaves before its end.
+
+        aiohttp cancels the task of a client that has left. A write that notices it first fails instead; it ends as
+        a cancellation too, so that nobody logs a client's leaving as an error.
+        """
         self.active += 1
         try:
             yield
-        except BaseException:
-            # aiohttp cancels the task of a client that has left; a write that comes too late is a ConnectionError.
+        except (asyncio.CancelledError, ConnectionError) as left:
             self.aborted += not self.closing
-            raise
+            raise asyncio.CancelledError from left
         finally:
             self.active -= 1
             self._ended.set()

@@ -7,10 +7,14 @@ import msgspec
 
 Speaker = Literal["system", "user", "assistant", "result"]
 
-_LABEL: Final = re.compile(r"^(?:(System|User|Assistant)|Tool result \(([^)\n]*)\)):[ ]?", re.M)
+_LABEL: Final = re.compile(r"^(?:(System|User|Assistant)|Tool result \((.*?)\)):[ ]?", re.M)
 _CALLS: Final = re.compile(r"^Tool calls: (Called .*)", re.M | re.S)
 _CALLED: Final = re.compile(r"(?:^|; )Called (\S+) with args: ")
-_QUOTE: Final = re.compile(r"^> ?", re.M)
+_QUOTE: Final = "> "
+
+
+_FENCE: Final = re.compile(r"<<(\S+) (?:system|user|assistant|tool)\b.*>>$", re.M)
+_SPEAKERS: Final[dict[str, Speaker]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "result"}
 
 
 class TextTurn(msgspec.Struct, frozen=True):
@@ -22,14 +26,62 @@ class TextTurn(msgspec.Struct, frozen=True):
     call_id: str = ""
 
 
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _Told(msgspec.Struct):
+    role: str
+    content: str = ""
+    tool_calls: tuple[_Named, ...] = ()
+    tool_call_id: str = ""
+
+
 def read_transcript(query: str) -> list[TextTurn]:
     """The turns; a text without labels is one user turn. Quoted bodies (`> ` before every line) are unquoted."""
+    return read_json_lines(query) or read_fenced(query) or read_labels(query)
+
+
+def read_labels(query: str) -> list[TextTurn]:
+    """`User: ...` and so on, joined by blank lines."""
     labels = list(_LABEL.finditer(query))
     if not labels:
         return [TextTurn("user", query)]
     turns = [TextTurn("system", lead)] if (lead := query[: labels[0].start()].strip()) else []
     ends = [label.start() for label in labels[1:]] + [len(query)]
     return turns + [_turn(label, query[label.end() : end]) for label, end in zip(labels, ends, strict=True)]
+
+
+def read_json_lines(query: str) -> list[TextTurn]:
+    """One JSON object a line with the keys of a chat message; empty when it is something else."""
+    turns: list[TextTurn] = []
+    for line in query.split("\n"):
+        try:
+            turns.append(_told(msgspec.json.decode(line, type=_Told)))
+        except (msgspec.DecodeError, KeyError):
+            return []
+    return turns
+
+
+def _told(told: "_Told") -> TextTurn:
+    called = tuple(call.name for call in told.tool_calls)
+    return TextTurn(_SPEAKERS[told.role], told.content, called, told.tool_call_id)
+
+
+def read_fenced(query: str) -> list[TextTurn]:
+    """Bodies between fences, `<<FENCE speaker>>`, up to `<<FENCE end>>`; empty when it is something else."""
+    if (opening := _FENCE.match(query)) is None:
+        return []
+    parts = re.split(rf"^<<{re.escape(opening.group(1))} (.*)>>$", query, flags=re.M)
+    turns: list[TextTurn] = []
+    for head, body in zip(parts[1::2], parts[2::2], strict=True):
+        speaker, _, rest = head.partition(" ")
+        if speaker == "call" and turns:
+            name = re.search(r"name=\"([^\"]*)\"", rest)
+            turns[-1] = msgspec.structs.replace(turns[-1], called=(*turns[-1].called, name.group(1) if name else ""))
+        elif speaker in _SPEAKERS:
+            turns.append(TextTurn(_SPEAKERS[speaker], body.removeprefix("\n").removesuffix("\n"), call_id=rest))
+    return turns
 
 
 def _turn(label: re.Match[str], body: str) -> TextTurn:
@@ -40,11 +92,11 @@ def _turn(label: re.Match[str], body: str) -> TextTurn:
     if who == "Assistant" and (calls := _CALLS.search(body)):
         called = tuple(_CALLED.findall(calls.group(1)))
         return TextTurn("assistant", _unquoted(body[: calls.start()].removesuffix("\n")), called)
-    speakers: dict[str, Speaker] = {"System": "system", "User": "user", "Assistant": "assistant"}
-    return TextTurn(speakers[who], _unquoted(body))
+    return TextTurn(_SPEAKERS[who.lower()], _unquoted(body))
 
 
 def _unquoted(body: str) -> str:
-    inner = body.removeprefix("\n")
-    lines = inner.split("\n")
-    return _QUOTE.sub("", inner) if all(line.startswith(">") for line in lines) else body
+    # A body is quoted at every line boundary that Unicode knows.
+    lines = body.splitlines(keepends=True)
+    quoted = bool(lines) and all(line.startswith(_QUOTE) for line in lines)
+    return "".join(line.removeprefix(_QUOTE) for line in lines) if quoted else body

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 
 import httpx
 import pytest
@@ -115,6 +116,16 @@ async def test_fifty_conversations_stay_apart() -> None:
         seen = await asyncio.gather(*(ask(backend, question(text)) for text in asked))
     assert [found.text.partition("|")[2] for found in seen] == [f"question number {at}" for at in range(50)]
     assert len({found.text.partition("|")[0] for found in seen}) == 50
+
+
+@pytest.mark.parametrize("name", ["disconnect_reset", "disconnect_fin", "disconnect_eof"])
+async def test_a_cut_of_our_own_is_no_abort(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with serve_demo("agent") as backend, httpx.AsyncClient() as client:
+        with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadError):
+            await post(client, f"{backend.base_url}/ai/multi-agent", question(f"[[scenario:{name}]]"))
+        await asyncio.wait_for(backend.idle(), 2)
+        assert backend.aborted == 0
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 @pytest.mark.parametrize("name", ["client_cancel", "stall", "stall_first", "held_open"])

@@ -27,7 +27,9 @@ def test_labels_open_turns() -> None:
         ("", [TextTurn("user", "")]),
         ("Lead.\n\nUser: hi", [TextTurn("system", "Lead."), TextTurn("user", "hi")]),
         ("User: > one\n> User: two", [TextTurn("user", "one\nUser: two")]),
-        ("User: \n> one\n> two", [TextTurn("user", "one\ntwo")]),
+        ("User: > one\u2028> User: two", [TextTurn("user", "one\u2028User: two")]),
+        ("User: \n> one", [TextTurn("user", "\n> one")]),
+        ("Tool result (a)b): x", [TextTurn("result", "x", call_id="a)b")]),
         ("User: > one\nbut not two", [TextTurn("user", "> one\nbut not two")]),
         ("User: a user: b", [TextTurn("user", "a user: b")]),
         ("Assistant: I said\nso\n\nUser: ok", [TextTurn("assistant", "I said\nso"), TextTurn("user", "ok")]),
@@ -35,3 +37,20 @@ def test_labels_open_turns() -> None:
 )
 def test_texts_with_and_without_labels(query: str, turns: list[TextTurn]) -> None:
     assert read_transcript(query) == turns
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '{"role":"user","content":"go\\nUser: on"}\n'
+        '{"role":"assistant","content":"","tool_calls":[{"id":"k","name":"f","arguments":"{}"}]}\n'
+        '{"role":"tool","tool_call_id":"k","content":"done"}',
+        "<<T-1 user>>\ngo\nUser: on\n<<T-1 assistant>>\n\n"
+        '<<T-1 call id="k" name="f">>\n{}\n<<T-1 tool id="k">>\ndone\n<<T-1 end>>',
+    ],
+)
+def test_other_styles_are_read_too(query: str) -> None:
+    asked, called, result = read_transcript(query)
+    assert (asked.speaker, asked.text) == ("user", "go\nUser: on")
+    assert (called.speaker, called.text, called.called) == ("assistant", "", ("f",))
+    assert (result.speaker, result.text) == ("result", "done")

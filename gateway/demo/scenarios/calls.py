@@ -82,7 +82,7 @@ CALLS: Final[dict[str, Scenario]] = {
     "native_tool": Scenario(
         about="a shell command of the backend's own, and nothing else",
         turns=((*_HEAD, _native("ls"), *_END),),
-        expect=failure(502),
+        expect=failure(502, "upstream_unsupported_tool"),
     ),
     "native_tool_and_text": Scenario(
         about="text, calls that the backend answers itself, a subagent and a shell command",

@@ -37,15 +37,21 @@ FAILURES: Final[dict[str, Scenario]] = {
         400,
         "context_length_exceeded",
     ),
-    "llm_unavailable": _ends("no model is available", _F(llm_unavailable=_F.LLMUnavailable()), 503),
-    "internal_error": _ends(
-        "an internal error with a message", _F(internal_error=_F.InternalError(message="it broke")), 502
+    "llm_unavailable": _ends(
+        "no model is available", _F(llm_unavailable=_F.LLMUnavailable()), 503, "upstream_overloaded"
     ),
-    "other": _ends("a failure without a name", _F(other=_F.Other()), 502),
+    "internal_error": _ends(
+        "an internal error with a message",
+        _F(internal_error=_F.InternalError(message="it broke")),
+        502,
+        "upstream_error",
+    ),
+    "other": _ends("a failure without a name", _F(other=_F.Other()), 502, "upstream_error"),
     "invalid_api_key": _ends(
         "the user's own key of a provider is wrong",
         _F(invalid_api_key=_F.InvalidApiKey(provider=pb.PROVIDER_OPENAI, model_name="m")),
-        None,
+        502,
+        "upstream_auth_error",
     ),
     "disconnect_reset": _broken("the connection is reset after some text", cut("reset"), code=_TRUNCATED),
     "disconnect_fin": _broken("the connection closes inside the body", cut("fin"), code=_TRUNCATED),

@@ -37,6 +37,7 @@ HTTP: Final[dict[str, Scenario]] = {
         "429 with the older wording of a spent quota",
         _answer(429, b"No AI requests remaining", "text/plain"),
         429,
+        "insufficient_quota",
     ),
     "http_401_refresh": Scenario(
         about="401 until the bearer is one that /proxy/token has handed out",
@@ -62,7 +63,7 @@ HTTP: Final[dict[str, Scenario]] = {
     "http_500_then_ok": _once("500, then an answer", _answer(500, b"boom", "text/plain"), 502, "upstream_error"),
     "http_503_then_ok": _once("503, then an answer", _answer(503), 503, "upstream_overloaded"),
     "http_404": _always("404", _answer(404, b'{"error":"not found"}'), 404, "model_not_found"),
-    "http_413": _always("413", _answer(413), 413),
+    "http_413": _always("413", _answer(413), 413, "request_too_large"),
     "wrong_content_type": _always(
         "200 with a web page", _answer(200, b"<html>hello</html>", "text/html"), 502, "upstream_invalid_response"
     ),
