@@ -1,0 +1,97 @@
+"""The pages that list something list exactly what there is."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.policy import Policy
+from gateway.server.backends import load_adapter
+from gateway.settings import parse_settings
+from gateway.testing.case import GREETING
+
+ROOT = Path(__file__).parent.parent
+CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+
+# Literals that look like rule codes and are none: environment variables, words of a backend's wire.
+OTHER_NAMES = re.compile(r"DRAGOMAN_\w+|OUT_OF_CREDITS|SYSTEM_PROMPT")
+SILENT = ("gateway.demo", "gateway.testing")
+
+
+def test_the_notices_page_lists_every_rule_and_no_other() -> None:
+    page = (ROOT / "docs" / "notices.md").read_text(encoding="utf-8")
+    listed = {code for code in re.findall(r"`([^`\n]+)`", page) if CODE.fullmatch(code)}
+    emitted = set(_codes())
+    assert listed - emitted == set(), "on the page, but never emitted"
+    assert emitted - listed == set(), "emitted, but not on the page"
+
+
+def test_no_rule_is_listed_twice() -> None:
+    page = (ROOT / "docs" / "notices.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([A-Z0-9_]+)` \|", page, re.M)
+    assert len(rows) == len(set(rows))
+
+
+def test_the_dependencies_page_gives_a_reason_for_each_and_no_other() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    declared = {_name(entry) for entry in [*project["dependencies"], *(entry for extra in extras for entry in extra)]}
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([^`]+)` \| (.+?) \|", page, re.M)
+    assert {name for name, _ in rows} == declared
+    assert len(rows) == len(declared)
+
+
+@pytest.mark.parametrize("name", ["parrot.py", "test_parrot.py"])
+def test_the_adapter_page_shows_the_example_that_is_tested(name: str) -> None:
+    source = (ROOT / "tests" / "examples" / name).read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+    assert f"```python\n{source}```" in page
+
+
+def test_the_entry_on_the_adapter_page_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+    (entry,) = re.findall(r"```json\n(.+?)```", page, re.S)
+    settings = parse_settings(entry)
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "examples"))
+    adapter = load_adapter("parrot", settings.backends["parrot"], 1 << 20)
+    body = adapter.encode(GREETING, Policy()).body
+    assert b'"voice":"loud"' in body and b"Good morning." in body
+
+
+def test_the_pages_link_to_files_that_exist() -> None:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_pages_name_make_targets_that_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / ".pre-commit-config.yaml"]:
+        named = set(re.findall(r"(?:`|entry: )make ([a-z]+)", path.read_text(encoding="utf-8")))
+        assert named <= targets, f"{path.name} names {named - targets}"
+
+
+def _codes() -> Iterator[str]:
+    for package in ("gateway", "adapters"):
+        for path in (ROOT / package).rglob("*.py"):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            if not module.startswith(SILENT) and not path.stem.endswith("_pb2"):
+                yield from _literals(path.read_text(encoding="utf-8"))
+
+
+def _literals(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, str) and CODE.fullmatch(value) and not OTHER_NAMES.fullmatch(value):
+            yield value
+
+
+def _name(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9-]+", requirement)
+    assert found is not None
+    return found[0]
