@@ -12,7 +12,7 @@ from gateway.errors import BackendError
 from gateway.events import Event
 from gateway.notices import Notice
 from gateway.policy import Policy
-from gateway.types import Conversation
+from gateway.types import Conversation, Json
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,4 +78,8 @@ class Adapter(Protocol):
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """An answer other than 200, as the error the client shall see. Header names are lower case."""
+        ...
+
+    def readable(self, body: bytes) -> Json:
+        """A body that `encode` made, as JSON for a person who asks what is sent."""
         ...

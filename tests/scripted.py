@@ -10,7 +10,7 @@ from gateway.errors import BackendError, BackendRejected, BackendTruncated
 from gateway.events import Event, Finish
 from gateway.notices import Notice
 from gateway.policy import Policy
-from gateway.types import Conversation
+from gateway.types import Conversation, Json
 
 ENCODED = Notice("encode", "changed", "SCRIPTED", "the request was scripted")
 
@@ -64,3 +64,6 @@ class ScriptedAdapter:
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         return BackendRejected(body.decode(), status=status, headers=headers)
+
+    def readable(self, body: bytes) -> Json:
+        return body.decode()

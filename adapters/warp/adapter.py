@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import msgspec
 
+from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.decode import WarpDecoder
 from adapters.warp.encode import encode_request
 from adapters.warp.error_body import decode_error
@@ -12,7 +13,7 @@ from adapters.warp.options import WarpOptions
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.errors import BackendError
 from gateway.policy import Policy
-from gateway.types import Conversation
+from gateway.types import Conversation, Json
 
 
 class WarpAdapter:
@@ -40,3 +41,10 @@ class WarpAdapter:
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """An answer other than 200 as the error the client shall see."""
         return decode_error(status, headers, body)
+
+    def readable(self, body: bytes) -> Json:
+        """The protobuf message with the names of its fields."""
+        from google.protobuf.json_format import MessageToDict
+
+        message: dict[str, Json] = MessageToDict(pb.Request.FromString(body), preserving_proto_field_name=True)
+        return message

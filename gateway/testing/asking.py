@@ -74,6 +74,13 @@ def request_is_well_formed(case: Case) -> None:
     _check_request(case.build().encode(case.prepared(), case.policy))
 
 
+def request_is_readable(case: Case) -> None:
+    """Whoever asks what is sent can be shown it as JSON."""
+    adapter = case.build()
+    body = adapter.encode(case.prepared(), case.policy).body
+    assert msgspec.json.encode(adapter.readable(body)) not in (b"null", b'""'), "nothing to read"
+
+
 def nothing_is_dropped_in_silence(case: Case) -> None:
     """Every word of a plain history is in the request, or a notice says why it is not."""
     adapter = case.build()
@@ -142,6 +149,7 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     encoding_is_deterministic,
     encoding_changes_nothing,
     request_is_well_formed,
+    request_is_readable,
     nothing_is_dropped_in_silence,
     any_history_can_be_sent,
 )

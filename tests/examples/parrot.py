@@ -11,7 +11,7 @@ from gateway.conversation.flatten import flatten
 from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.events import Event, Finish, ResponseStart, TextDelta, UsageReport
 from gateway.policy import Policy
-from gateway.types import Conversation
+from gateway.types import Conversation, Json
 from gateway.wire.sse import SSEDecoder
 
 
@@ -96,3 +96,7 @@ class ParrotAdapter:
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         return status_error(status, headers)
+
+    def readable(self, body: bytes) -> Json:
+        """The body is text."""
+        return body.decode()

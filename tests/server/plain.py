@@ -13,7 +13,7 @@ from gateway.errors import BackendError, BackendProtocolError, BackendRejected, 
 from gateway.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.notices import Notice
 from gateway.policy import Policy
-from gateway.types import Conversation
+from gateway.types import Conversation, Json
 from gateway.wire.sse import SSEDecoder
 
 
@@ -45,6 +45,9 @@ class PlainAdapter:
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         return BackendRejected(f"status {status}: {body.decode(errors='replace')[:100]}", status=status)
+
+    def readable(self, body: bytes) -> Json:
+        return body.decode()
 
 
 class PlainDecoder:

@@ -19,8 +19,8 @@ def remarks(usage: UsageReport | None, diagnostics: Sequence[Notice] | None) -> 
 
 
 def notice_object(notice: Notice) -> dict[str, Json]:
-    """A notice without the fields that do not apply."""
-    fields: dict[str, Json] = {
+    """A notice as JSON. `index` is null for what no message of the request stands for."""
+    return {
         "stage": notice.stage,
         "action": notice.action,
         "rule": notice.rule,
@@ -29,4 +29,3 @@ def notice_object(notice: Notice) -> dict[str, Json]:
         "tool_call_id": notice.tool_call_id,
         "level": notice.level,
     }
-    return {key: value for key, value in fields.items() if value is not None}
