@@ -3,9 +3,10 @@
 from typing import Final
 
 from adapters.warp.calls import CallWriter
+from adapters.warp.carrier import Carrier
 from adapters.warp.entry import CALL, OUTPUT, REASONING, Entry
 from adapters.warp.output import Output
-from gateway.events import ReasoningDelta, TextDelta
+from gateway.events import Extension, ReasoningDelta, TextDelta
 
 # What every answer has beside its content: the echo of the question and the backend's own bookkeeping.
 BOOKKEEPING: Final = frozenset({"user_query", "tool_call_result", "server_event", "system_query"})
@@ -17,9 +18,10 @@ class Answer:
     `has_output` says that the client was given something to read or to do.
     """
 
-    def __init__(self, calls: CallWriter, output: Output, reasoning: bool) -> None:
+    def __init__(self, calls: CallWriter, carrier: Carrier, output: Output, reasoning: bool) -> None:
         self.has_output = False
         self.calls = calls
+        self._carrier: Carrier | None = carrier
         self._reasoning = reasoning
         self._output = output
         self._pending: dict[Entry, None] = {}
@@ -61,11 +63,20 @@ class Answer:
         text = entry.show()
         if entry.kind == OUTPUT:
             self.has_output = True
+            if self._carrier is not None:
+                self._carry(entry, self._carrier)
             self._output.events.append(TextDelta(text))
         elif self._reasoning:
             self._output.events.append(ReasoningDelta(text))
         else:
             self._output.note_once("dropped", "REASONING_DROPPED", "reasoning was sent though it was not asked for")
+
+    def _carry(self, entry: Entry, carrier: Carrier) -> None:
+        """Once, with the first text: a client that joins what chunks carry would join it with itself."""
+        self._carrier = None
+        extra = carrier.extra(entry.message)
+        if extra:
+            self._output.events.append(Extension("delta", extra))
 
     def _note(self, entry: Entry) -> None:
         if entry.kind == "model_used":

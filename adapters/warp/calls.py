@@ -11,12 +11,12 @@ from typing import Final
 from google.protobuf import json_format
 
 from adapters.warp.arguments import encode_arguments
+from adapters.warp.carrier import Carrier
 from adapters.warp.multi_agent_pb2 import Message
-from adapters.warp.opaque import Opaque, write_opaque
 from adapters.warp.options import WarpOptions
 from adapters.warp.output import Output
 from gateway.events import ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.types import EMPTY, Conversation, JsonObject
+from gateway.types import EMPTY, Conversation
 
 ENVELOPE: Final = "call_mcp_tool"
 SERVER: Final = "server"
@@ -26,14 +26,13 @@ class CallWriter:
     """Writes calls into the output, each with an id that no other call of the conversation has.
 
     `written` and `dropped` count the calls that the client was given and those that it was not.
-    `conversation_id` and `request_id` are the backend's, to be carried by the client where the history needs them.
     """
 
-    def __init__(self, options: WarpOptions, conversation: Conversation, output: Output) -> None:
+    def __init__(self, options: WarpOptions, conversation: Conversation, carrier: Carrier, output: Output) -> None:
         self.written = 0
         self.dropped = 0
-        self.conversation_id = ""
         self._options = options
+        self._carrier = carrier
         self._parameters = {tool.name: tool.parameters for tool in conversation.tools}
         self._ids = {call.id for turn in conversation.turns for call in turn.calls}
         self._output = output
@@ -78,26 +77,11 @@ class CallWriter:
         index, call_id = self.written, self._unique_id(message)
         self.written += 1
         self._output.events += (
-            ToolCallStart(index, call_id, name, enveloped, self._extra(message)),
+            ToolCallStart(index, call_id, name, enveloped, self._carrier.extra(message)),
             ToolCallDelta(index, arguments),
             ToolCallEnd(index),
         )
         return call_id
-
-    def _extra(self, message: Message) -> JsonObject:
-        """What the backend wants back with this call when it is shown its own history."""
-        if self._options.encoding != "structured":
-            return EMPTY
-        return write_opaque(
-            Opaque(
-                conversation_id=self.conversation_id,
-                task_id=message.task_id,
-                message_id=message.id,
-                request_id=message.request_id,
-                server_message_data=message.server_message_data,
-                server_id=message.tool_call.call_mcp_tool.server_id,
-            )
-        )
 
     def _unique_id(self, message: Message) -> str:
         """The backend's id, or one derived from it or from the message's: the same answer gets the same ids."""
@@ -105,8 +89,8 @@ class CallWriter:
         unique = next(call_id for call_id in _candidates(given, message.id) if call_id not in self._ids)
         self._ids.add(unique)
         if unique != given:
-            why = f"is taken: {given}" if given else "is missing"
-            detail = f"a tool call got the id {unique} because its own {why}"
+            why = f"is taken: {given[:80]!r}" if given else "is missing"
+            detail = f"a tool call got the id {unique[:80]!r} because its own {why}"
             self._output.note("changed", "CALL_ID_MADE", detail, tool_call_id=unique)
         return unique
 

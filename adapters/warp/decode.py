@@ -10,6 +10,7 @@ from typing import Final
 
 from adapters.warp.answer import Answer
 from adapters.warp.calls import CallWriter
+from adapters.warp.carrier import Carrier
 from adapters.warp.entry import OUTPUT
 from adapters.warp.finish import REASONS, finish_error, read_usage
 from adapters.warp.frames import read_frame
@@ -38,8 +39,9 @@ class WarpDecoder:
         self._sse = SSEDecoder(max_event)
         self._output = Output()
         self._log = TaskLog(self._output, replays=options.encoding == "structured")
-        self._calls = CallWriter(options, conversation, self._output)
-        self._answer = Answer(self._calls, self._output, options.reasoning)
+        self._carrier = Carrier(options)
+        self._calls = CallWriter(options, conversation, self._carrier, self._output)
+        self._answer = Answer(self._calls, self._carrier, self._output, options.reasoning)
         self._buffers = options.rollback == "buffer"
         self._started = False
         self._actions: Mapping[str, Callable[[ClientAction], None]] = {
@@ -106,7 +108,7 @@ class WarpDecoder:
             self._output.note_unknown(event)
 
     def _init(self, init: StreamInit) -> None:
-        self._calls.conversation_id = init.conversation_id
+        self._carrier.conversation_id = init.conversation_id
         if self._started:
             self._output.note_once("ignored", "LATE_INIT", "the backend began a second time")
         else:

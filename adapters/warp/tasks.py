@@ -151,7 +151,7 @@ class TaskLog:
         return True
 
     def _skip(self, detail: str) -> list[Entry]:
-        self._output.note("dropped", "ACTION_SKIPPED", detail)
+        self._output.note_once("dropped", "ACTION_SKIPPED", detail)
         return []
 
     def _note_unknown(self, paths: Iterable[str]) -> None:

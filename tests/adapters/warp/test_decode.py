@@ -3,6 +3,7 @@ import pytest
 from adapters.warp.multi_agent_pb2 import ClientAction, Message, ResponseEvent
 from gateway.errors import BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.events import (
+    Extension,
     Finish,
     ReasoningDelta,
     ResponseStart,
@@ -13,7 +14,7 @@ from gateway.events import (
     UsageReport,
 )
 from gateway.testing.events import fold, join
-from gateway.types import Conversation, ToolCall, ToolSpec, Turn
+from gateway.types import Conversation, JsonObject, Text, ToolCall, ToolSpec, Turn
 from tests.adapters.warp.script import (
     BEGIN,
     COMMIT,
@@ -348,6 +349,30 @@ def test_a_structured_history_finds_its_opaque_fields_in_the_call() -> None:
     }
     assert fold(decode(wire, encoding="structured")).calls[0].extra == {"extra_content": {"warp": carried}}
     assert fold(decode(wire)).calls[0].extra == {}
+
+
+def test_a_structured_history_finds_its_opaque_fields_in_the_message() -> None:
+    wire = PRELUDE + acts(add(output("a")), more("b")) + acts(add(output("c", "m2"))) + DONE
+    carried: JsonObject = {"extra_content": {"warp": {"conversation_id": "c1", "task_id": "t1", "message_id": "m1"}}}
+    events = decode(wire, encoding="structured")
+    assert [event for event in events if isinstance(event, Extension)] == [Extension("delta", carried)]
+    assert isinstance(events[events.index(Extension("delta", carried)) + 1], TextDelta)
+    assert not any(isinstance(event, Extension) for event in decode(wire))
+
+
+def test_the_total_of_a_continued_conversation_is_marked_as_an_estimate() -> None:
+    carried: JsonObject = {"extra_content": {"warp": {"conversation_id": "c1"}}}
+    asked = Conversation((Turn("assistant", (Text("a"),), extra=carried), Turn("user", (Text("b"),))))
+    totals = {"warp_token_usage": {"a": {"total_tokens": 5}}}
+    wire = PRELUDE + acts(add(output("a"))) + finished(done={}, conversation_usage_metadata=totals)
+    assert fold(decode(wire, asked, encoding="structured")).usage == UsageReport(total_tokens=5, estimated=True)
+    assert fold(decode(wire, asked)).usage == UsageReport(total_tokens=5)
+    assert fold(decode(wire, encoding="structured")).usage == UsageReport(total_tokens=5)
+
+
+def test_text_that_grew_in_a_transaction_and_was_streamed_cannot_be_rolled_back() -> None:
+    with pytest.raises(BackendRejected):
+        decode(PRELUDE + acts(add(output("a")), BEGIN, more("X"), ROLLBACK) + DONE, rollback="stream")
 
 
 def shell(command: str = "ls") -> Message:
