@@ -28,6 +28,7 @@ class Call:
     """One request: who asks, how it went, and what was changed."""
 
     __slots__ = (
+        "_concluded",
         "_feed",
         "_started",
         "backend",
@@ -57,6 +58,7 @@ class Call:
         self.notices: list[Notice] = []
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
         self._feed = feed
+        self._concluded = False
         self._started = time.monotonic()
 
     @property
@@ -86,7 +88,10 @@ class Call:
                 self._feed.publish("notice", {"request": self.id, **notice_object(notice)})
 
     def conclude(self, status: int) -> None:
-        """Write the access line."""
+        """Write the access line, once."""
+        if self._concluded:
+            return
+        self._concluded = True
         outcome: dict[str, Json] = {
             "request": self.id,
             "method": self.method,

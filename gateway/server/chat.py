@@ -79,6 +79,7 @@ class ChatCompletions:
             exchange.open(200, answer.headers)
             watch.broken = answer.is_broken
             await self._relay(call, backend, exchange, answer, watch, writer)
+            call.conclude(200)
             await answer.settle(SETTLE_S)
         finally:
             answer.close()

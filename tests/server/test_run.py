@@ -1,0 +1,236 @@
+"""The process as an operator sees it: start, signals, exit status, and what it prints and logs."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from gateway.types import Json
+from tests.server.backend import HEAD, Connection, events, faulty_backend
+from tests.server.conftest import settings_for
+from tests.server.running import hello
+
+ROOT: Final = Path(__file__).parent.parent.parent
+
+
+class Process:
+    """A started `dragoman serve`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.printed = ""
+        self.base_url = ""
+
+    async def wait_ready(self) -> None:
+        assert self.process.stdout is not None
+        async with asyncio.timeout(20):
+            while "Try it" not in self.printed or not self.printed.rstrip().endswith("'"):
+                line = await self.process.stdout.readline()
+                if not line:
+                    break
+                self.printed += line.decode()
+        found = re.search(r"http://\S+?:\d+", self.printed)
+        assert found, self.printed
+        self.base_url = found.group()
+
+    async def ended(self) -> tuple[int, str]:
+        async with asyncio.timeout(15):
+            _, errors = await self.process.communicate()
+        assert self.process.returncode is not None
+        return self.process.returncode, errors.decode()
+
+
+@asynccontextmanager
+async def started(
+    folder: Path, settings: Mapping[str, Json] | None, *arguments: str, **environ: str
+) -> AsyncIterator[Process]:
+    if settings is not None:
+        (folder / "settings.json").write_text(json.dumps(settings))
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "gateway",
+        *arguments,
+        cwd=folder,
+        env={**inherited, "PYTHONPATH": str(ROOT), **environ},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield Process(process)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def endless(connection: Connection) -> None:
+    await connection.send(HEAD, events("text one"))
+    while True:
+        await asyncio.sleep(0.05)
+        await connection.send(events("text more"))
+
+
+async def brief(connection: Connection) -> None:
+    await connection.send(HEAD, events("text one"))
+    await asyncio.sleep(0.35)
+    await connection.send(events("text two", "finish"))
+
+
+async def test_a_stop_lets_streams_finish(tmp_path: Path) -> None:
+    async with faulty_backend(brief) as backend:
+        settings = settings_for(backend.base_url, drain_s=5)
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            text, refused = await stream_while_stopping(gateway)
+            status, _ = await gateway.ended()
+    assert text.endswith("data: [DONE]\n\n")
+    assert refused
+    assert status == 0
+
+
+async def test_a_stop_ends_what_takes_too_long_with_an_error_frame(tmp_path: Path) -> None:
+    async with faulty_backend(endless) as backend:
+        settings = settings_for(backend.base_url, drain_s=0.4)
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            text, _ = await stream_while_stopping(gateway)
+            status, _ = await gateway.ended()
+        async with asyncio.timeout(1):
+            await backend.closed.wait()
+    last = text.rstrip().rpartition("\n\n")[2]
+    assert json.loads(last.removeprefix("data: "))["error"]["code"] == "server_shutdown"
+    assert "[DONE]" not in text
+    assert status == 0
+
+
+async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    async with faulty_backend(endless) as backend:
+        settings = settings_for(backend.base_url, drain_s=60)
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            asking = asyncio.create_task(read_stream(gateway))
+            await backend.asked.wait()
+            gateway.process.send_signal(signal.SIGTERM)
+            await asyncio.sleep(0.3)
+            gateway.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(3):
+                status, _ = await gateway.ended()
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+    assert status == 0
+
+
+async def read_stream(gateway: Process) -> str:
+    async with httpx.AsyncClient(timeout=20) as client:
+        request = {**hello(), "stream": True}
+        return (await client.post(f"{gateway.base_url}/v1/chat/completions", json=request)).text
+
+
+async def stream_while_stopping(gateway: Process) -> tuple[str, bool]:
+    """A stream during which the process is told to stop; and whether a new request was refused meanwhile."""
+    async with httpx.AsyncClient(timeout=20) as client:
+        request = {**hello(), "stream": True}
+        async with client.stream("POST", f"{gateway.base_url}/v1/chat/completions", json=request) as response:
+            text = ""
+            refused = False
+            async for piece in response.aiter_text():
+                if not text:
+                    gateway.process.send_signal(signal.SIGTERM)
+                    await asyncio.sleep(0.2)
+                    try:
+                        async with httpx.AsyncClient() as other:
+                            refused = (await other.get(f"{gateway.base_url}/readyz")).status_code == 503
+                    except httpx.TransportError:
+                        refused = True
+                text += piece
+            return text, refused
+
+
+async def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
+    keys = "first,second"
+    async with started(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
+        await gateway.wait_ready()
+        command = gateway.printed.partition("Try it:\n")[2].strip()
+        shell = await asyncio.create_subprocess_shell(
+            command, env={**os.environ, "DRAGOMAN_API_KEYS": keys}, stdout=asyncio.subprocess.PIPE
+        )
+        answered, _ = await shell.communicate()
+        assert json.loads(answered)["choices"][0]["message"]["content"]
+        gateway.process.send_signal(signal.SIGINT)
+        status, _ = await gateway.ended()
+    assert status == 0
+    assert not (tmp_path / "logs").exists()
+
+
+async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -> None:
+    async with faulty_backend(brief) as backend:
+        settings: dict[str, Json] = {**settings_for(backend.base_url), "log": {"level": "debug"}}
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            async with httpx.AsyncClient(base_url=gateway.base_url) as client:
+                request = {**hello(), "messages": [{"role": "user", "content": "a secret word"}]}
+                headers = {"x-request-id": "my-id"}
+                await client.post("/v1/chat/completions", json=request, headers=headers)
+                await client.post("/v1/chat/completions", json=hello("x\nERROR forged"))
+            gateway.process.send_signal(signal.SIGTERM)
+            _, errors = await gateway.ended()
+    logged = (tmp_path / "logs" / "gateway.log").read_text()
+    assert logged == errors
+    lines = logged.splitlines()
+    begin = next(at for at, line in enumerate(lines) if "[Plain Request]" in line)
+    assert lines[begin - 1].endswith("=" * 60)
+    assert lines[begin].startswith("20") and " DEBUG my-id " in lines[begin]
+    assert lines[begin + 1].endswith("  Tool results: 0")
+    assert lines[begin + 2].endswith("  History messages: 0")
+    assert "secret" not in logged
+    access = [line for line in lines if "POST /v1/chat/completions" in line]
+    assert "model=m backend=plain status=200" in access[0]
+    assert "status=404 code=model_not_found" in access[1]
+    assert not any(line.startswith("ERROR") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "said"),
+    [
+        ({"prot": 1}, (), "unknown setting 'prot'"),
+        ({"server": {"host": "0.0.0.0"}}, (), "without a key would let everybody in"),
+        ({}, ("--port", "x"), "the port must be a number"),
+        ({}, ("--port", "70000"), "server.port"),
+        ({}, ("--settings", "none.json"), "none.json: cannot be read"),
+        (
+            {"backends": {"a": {"adapter": "nowhere:X", "base_url": "http://x"}}},
+            (),
+            "backends.a.adapter: 'nowhere:X' cannot be imported",
+        ),
+    ],
+)
+async def test_a_wrong_setting_is_one_line_and_status_2(
+    tmp_path: Path, settings: dict[str, Json], arguments: tuple[str, ...], said: str
+) -> None:
+    async with started(tmp_path, settings, "serve", *arguments) as gateway:
+        status, errors = await gateway.ended()
+    assert status == 2
+    assert said in errors
+    assert errors.startswith("dragoman: ") and errors.count("\n") == 1
+
+
+async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        async with started(tmp_path, {}, "serve", DRAGOMAN_PORT=port) as gateway:
+            status, errors = await gateway.ended()
+    assert status == 2
+    assert errors == f"dragoman: 127.0.0.1:{port} cannot be bound: Address already in use\n"
