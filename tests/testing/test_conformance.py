@@ -15,7 +15,7 @@ from gateway.grammar import GrammarError
 from gateway.policy import Policy
 from gateway.testing import answering, asking
 from gateway.testing.conformance import CHECKS, AdapterClass, Case, Check
-from gateway.types import Conversation, JsonObject, Text, Turn
+from gateway.types import Conversation, Json, JsonObject, Text, Turn
 from tests.examples.parrot import ParrotAdapter, ParrotDecoder, ParrotOptions
 from tests.examples.test_parrot import WIRE
 
@@ -79,6 +79,11 @@ class Fragile(ParrotAdapter):
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         assert all(turn.text.isascii() for turn in conversation.turns)
         return super().encode(conversation, policy)
+
+
+class Secretive(ParrotAdapter):
+    def readable(self, body: bytes) -> Json:
+        return None
 
 
 class Relaying(ParrotAdapter):
@@ -210,6 +215,7 @@ BROKEN: list[tuple[Check, Case]] = [
     (asking.encoding_is_deterministic, Case("numbering", Numbering, WIRE)),
     (asking.encoding_changes_nothing, Case("scribbling", Scribbling, WIRE, conversation=SOURCED)),
     *((asking.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
+    (asking.request_is_readable, Case("secretive", Secretive, WIRE)),
     (asking.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
     (asking.any_history_can_be_sent, Case("fragile", Fragile, WIRE)),
     (answering.answer_is_read, Case("other", ParrotAdapter, WIRE, (ResponseStart(), TextDelta("x"), Finish("stop")))),
