@@ -52,7 +52,7 @@ def _loads(data: bytes) -> Json:
     except UnicodeDecodeError as error:
         raise NotJson(_not_utf8(data)) from error
     except msgspec.DecodeError as error:
-        raise NotJson(str(error)) from error
+        raise NotJson(str(error).partition(" - at ")[0]) from error
     return document
 
 

@@ -146,7 +146,7 @@ def test_calls_are_told_apart(habit: str) -> None:
 
 
 def test_unknown_fields_of_a_call_stay_with_it() -> None:
-    signed = {**entry(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}}
+    signed: Json = {**entry(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}}
     (made,) = fold(read(sse(chunk({"tool_calls": [signed]}), chunk(finish="stop")))).calls
     assert made.extra == {"extra_content": {"google": {"thought_signature": "s"}}}
 

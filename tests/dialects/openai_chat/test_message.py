@@ -1,0 +1,341 @@
+import json
+
+import pytest
+
+from gateway.dialects.openai_chat.decode import decode
+from gateway.types import (
+    Block,
+    Conversation,
+    File,
+    Image,
+    Json,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+
+
+def decoded(*messages: Json) -> Conversation:
+    return decode(json.dumps({"model": "m", "messages": list(messages)}).encode())
+
+
+def call(**fields: Json) -> dict[str, Json]:
+    return {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, **fields}
+
+
+WELL_FORMED: dict[str, tuple[dict[str, Json], tuple[Block, ...]]] = {
+    "text": ({"role": "user", "content": "x"}, (Text("x"),)),
+    "empty text": ({"role": "user", "content": ""}, (Text(""),)),
+    "parts": (
+        {"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "input_text", "text": "y"}]},
+        (Text("x"), Text("y", {"type": "input_text"})),
+    ),
+    "a part with more": (
+        {"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "e"}}]},
+        (Text("x", {"cache_control": {"type": "e"}}),),
+    ),
+    "an image": (
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u", "detail": "low"}, "x": 1}]},
+        (Image("u", {"x": 1, "detail": "low"}),),
+    ),
+    "a file": (
+        {"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]},
+        (File("file", {"type": "file", "file": {"file_id": "f"}}),),
+    ),
+    "a part of tomorrow": (
+        {"role": "user", "content": [{"type": "smell"}]},
+        (File("smell", {"type": "smell"}),),
+    ),
+    "a refusal": (
+        {"role": "assistant", "content": None, "refusal": "No."},
+        (Text("No.", {"type": "refusal"}),),
+    ),
+    "a refusal as a part": (
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
+        (Text("No.", {"type": "refusal"}),),
+    ),
+    "a call without content": ({"role": "assistant", "tool_calls": [call()]}, (ToolCall("a", "f", "{}"),)),
+    "a call beside null": (
+        {"role": "assistant", "content": None, "tool_calls": [call()]},
+        (ToolCall("a", "f", "{}"),),
+    ),
+    "a call beside empty text": (
+        {"role": "assistant", "content": "", "tool_calls": [call()]},
+        (Text(""), ToolCall("a", "f", "{}")),
+    ),
+    "a call with more": (
+        {"role": "assistant", "content": "x", "tool_calls": [call(extra_content={"g": 1}, index=0)]},
+        (Text("x"), ToolCall("a", "f", "{}", {"extra_content": {"g": 1}})),
+    ),
+    "a custom call": (
+        {"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "custom": {"name": "c", "input": "i"}}]},
+        (ToolCall("a", "c", "i", {"type": "custom"}),),
+    ),
+    "broken arguments": (
+        {"role": "assistant", "tool_calls": [call(function={"name": "f", "arguments": "{"})]},
+        (ToolCall("a", "f", "{"),),
+    ),
+    "reasoning": (
+        {"role": "assistant", "content": "x", "reasoning_content": "", "reasoning": "r"},
+        (Reasoning(""), Reasoning("r", "reasoning"), Text("x")),
+    ),
+    "a result": ({"role": "tool", "tool_call_id": "a", "content": "x"}, (ToolResult("a", (Text("x"),)),)),
+    "a result in parts": (
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "x"}]},
+        (ToolResult("a", (Text("x"),)),),
+    ),
+    "no calls as null": ({"role": "assistant", "content": "x", "tool_calls": None}, (Text("x"),)),
+    "an audio answer": ({"role": "assistant", "content": None, "audio": {"id": "a"}}, ()),
+}
+
+
+@pytest.mark.parametrize("case", WELL_FORMED)
+def test_a_well_formed_message_keeps_its_source(case: str) -> None:
+    message, blocks = WELL_FORMED[case]
+    conversation = decoded(message)
+    (turn,) = conversation.turns
+    assert (turn.role, turn.blocks, turn.index) == (message["role"], blocks, 0)
+    assert turn.source == message
+    assert conversation.faults == ()
+
+
+MENDED: dict[str, tuple[Json, str, str, str, tuple[Block, ...]]] = {
+    "text for a message": ("hi", "NOT_OBJECT", "messages[0]", "user", (Text("hi"),)),
+    "a number for a message": (7, "NOT_OBJECT", "messages[0]", "user", (Text("7"),)),
+    "no role": ({"content": "x"}, "ROLE_UNKNOWN", "messages[0].role", "user", (Text("x"),)),
+    "an unknown role": ({"role": "bot", "content": "x"}, "ROLE_UNKNOWN", "messages[0].role", "user", (Text("x"),)),
+    "an unknown role that calls": (
+        {"role": "model", "tool_calls": [call()]},
+        "ROLE_UNKNOWN",
+        "messages[0].role",
+        "assistant",
+        (ToolCall("a", "f", "{}"),),
+    ),
+    "an unknown role that answers": (
+        {"role": "result", "tool_call_id": "a", "content": "x"},
+        "ROLE_UNKNOWN",
+        "messages[0].role",
+        "tool",
+        (ToolResult("a", (Text("x"),)),),
+    ),
+    "no content": ({"role": "user"}, "CONTENT_MISSING", "messages[0].content", "user", ()),
+    "null from an assistant": (
+        {"role": "assistant", "content": None},
+        "CONTENT_MISSING",
+        "messages[0].content",
+        "assistant",
+        (),
+    ),
+    "null from a tool": (
+        {"role": "tool", "tool_call_id": "a", "content": None},
+        "CONTENT_MISSING",
+        "messages[0].content",
+        "tool",
+        (ToolResult("a", ()),),
+    ),
+    "an object as content": (
+        {"role": "tool", "tool_call_id": "a", "content": {"ok": True}},
+        "CONTENT_TYPE",
+        "messages[0].content",
+        "tool",
+        (ToolResult("a", (Text('{"ok":true}'),)),),
+    ),
+    "one part as content": (
+        {"role": "user", "content": {"type": "text", "text": "x"}},
+        "CONTENT_TYPE",
+        "messages[0].content",
+        "user",
+        (Text("x"),),
+    ),
+    "no parts": ({"role": "user", "content": []}, "CONTENT_EMPTY_ARRAY", "messages[0].content", "user", ()),
+    "text among parts": (
+        {"role": "user", "content": ["x"]},
+        "PART_TYPE",
+        "messages[0].content[0]",
+        "user",
+        (Text("x"),),
+    ),
+    "a part without a type": (
+        {"role": "user", "content": [{"text": "x"}]},
+        "PART_TYPE",
+        "messages[0].content[0]",
+        "user",
+        (Text("x"),),
+    ),
+    "a text part without text": (
+        {"role": "user", "content": [{"type": "text", "text": None}]},
+        "PART_TYPE",
+        "messages[0].content[0]",
+        "user",
+        (Text(""),),
+    ),
+    "an image as text": (
+        {"role": "user", "content": [{"type": "image_url", "image_url": "u"}]},
+        "PART_TYPE",
+        "messages[0].content[0]",
+        "user",
+        (Image("u"),),
+    ),
+    "a number among parts": (
+        {"role": "user", "content": [7]},
+        "PART_TYPE",
+        "messages[0].content[0]",
+        "user",
+        (Text("7"),),
+    ),
+    "one call as an object": (
+        {"role": "assistant", "tool_calls": call()},
+        "CALLS_TYPE",
+        "messages[0].tool_calls",
+        "assistant",
+        (ToolCall("a", "f", "{}"),),
+    ),
+    "calls as text": (
+        {"role": "assistant", "content": "x", "tool_calls": "f()"},
+        "CALLS_TYPE",
+        "messages[0].tool_calls",
+        "assistant",
+        (Text("x"),),
+    ),
+    "an empty array of calls": (
+        {"role": "assistant", "content": "x", "tool_calls": []},
+        "CALLS_EMPTY",
+        "messages[0].tool_calls",
+        "assistant",
+        (Text("x"),),
+    ),
+    "a call as text": (
+        {"role": "assistant", "content": "x", "tool_calls": ["f"]},
+        "CALL_TYPE",
+        "messages[0].tool_calls[0]",
+        "assistant",
+        (Text("x"),),
+    ),
+    "a call without a type": (
+        {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]},
+        "CALL_TYPE",
+        "messages[0].tool_calls[0].type",
+        "assistant",
+        (ToolCall("a", "f", "{}"),),
+    ),
+    "a flat call": (
+        {"role": "assistant", "tool_calls": [{"id": "a", "name": "f", "arguments": "{}", "x": 1}]},
+        "CALL_TYPE",
+        "messages[0].tool_calls[0].type",
+        "assistant",
+        (ToolCall("a", "f", "{}", {"x": 1}),),
+    ),
+    "a call without an id": (
+        {"role": "assistant", "tool_calls": [call(id=None)]},
+        "CALL_ID_MISSING",
+        "messages[0].tool_calls[0].id",
+        "assistant",
+        (ToolCall("", "f", "{}"),),
+    ),
+    "a call with a number for an id": (
+        {"role": "assistant", "tool_calls": [call(id=7)]},
+        "CALL_ID_MISSING",
+        "messages[0].tool_calls[0].id",
+        "assistant",
+        (ToolCall("7", "f", "{}"),),
+    ),
+    "a call without a name": (
+        {"role": "assistant", "tool_calls": [call(function={"arguments": "{}"})]},
+        "CALL_NAME",
+        "messages[0].tool_calls[0].function.name",
+        "assistant",
+        (ToolCall("a", "unknown", "{}"),),
+    ),
+    "arguments as an object": (
+        {"role": "assistant", "tool_calls": [call(function={"name": "f", "arguments": {"x": "é"}})]},
+        "CALL_ARGS_TYPE",
+        "messages[0].tool_calls[0].function.arguments",
+        "assistant",
+        (ToolCall("a", "f", '{"x":"é"}'),),
+    ),
+    "arguments as an array": (
+        {"role": "assistant", "tool_calls": [call(function={"name": "f", "arguments": [1]})]},
+        "CALL_ARGS_TYPE",
+        "messages[0].tool_calls[0].function.arguments",
+        "assistant",
+        (ToolCall("a", "f", "[1]"),),
+    ),
+    "no arguments": (
+        {"role": "assistant", "tool_calls": [call(function={"name": "f"})]},
+        "CALL_ARGS_TYPE",
+        "messages[0].tool_calls[0].function.arguments",
+        "assistant",
+        (ToolCall("a", "f", "{}"),),
+    ),
+    "a result without an id": (
+        {"role": "tool", "content": "x"},
+        "TOOL_ID_MISSING",
+        "messages[0].tool_call_id",
+        "tool",
+        (ToolResult("", (Text("x"),)),),
+    ),
+    "a result with a number for an id": (
+        {"role": "tool", "tool_call_id": 7, "content": "x"},
+        "TOOL_ID_MISSING",
+        "messages[0].tool_call_id",
+        "tool",
+        (ToolResult("7", (Text("x"),)),),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MENDED)
+def test_a_broken_message_is_mended_and_named(case: str) -> None:
+    message, rule, param, role, blocks = MENDED[case]
+    conversation = decoded(message)
+    assert [(fault.rule, fault.index, fault.param) for fault in conversation.faults] == [(rule, 0, param)]
+    assert all(fault.detail and fault.advice for fault in conversation.faults)
+    (turn,) = conversation.turns
+    assert (turn.role, turn.blocks, turn.index, turn.source) == (role, blocks, 0, None)
+
+
+def test_null_is_no_message_and_indices_stay_the_clients() -> None:
+    conversation = decoded(None, {"role": "user", "content": "x"})
+    assert [turn.index for turn in conversation.turns] == [1]
+    assert [(fault.rule, fault.index) for fault in conversation.faults] == [("NOT_OBJECT", 0)]
+
+
+def test_only_the_broken_message_loses_its_source() -> None:
+    conversation = decoded({"role": "user", "content": "x"}, {"role": "user"}, {"role": "user", "content": "y"})
+    assert [turn.source is None for turn in conversation.turns] == [False, True, False]
+
+
+def test_names_and_unknown_fields_are_kept_and_nulls_are_not() -> None:
+    message: Json = {"role": "user", "content": "x", "name": "bo", "mood": {"good": True}, "nothing": None}
+    assert decoded(message).turns == (
+        Turn("user", (Text("x"),), "bo", 0, {"mood": {"good": True}}, message),  # type: ignore[arg-type]  # a literal
+    )
+
+
+def test_known_fields_of_an_odd_type_are_kept_as_unknown_ones() -> None:
+    (turn,) = decoded({"role": "assistant", "content": "x", "name": 7, "reasoning": {"r": 1}}).turns
+    assert (turn.name, turn.extra) == (None, {"name": 7, "reasoning": {"r": 1}})
+
+
+def test_the_deprecated_function_roles_are_calls_and_results_with_derived_ids() -> None:
+    legacy: Json = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
+    conversation = decoded(
+        legacy,
+        {"role": "function", "name": "f", "content": "one"},
+        legacy,
+        {"role": "function", "name": "f", "content": "two"},
+        {"role": "function", "name": "f", "content": "none asked"},
+    )
+    assert conversation.faults == ()
+    assert [turn.role for turn in conversation.turns] == ["assistant", "tool", "assistant", "tool", "tool"]
+    assert [call.id for turn in conversation.turns for call in turn.calls] == ["call_function_0", "call_function_2"]
+    answered = [result.call_id for turn in conversation.turns for result in turn.results]
+    assert answered == ["call_function_0", "call_function_2", "call_function_4"]
+
+
+def test_arguments_of_the_deprecated_call_are_text_too() -> None:
+    conversation = decoded({"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": {"x": 1}}})
+    assert [fault.rule for fault in conversation.faults] == ["CALL_ARGS_TYPE"]
+    assert conversation.turns[0].calls[0].arguments == '{"x":1}'
