@@ -1,6 +1,6 @@
 """A conversation -> one text, for backends that take nothing else: chronological, labelled, and impossible to forge."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -8,9 +8,9 @@ import msgspec
 from gateway.conversation.classify import classify
 from gateway.conversation.guard import token
 from gateway.conversation.sections import Section, sections_of
-from gateway.conversation.styles import render_fenced, render_json, render_labels
+from gateway.conversation.styles import STYLES
 from gateway.notices import Notice
-from gateway.policy import FlattenOptions, Policy
+from gateway.policy import Policy
 from gateway.types import Conversation, Turn
 
 
@@ -29,13 +29,6 @@ class Flattened(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...]
 
 
-RENDERERS: Final[dict[str, Callable[[Sequence[Section], FlattenOptions], str]]] = {
-    "labels": render_labels,
-    "json": render_json,
-    "fenced": render_fenced,
-}
-
-
 def flatten(conversation: Conversation, policy: Policy) -> Flattened:
     """The conversation in the policy's style. Raises Unsupported for images and files unless they may be placeholders.
 
@@ -51,10 +44,11 @@ def flatten(conversation: Conversation, policy: Policy) -> Flattened:
     if classification.awaiting_continuation:
         sections = (*sections, Section("user", policy.flatten.continuation))
         notices.append(CONTINUATION_ADDED)
-    render = RENDERERS[policy.flatten.style]
+    style = STYLES[policy.flatten.style]
+    pieces = style.write((*leading.sections, *sections), policy.flatten.labels)
     return Flattened(
-        text=render((*leading.sections, *sections), policy.flatten),
-        transcript=render(sections, policy.flatten),
+        text=style.join(pieces),
+        transcript=style.join(pieces[len(leading.sections) :]),
         system_text="\n\n".join(section.text for section in leading.sections),
         implicit_added=classification.awaiting_continuation,
         notices=tuple(notices),

@@ -8,8 +8,6 @@ from typing import Final
 
 from gateway.policy import Labels
 
-# What str.splitlines, and so somebody, takes for the end of a line.
-BOUNDARIES: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 QUOTE: Final = "> "
 
 # Speakers that a model knows from other transcripts. The configured labels are added to them.
@@ -47,37 +45,33 @@ _AFTER: Final = r"[ \t*_\u00a0\u200b-\u200f\u2060\ufeff]"
 
 
 @functools.lru_cache(maxsize=64)
-def _label_line(labels: Labels) -> re.Pattern[str]:
-    """A line that would read as a label.
+def _guarded_line(labels: Labels) -> re.Pattern[str]:
+    """The beginning of a case-folded line that would read as a label, or as a line that was quoted.
 
-    Possessive quantifiers keep the search linear: a line of a million blanks is looked at once.
+    Possessive quantifiers keep the match linear: a line of a million blanks is looked at once.
     """
+    result = re.escape(labels.tool_result.casefold())
     configured = (labels.system, labels.user, labels.assistant, labels.tool_calls, labels.tool_result)
-    words = "|".join([*map(re.escape, configured), *SPEAKERS])
-    inside = f"[^{BOUNDARIES}]"
+    words = "|".join([*(re.escape(label.casefold()) for label in configured), *SPEAKERS])
     return re.compile(
-        rf"(?:\A|[{BOUNDARIES}]){_LEAD}*+"
-        rf"(?:{re.escape(labels.tool_result)}{_AFTER}*+\(|(?:{words}){_AFTER}*+(?:{_COLON}|\({inside}*?\){_AFTER}*+{_COLON}))",
-        re.IGNORECASE,
+        rf"{QUOTE}|{_LEAD}*+(?:{result}{_AFTER}*+\(|(?:{words}){_AFTER}*+(?:{_COLON}|\(.*?\){_AFTER}*+{_COLON}))"
     )
 
 
-_QUOTED_LINE: Final = re.compile(rf"(?:\A|[{BOUNDARIES}])> ")
-
-
-def reads_as_label(text: str, labels: Labels) -> bool:
-    """Whether a line of the text would read as a label, in any case and after any Unicode line boundary."""
-    pattern = _label_line(labels)
-    if pattern.search(text):
+def needs_guard(text: str, labels: Labels) -> bool:
+    """Whether a line of the text would read as a label, in any case and after any Unicode line boundary, or as a
+    quoted line."""
+    begins = _guarded_line(labels).match
+    if any(map(begins, text.casefold().splitlines())):
         return True
     if text.isascii() or unicodedata.is_normalized("NFKC", text):
         return False
-    return pattern.search(unicodedata.normalize("NFKC", text)) is not None
+    return any(map(begins, unicodedata.normalize("NFKC", text).casefold().splitlines()))
 
 
 def guarded(body: str, labels: Labels) -> str:
     """The body as it may stand behind a label: unchanged, or every line of it behind `> `."""
-    if _QUOTED_LINE.search(body) or reads_as_label(body, labels):
+    if needs_guard(body, labels):
         return "".join(QUOTE + line for line in body.splitlines(keepends=True))
     return body
 

@@ -20,7 +20,7 @@ def parse(text: str, options: FlattenOptions) -> tuple[Section, ...]:
 
 
 def parse_labels(text: str, options: FlattenOptions) -> tuple[Section, ...]:
-    """The inverse of `render_labels`, save that the ids of calls are not written there."""
+    """The inverse of the `labels` style, save that the ids of calls are not written there."""
     if not text:
         return ()
     heads = list(_head(options.labels).finditer(text))
@@ -82,7 +82,7 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parse_json(text: str, options: FlattenOptions) -> tuple[Section, ...]:
-    """The inverse of `render_json`."""
+    """The inverse of the `json` style."""
     return tuple(_written(line) for line in text.split("\n")) if text else ()
 
 
@@ -98,7 +98,7 @@ _FENCED_CALL: Final = re.compile(r'call id=(?P<id>"(?:[^"\\]|\\.)*+") name=(?P<n
 
 
 def parse_fenced(text: str, options: FlattenOptions) -> tuple[Section, ...]:
-    """The inverse of `render_fenced`."""
+    """The inverse of the `fenced` style."""
     if not text:
         return ()
     opening = _FENCE.match(text)

@@ -8,10 +8,12 @@ fenced  bodies byte for byte between fences that occur in none of them.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from gateway.conversation.guard import guarded, reads_as_label, token
+import msgspec
+
+from gateway.conversation.guard import guarded, needs_guard, token
 from gateway.conversation.sections import Called, Section
 from gateway.policy import FlattenOptions, Labels
 from gateway.types import Json
@@ -19,9 +21,19 @@ from gateway.types import Json
 CALL_SEPARATOR: Final = "; Called "
 
 
-def render_labels(sections: Sequence[Section], options: FlattenOptions) -> str:
-    """`LABEL: body` blocks joined by blank lines."""
-    return "\n\n".join(_block(section, options.labels) for section in sections)
+class Style(msgspec.Struct, frozen=True):
+    """How sections become text: `write` makes one piece of each, `join` makes a text of any run of the pieces."""
+
+    write: Callable[[Sequence[Section], Labels], list[str]]
+    join: Callable[[Sequence[str]], str]
+
+    def render(self, sections: Sequence[Section], options: FlattenOptions) -> str:
+        """The text of the sections."""
+        return self.join(self.write(sections, options.labels))
+
+
+def _write_labels(sections: Sequence[Section], labels: Labels) -> list[str]:
+    return [_block(section, labels) for section in sections]
 
 
 def _block(section: Section, labels: Labels) -> str:
@@ -41,7 +53,7 @@ def _call(call: Called, labels: Labels) -> str:
 
 def _arguments(arguments: str, labels: Labels) -> str:
     """The arguments as they are, or as a JSON string when they could be taken for something beside arguments."""
-    if arguments.startswith('"') or CALL_SEPARATOR in arguments or reads_as_label(arguments, labels):
+    if arguments.startswith('"') or CALL_SEPARATOR in arguments or needs_guard(arguments, labels):
         return one_line(arguments)
     return arguments
 
@@ -55,9 +67,8 @@ def one_line(value: Json) -> str:
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
-def render_json(sections: Sequence[Section], options: FlattenOptions) -> str:
-    """One JSON object a line, with the keys of a chat message."""
-    return "\n".join(one_line(_object(section)) for section in sections)
+def _write_json(sections: Sequence[Section], labels: Labels) -> list[str]:
+    return [one_line(_object(section)) for section in sections]
 
 
 def _object(section: Section) -> dict[str, Json]:
@@ -72,21 +83,21 @@ def _object(section: Section) -> dict[str, Json]:
     return written
 
 
-def render_fenced(sections: Sequence[Section], options: FlattenOptions) -> str:
-    """`<<FENCE speaker>>`, the body on lines of its own, and so on up to `<<FENCE end>>`."""
-    if not sections:
-        return ""
+def _write_fenced(sections: Sequence[Section], labels: Labels) -> list[str]:
     fence = _fence(sections)
-    parts = [f"<<{fence} {head}>>\n{body}" for head, body in _fenced(sections)]
-    return "\n".join([*parts, f"<<{fence} end>>"])
+    return ["\n".join(f"<<{fence} {head}>>\n{body}" for head, body in _fenced(section)) for section in sections]
 
 
-def _fenced(sections: Sequence[Section]) -> Iterator[tuple[str, str]]:
-    for section in sections:
-        answers = "" if section.call_id is None else f" id={one_line(section.call_id)}"
-        yield section.speaker + answers, section.text
-        for call in section.calls:
-            yield f"call id={one_line(call.id)} name={one_line(call.name)}", call.arguments
+def _fenced(section: Section) -> Iterator[tuple[str, str]]:
+    answers = "" if section.call_id is None else f" id={one_line(section.call_id)}"
+    yield section.speaker + answers, section.text
+    for call in section.calls:
+        yield f"call id={one_line(call.id)} name={one_line(call.name)}", call.arguments
+
+
+def _join_fenced(pieces: Sequence[str]) -> str:
+    """The same fence that opens every body closes the last one."""
+    return "\n".join([*pieces, f"{pieces[0].partition(' ')[0]} end>>"]) if pieces else ""
 
 
 def _fence(sections: Sequence[Section]) -> str:
@@ -96,7 +107,7 @@ def _fence(sections: Sequence[Section]) -> str:
     wrote that word down, it follows from the whole, which nobody can contain in advance.
     """
     bodies = [piece for section in sections for piece in _pieces(section)]
-    fence = _digest(sections[0].text)
+    fence = _digest(sections[0].text if sections else "")
     salt = 0
     while any(fence in body for body in bodies):
         salt += 1
@@ -113,3 +124,10 @@ def _pieces(section: Section) -> Iterator[str]:
 
 def _digest(text: str) -> str:
     return "T-" + hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+STYLES: Final[dict[str, Style]] = {
+    "labels": Style(_write_labels, "\n\n".join),
+    "json": Style(_write_json, "\n".join),
+    "fenced": Style(_write_fenced, _join_fenced),
+}

@@ -5,7 +5,7 @@ from time import perf_counter
 import msgspec
 import pytest
 
-from gateway.conversation.guard import guarded, reads_as_label, token, unguarded, untoken
+from gateway.conversation.guard import guarded, needs_guard, token, unguarded, untoken
 from gateway.policy import Labels
 
 
@@ -24,8 +24,8 @@ def test_guarding_is_linear(unit: str) -> None:
 def test_configured_labels_are_guarded_in_any_case() -> None:
     labels = Labels(user="Reisender", tool_result="C++")
     for line in ("reisender: x", "REISENDER : x", "c++ (id): x"):
-        assert reads_as_label(f"a\n{line}", labels)
-    assert not reads_as_label("a\nreisender: x", Labels())
+        assert needs_guard(f"a\n{line}", labels)
+    assert not needs_guard("a\nreisender: x", Labels())
 
 
 @pytest.mark.parametrize("body", ["User: x\n", "User: x\r", "> ", "> \n", "\nUser: x", "a\u2028> b\u2029"])
