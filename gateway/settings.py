@@ -4,11 +4,13 @@ Top level: the policy keys (defaults for every model), then `server`, `limits`, 
 """
 
 import difflib
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from types import UnionType
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -119,6 +121,7 @@ class Settings(msgspec.Struct, frozen=True):
     server: ServerSettings = ServerSettings()
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
+    profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}
     models: Mapping[str, ModelSettings] = {}
 
@@ -137,7 +140,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 def load_settings(path: Path) -> Settings:
     """Read and check a settings file. Raises SettingsError that names the setting (or the line of bad JSON)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from error
     try:
@@ -152,9 +155,13 @@ def parse_settings(text: str) -> Settings:
     import json
 
     try:
-        raw = json.loads(text, object_pairs_hook=_no_duplicates)
+        raw = json.loads(text, object_pairs_hook=_no_duplicates, parse_float=_finite, parse_constant=_finite)
     except json.JSONDecodeError as error:
         raise SettingsError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise SettingsError("it is nested too deep") from error
+    except ValueError as error:
+        raise SettingsError(f"it holds a number that is too large: {error}") from error
     return read_settings(raw)
 
 
@@ -162,7 +169,7 @@ def read_settings(raw: Json) -> Settings:
     """Decoded JSON as Settings. Raises SettingsError."""
     top = _object(raw, "settings")
     top = _rename(top, "")
-    _check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}) | {"profiles"}, "")
+    _check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}), "")
     profiles = _profiles(_object(top.get("profiles", {}), "profiles"))
     policy_part = {key: value for key, value in top.items() if key in _POLICY_KEYS}
     policy = _policy(policy_part, profiles, "")
@@ -179,6 +186,7 @@ def read_settings(raw: Json) -> Settings:
         server=_struct(top.get("server", {}), ServerSettings, "server"),
         limits=_struct(top.get("limits", {}), LimitSettings, "limits"),
         log=_struct(top.get("log", {}), LogSettings, "log"),
+        profiles=profiles,
         backends=backends,
         models=models,
     )
@@ -232,6 +240,17 @@ def _policy(raw: dict[str, Json], profiles: Mapping[str, Profile], where: str) -
     return policy
 
 
+def override_policy(policy: Policy, changes: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
+    """The policy with some of its keys set anew, as a model entry would. Raises SettingsError."""
+    if not changes:
+        return policy
+    changes = _rename(dict(changes), "")
+    _check_keys(changes, _POLICY_KEYS, "settings")
+    kept = {key: value for key, value in msgspec.to_builtins(policy).items() if key != "profile"}
+    changed = _policy({**kept, **changes}, profiles, "settings")
+    return changed if "profile" in changes else msgspec.structs.replace(changed, profile=policy.profile)
+
+
 def _check_not_negative(part: msgspec.Struct, where: str) -> None:
     for name in part.__struct_fields__:
         value = getattr(part, name)
@@ -269,8 +288,7 @@ def _profile(name: Json, profiles: Mapping[str, Profile], where: str) -> Profile
 
 def _struct(raw: Json, kind: type[S], where: str) -> S:
     entry = _object(raw, where)
-    _check_keys(entry, kind.__struct_fields__, where)
-    _check_integers(entry, kind, where)
+    _check_fields(entry, kind, where)
     try:
         return msgspec.convert(entry, kind)
     except msgspec.ValidationError as error:
@@ -278,14 +296,17 @@ def _struct(raw: Json, kind: type[S], where: str) -> S:
         raise SettingsError(f"{_path(where, path.rstrip('`').lstrip('.'))}: {reason}") from error
 
 
-def _check_integers(entry: JsonObject, kind: type[msgspec.Struct], where: str) -> None:
-    """10.0 is a float to whoever reads the file, though decoders would take it."""
+def _check_fields(entry: JsonObject, kind: type[msgspec.Struct], where: str) -> None:
+    """Unknown names, here and below; and 10.0, a float to whoever reads the file, though decoders would take it."""
+    _check_keys(entry, kind.__struct_fields__, where)
     for field in msgspec.structs.fields(kind):
         value = entry.get(field.name)
+        below = _path(where, field.name)
         if isinstance(value, float) and field.type in (int, int | None):
-            raise SettingsError(f"{_path(where, field.name)} must be a whole number; it is {value}")
-        if isinstance(value, dict) and isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
-            _check_integers(value, field.type, _path(where, field.name))
+            raise SettingsError(f"{below} must be a whole number; it is {value}")
+        for part in get_args(field.type) if isinstance(field.type, UnionType) else (field.type,):
+            if isinstance(value, dict) and isinstance(part, type) and issubclass(part, msgspec.Struct):
+                _check_fields(value, part, below)
 
 
 def _check_keys(entry: JsonObject, known: Iterable[str], where: str) -> None:
@@ -327,6 +348,13 @@ def _path(where: str, name: str) -> str:
 def _nearest(key: str, known: Iterable[str]) -> str:
     matches = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
     return f"; did you mean {matches[0]!r}?" if matches else ""
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise SettingsError(f"{text} is not a number a setting can have")
+    return value
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

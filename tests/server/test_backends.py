@@ -1,0 +1,77 @@
+"""What backend entries may say, and which backend a model name stands for."""
+
+import pytest
+
+from gateway.errors import InvalidRequest, SettingsError
+from gateway.server.backends import Backends
+from gateway.settings import read_settings
+from gateway.types import Json
+from tests.server.running import hello, running_gateway
+
+PLAIN = "tests.server.plain:PlainAdapter"
+
+
+def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> Backends:
+    complete: Json = {"adapter": PLAIN, "base_url": "http://127.0.0.1:1", **entry}
+    return Backends(read_settings({"backends": {"b": complete}, "models": models or {}}))
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"adapter": "plain"}, "must be written module:Class"),
+        ({"adapter": "no.such.module:X"}, "cannot be imported"),
+        ({"adapter": "tests.server.plain:Plan"}, "there is no 'Plan'"),
+        ({"adapter": "tests.server.plain:PlainDecoder"}, "is no adapter"),
+        ({"pth": "/x"}, "unknown setting 'backends.b.pth'; did you mean 'path'?"),
+        ({"base_ulr": "/x"}, "did you mean 'base_url'?"),
+        ({"path": 7}, "backends.b.path"),
+        ({"base_url": "ftp://x"}, "must begin with http:// or https://"),
+        ({"base_url": "http://"}, "name a host"),
+        ({"base_url": "http://me:secret@x"}, "must hold no credential"),
+        ({"base_url": "demo:none"}, "'demo:agent' and 'demo:chat'"),
+        ({"api_key_env": "NO_SUCH_VARIABLE_HERE"}, "NO_SUCH_VARIABLE_HERE"),
+    ],
+)
+def test_wrong_entries_are_named(entry: dict[str, Json], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        backends(entry)
+    assert said in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_addresses_and_headers() -> None:
+    entry: dict[str, Json] = {"base_url": "http://host/v1/", "headers": {"X-Team": "blue"}}
+    _, backend = backends(entry, {"m": {"backend": "b"}}).route("m")
+    assert str(backend.url("/chat")) == "http://host/v1/chat"
+    assert backend.url("/chat") is backend.url("/chat")
+    sent = backend.headers({"accept": "a", "x-team": "red"}, {"authorization": "k"})
+    assert sent == {"accept": "a", "x-team": "blue", "authorization": "k"}
+
+
+def test_models_are_routed_by_name_then_by_star() -> None:
+    known = backends({}, {"m": {"backend": "b", "name": "inner"}, "*": {"backend": "b"}})
+    assert known.route("m")[0].name == "inner"
+    assert known.route("other")[0].name is None
+    assert known.models == ("m",)
+
+
+def test_long_unknown_names_are_shortened() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        backends({}, {"m": {"backend": "b"}}).route("x" * 100_000)
+    assert len(caught.value.message) < 500
+
+
+@pytest.mark.parametrize("kind", ["agent", "chat"])
+async def test_demo_backends_run_inside_the_gateway(kind: str) -> None:
+    adapter = {"agent": "adapters.warp:WarpAdapter", "chat": "adapters.openai_chat:OpenAIChatAdapter"}[kind]
+    settings: dict[str, Json] = {
+        "server": {"api_keys_env": None},
+        "backends": {"d": {"adapter": adapter, "base_url": f"demo:{kind}"}},
+        "models": {"m": {"backend": "d"}},
+    }
+    async with running_gateway(settings) as gateway:
+        whole = await gateway.chat()
+        assert whole.json()["choices"][0]["message"]["content"]
+        streamed = await gateway.client.post("/v1/chat/completions", json={**hello(), "stream": True})
+        assert streamed.text.endswith("data: [DONE]\n\n")

@@ -1,0 +1,55 @@
+"""The command line: what it answers without starting anything."""
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from gateway.cli import curl, main
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    name, number = capsys.readouterr().out.split()
+    assert name == "dragoman"
+    assert number[0].isdigit()
+
+
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["serve", "--prot", "1"]])
+def test_wrong_arguments_leave_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert "usage: dragoman" in capsys.readouterr().err
+
+
+def test_help_names_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    said = capsys.readouterr().out
+    assert "DRAGOMAN_SETTINGS" in said and "DRAGOMAN_PORT" in said
+
+
+def test_environment_names_the_settings(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("DRAGOMAN_SETTINGS", "/nowhere/at-all.json")
+    with pytest.raises(SystemExit) as left:
+        main(["serve"])
+    assert left.value.code == 2
+    assert "/nowhere/at-all.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["demo", "it's", 'a"b', "$(x)"])
+def test_the_printed_command_survives_the_shell(model: str) -> None:
+    words = shlex.split(curl("http://127.0.0.1:8000", model, ""))
+    assert words[2] == "http://127.0.0.1:8000/v1/chat/completions"
+    assert json.loads(words[-1])["model"] == model
+
+
+def test_little_is_imported_before_the_arguments_are_known() -> None:
+    script = "import sys, gateway.cli; print([name for name in ('fastapi', 'aiohttp', 'httpx') if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
