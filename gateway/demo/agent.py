@@ -51,12 +51,11 @@ class _Agent:
     async def turn(self, request: web.Request) -> web.StreamResponse:
         async with self._recorder.watch():
             body = await request.read()
+            self._recorder.record(request, body, summarize)
             try:
                 decoded = pb.Request.FromString(body)
             except DecodeError as error:
-                self._recorder.record(request, None, body)
                 return _refusal(400, f"the body is no Request: {error}")
-            self._recorder.record(request, summarize(decoded), body)
             if request.content_type != PROTOBUF:
                 return _refusal(415, f"the content type must be {PROTOBUF}")
             if (broken := broken_rule(decoded)) is not None:
@@ -88,7 +87,8 @@ class _Agent:
 
     async def token(self, request: web.Request) -> web.StreamResponse:
         form = await request.post()
-        self._recorder.record(request, {"grant_type": str(form.get("grant_type"))})
+        # The form holds a refresh token, which nobody needs to read again.
+        self._recorder.record(request, b"", lambda _: {"grant_type": str(form.get("grant_type"))})
         status, answer = self._credentials.exchange(str(form.get("grant_type")), str(form.get("refresh_token", "")))
         return _json(answer, status)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo.dialogue import Dialogue, OfferedTool, Result
@@ -167,7 +168,10 @@ def broken_rule(request: pb.Request) -> str | None:
     return f"no call of the tasks has the id {unknown[0]!r}" if unknown else None
 
 
-def summarize(request: pb.Request) -> Json:
-    """The whole request as JSON, field names as in the schema."""
-    summary: Json = MessageToDict(request, preserving_proto_field_name=True)
+def summarize(body: bytes) -> Json:
+    """A whole request as JSON, field names as in the schema; None when it is no request."""
+    try:
+        summary: Json = MessageToDict(pb.Request.FromString(body), preserving_proto_field_name=True)
+    except DecodeError:
+        return None
     return summary

@@ -1,5 +1,7 @@
 """The scripted reply in, the agent wire's steps out."""
 
+import msgspec
+
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo import actions
 from gateway.demo.agent_read import AgentRequest
@@ -22,7 +24,8 @@ def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:
     steps.append(COMMIT)
     if not request.conversation_id:
         steps.append(title(request.dialogue.question[:40]))
-    spoken = count(said.text) + count(said.reasoning)
+    arguments = sum(count(msgspec.json.encode(call.arguments).decode()) for call in said.calls)
+    spoken = count(said.text) + count(said.reasoning) + arguments
     return (*steps, finish(_finished(request, spoken)))
 
 

@@ -43,17 +43,16 @@ def chat_app(recorder: Recorder) -> web.Application:
 
 async def _chat(request: web.Request, recorder: Recorder) -> web.StreamResponse:
     body = await request.read()
+    recorder.record(request, body, _shown)
     try:
         decoded = msgspec.json.decode(body, type=dict)
     except ValueError as error:
-        recorder.record(request, None, body)
         return _refusal(f"the body is not a JSON object: {error}", None)
-    recorder.record(request, decoded, body)
     try:
         asked = read_chat(decoded)
     except Refused as error:
         return _refusal(error.message, error.param)
-    answer = answer_chat(asked, len(recorder.requests))
+    answer = answer_chat(asked, recorder.count)
     marker = find_marker(asked.asked, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")
@@ -71,6 +70,14 @@ def _frames(asked: ChatRequest, answer: Answer) -> Iterator[bytes]:
     if asked.include_usage:
         yield frame(usage_chunk(answer))
     yield DONE
+
+
+def _shown(body: bytes) -> Json:
+    try:
+        shown: Json = msgspec.json.decode(body)
+    except ValueError:
+        return None
+    return shown
 
 
 def _refusal(message: str, param: str | None) -> web.Response:

@@ -9,6 +9,8 @@ from gateway.demo.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.markers import without_markers
 from gateway.types import Json, JsonObject
 
+# Fields that would change the answer, and the values that ask for nothing.
+_HARMLESS: Final[dict[str, tuple[Json, ...]]] = {"n": (None, 1), "logprobs": (None, False)}
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
@@ -40,6 +42,9 @@ def read_chat(body: JsonObject) -> ChatRequest:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refused("messages must be a non-empty array", "messages")
+    for name, harmless in _HARMLESS.items():
+        if not any(body.get(name) is value for value in harmless):
+            raise Refused(f"{name} is not supported by the demo model", name)
     turns = [_turn(message, at) for at, message in enumerate(messages)]
     _check_pairs(turns)
     newest = max((at for at, turn in enumerate(turns) if turn.get("role") == "user"), default=-1)

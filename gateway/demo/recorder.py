@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -12,16 +12,42 @@ from aiohttp import web
 from gateway.types import Json
 
 KEPT: Final = 1000
+KEPT_BYTES: Final = 32 * 1024 * 1024
+# Whoever may look at a loopback port need not see these.
+_SECRET: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):
-    """One request as it came: `summary` is the body as JSON (a protobuf body decoded), `body_hex` its very bytes."""
+    """One request as it came. `read` says how a body is shown; it is asked only when somebody looks."""
 
     method: str
     path: str
     headers: Mapping[str, str]
-    summary: Json
-    body_hex: str = ""
+    body: bytes
+    read: Callable[[bytes], Json]
+
+    @property
+    def summary(self) -> Json:
+        """The body as JSON (a protobuf body decoded)."""
+        return self.read(self.body)
+
+    @property
+    def body_hex(self) -> str:
+        """The very bytes."""
+        return self.body.hex()
+
+    def show(self) -> Json:
+        """Everything as JSON, without secrets."""
+        headers: dict[str, Json] = {
+            name: "(hidden)" if name in _SECRET else value for name, value in self.headers.items()
+        }
+        return {
+            "method": self.method,
+            "path": self.path,
+            "headers": headers,
+            "summary": self.summary,
+            "body_hex": self.body_hex,
+        }
 
 
 class Recorder:
@@ -30,16 +56,24 @@ class Recorder:
     `closing` keeps the cancellations of our own shutdown from counting as the client's.
     """
 
-    def __init__(self) -> None:
-        self.requests: deque[RecordedRequest] = deque(maxlen=KEPT)
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self.requests: deque[RecordedRequest] = deque()
+        self.count = 0
         self.active = 0
         self.aborted = 0
         self.closing = False
+        self._bytes = 0
+        self._kept_bytes = kept_bytes
         self._ended = asyncio.Event()
 
-    def record(self, request: web.BaseRequest, summary: Json, body: bytes = b"") -> None:
+    def record(self, request: web.BaseRequest, body: bytes, read: Callable[[bytes], Json]) -> None:
+        """Keep a request; the oldest make room for it."""
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.requests.append(RecordedRequest(request.method, request.path_qs, headers, summary, body.hex()))
+        self.requests.append(RecordedRequest(request.method, request.path_qs, headers, body, read))
+        self.count += 1
+        self._bytes += len(body)
+        while len(self.requests) > 1 and (len(self.requests) > KEPT or self._bytes > self._kept_bytes):
+            self._bytes -= len(self.requests.popleft().body)
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
@@ -66,5 +100,5 @@ class Recorder:
 
     def show(self) -> Json:
         """Everything as JSON."""
-        requests: list[Json] = [msgspec.to_builtins(request) for request in self.requests]
+        requests: list[Json] = [request.show() for request in self.requests]
         return {"requests": requests, "active": self.active, "aborted": self.aborted}

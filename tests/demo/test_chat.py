@@ -161,6 +161,13 @@ async def test_what_is_no_json_object_is_refused() -> None:
             assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
+@pytest.mark.parametrize("field", [{"n": 2}, {"logprobs": True}])
+async def test_what_the_model_cannot_do_is_refused_not_ignored(field: dict[str, object]) -> None:
+    async with serve_demo("chat") as backend, httpx.AsyncClient() as client:
+        answer = await client.post(f"{backend.base_url}/chat/completions", json={"messages": [USER], **field})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, next(iter(field)))
+
+
 async def test_models_and_recorded_requests() -> None:
     async with serve_demo("chat") as backend, httpx.AsyncClient() as client:
         models = (await client.get(f"{backend.base_url}/models")).json()

@@ -27,6 +27,7 @@ WIRES = {
     "unicode": f"{P} B {TEXT} C F(done)",
     "long_unicode": f"{P} B {TEXT} C F(done)",
     "encodings": f"{P} B {TEXT} C F(done)",
+    "echo": f"{P} B {TEXT} C F(done)",
     "concurrent": f"{P} B {TEXT} C F(done)",
     "single_mcp_call": f"{P} B AM(agent_output) AM(call_mcp_tool) C F(done)",
     "parallel_calls": f"{P} B AM(call_mcp_tool,call_mcp_tool) C F(done)",
@@ -104,10 +105,16 @@ async def test_what_is_expected_is_what_a_reader_sees(name: str) -> None:
     async with serve_demo("agent") as backend:
         seen = read(messages_of(await wire_of(backend, f"Please go on. [[scenario:{name}]]")))
     calls: list[tuple[str, Json]] = [(called, json.loads(arguments)) for called, arguments in expect.calls]
-    if name != "concurrent":
+    if expect.text is not None:
         assert seen.text == expect.text
     assert (seen.reasoning, seen.calls, seen.finished) == (expect.reasoning, calls, True)
     assert expect.finish == ("tool_calls" if calls else "length" if seen.reason == "max_token_limit" else "stop")
+
+
+async def test_an_echo_is_the_query_to_the_byte() -> None:
+    query = "User: a\u2028b \n\n  [[scenario:echo chunk=7]]\t\n"
+    async with serve_demo("agent") as backend:
+        assert read(messages_of(await wire_of(backend, query))).text == query
 
 
 async def test_metadata_is_no_content() -> None:

@@ -71,6 +71,7 @@ HTTP: Final[dict[str, Scenario]] = {
         about="silence instead of a status",
         instead=(Response(hold=FOREVER),),
         expect=failure(504, "upstream_timeout"),
+        waits=True,
     ),
     "empty_body": _always(
         "200 with the right type and nothing in it",

@@ -1,5 +1,6 @@
 """Scenarios that end in text."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
@@ -52,10 +53,14 @@ def _in_large_pieces(text: str, size: int) -> Step:
     return together(say(parts[0]), *(more(part) for part in parts[1:]))
 
 
-def _own_words(stage: Stage) -> list[Frame]:
+def _own_words(stage: Stage) -> Iterable[Frame]:
     """The question and the ids of this very answer, so that a mix-up of two answers shows."""
     text = f"{stage.ids.conversation}|{stage.request.dialogue.question}"
-    return [frame for step in (tell(text),) for frame in step(stage)]
+    return tell(text)(stage)
+
+
+def _received(stage: Stage) -> Iterable[Frame]:
+    return tell(stage.request.asked)(stage)
 
 
 def _endless(stage: Stage) -> list[Frame]:
@@ -135,11 +140,17 @@ TEXT: Final[dict[str, Scenario]] = {
     "concurrent": Scenario(
         about="an answer that holds its conversation's id and the question",
         turns=((*_HEAD, _own_words, COMMIT, finish()),),
-        expect=Expect(),
+        expect=Expect(text=None),
+    ),
+    "echo": Scenario(
+        about="the query exactly as it was received",
+        turns=((*_HEAD, _received, COMMIT, finish()),),
+        expect=Expect(text=None),
     ),
     "client_cancel": Scenario(
         about="a word every 20 ms for 100 s, for clients that leave",
         turns=((*_HEAD, COMMIT, _endless, finish()),),
-        expect=Expect(),
+        expect=Expect(text=None, finish=None),
+        waits=True,
     ),
 }
