@@ -1,0 +1,49 @@
+import json
+
+from openai.types.model import Model
+
+from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
+from gateway.dialects.openai_chat.models import encode_model, encode_models, unknown_model
+from gateway.errors import BackendUnavailable, InvalidRequest
+
+
+def test_an_error_answer() -> None:
+    error = InvalidRequest("Wrong.", param="messages[1]", extra={"dragoman": {"violations": [{"rule": "X"}]}})
+    status, headers, body = encode_error(error)
+    assert (status, headers) == (400, {"content-type": "application/json"})
+    assert json.loads(body) == {
+        "error": {
+            "message": "Wrong.",
+            "type": "invalid_request_error",
+            "param": "messages[1]",
+            "code": "invalid_value",
+            "dragoman": {"violations": [{"rule": "X"}]},
+        }
+    }
+
+
+def test_headers_of_the_error_are_kept() -> None:
+    answer = encode_error(BackendUnavailable("Away.", headers={"retry-after": "7"}))
+    assert (answer.status, answer.headers["retry-after"]) == (502, "7")
+
+
+def test_an_error_frame_has_the_same_shape() -> None:
+    error = BackendUnavailable("Away.")
+    assert encode_error_frame(error) == b"data: " + encode_error(error).body + b"\n\n"
+
+
+def test_the_list_of_models_is_what_the_official_client_reads() -> None:
+    listing = json.loads(encode_models(["a", "b/c"], 7))
+    assert listing["object"] == "list"
+    models = [Model.model_validate(entry) for entry in listing["data"]]
+    assert [(model.id, model.created, model.owned_by) for model in models] == [
+        ("a", 7, "dragoman"),
+        ("b/c", 7, "dragoman"),
+    ]
+    assert json.loads(encode_model("a", 7)) == listing["data"][0]
+
+
+def test_an_unknown_model_is_named() -> None:
+    error = unknown_model("x" * 500)
+    assert (error.status, error.code, error.param) == (404, "model_not_found", "model")
+    assert len(error.message) < 200
