@@ -13,7 +13,7 @@ from adapters.warp.calls import CallWriter
 from adapters.warp.carrier import Carrier
 from adapters.warp.entry import OUTPUT
 from adapters.warp.finish import REASONS, finish_error, read_usage
-from adapters.warp.frames import read_frame
+from adapters.warp.frames import FrameReader
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent, StreamFinished, StreamInit
 from adapters.warp.opaque import read_opaque
 from adapters.warp.options import WarpOptions
@@ -35,9 +35,9 @@ class WarpDecoder:
         self.done = False
         self._options = options
         self._conversation = conversation
-        self._max_event = max_event
         self._sse = SSEDecoder(max_event)
         self._output = Output()
+        self._frames = FrameReader(max_event, options.accept_hex, self._output)
         self._log = TaskLog(self._output, replays=options.encoding == "structured")
         self._carrier = Carrier(options)
         self._calls = CallWriter(options, conversation, self._carrier, self._output)
@@ -84,7 +84,7 @@ class WarpDecoder:
             self._output.note_once("ignored", "LATE_EVENT", "the backend sent more after the finish")
             return
         try:
-            event = read_frame(data, self._max_event, self._options.accept_hex)
+            event = self._frames.read(data)
         except BackendProtocolError as error:
             if self._options.strict_frames or error.code == "upstream_event_too_large":
                 raise

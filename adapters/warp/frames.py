@@ -5,7 +5,9 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from adapters.warp.mend import mend_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
+from adapters.warp.output import Output
 from gateway.errors import BackendProtocolError
 from gateway.notices import Notice
 from gateway.wire.base64 import decode_base64
@@ -15,41 +17,51 @@ _SENTINEL: Final = b"[DONE]"
 _HEX: Final = frozenset(b"0123456789abcdefABCDEF")
 
 
-def read_frame(data: bytes, limit: int, accept_hex: bool) -> ResponseEvent | None:
-    """The event in base64 (or, when accepted, in hexadecimal); None for no data and for a `[DONE]`.
+class FrameReader:
+    """Reads base64 and, when it is accepted, hexadecimal. No event may have more than `limit` bytes."""
 
-    Quotes around the data are not part of it. Raises BackendProtocolError when neither reading gives a message:
-    also for a text field that is not UTF-8, which protobuf forbids.
-    """
-    text = data.strip(_AROUND)
-    if not text or text == _SENTINEL:
-        return None
-    try:
-        event = _parse(decode_base64(text, limit))
-    except BackendProtocolError as error:
-        written = _read_hex(text) if accept_hex else None
-        if written is not None:
+    def __init__(self, limit: int, accept_hex: bool, output: Output) -> None:
+        self._limit = limit
+        self._accept_hex = accept_hex
+        self._output = output
+
+    def read(self, data: bytes) -> ResponseEvent | None:
+        """The event; None for no data and for a `[DONE]`. Quotes around the data are no part of it.
+
+        Bytes of a text that are not UTF-8 become U+FFFD, with a notice. Raises BackendProtocolError when no reading
+        gives a message.
+        """
+        text = data.strip(_AROUND)
+        if not text or text == _SENTINEL:
+            return None
+        try:
+            event = self._parse(decode_base64(text, self._limit))
+        except BackendProtocolError as error:
+            written = self._read_hex(text)
+            if written is None:
+                raise malformed(data, error) from error
             return written
-        raise malformed(data, error) from error
-    if accept_hex and event.WhichOneof("type") is None:
-        return _read_hex(text) or event
-    return event
+        if self._accept_hex and event.WhichOneof("type") is None:
+            return self._read_hex(text) or event
+        return event
 
+    def _parse(self, payload: bytes) -> ResponseEvent:
+        try:
+            return ResponseEvent.FromString(payload)
+        except (DecodeError, ValueError, RecursionError) as error:
+            mended = mend_texts(payload, ResponseEvent)
+            if mended is None:
+                raise BackendProtocolError("The backend sent an event that is not a protobuf message.") from error
+        self._output.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
+        return self._parse(mended)
 
-def _parse(payload: bytes) -> ResponseEvent:
-    try:
-        return ResponseEvent.FromString(payload)
-    except (DecodeError, ValueError, RecursionError) as error:
-        raise BackendProtocolError("The backend sent an event that is not a protobuf message.") from error
-
-
-def _read_hex(text: bytes) -> ResponseEvent | None:
-    if not _HEX.issuperset(text) or len(text) % 2:
-        return None
-    try:
-        return _parse(bytes.fromhex(text.decode("ascii")))
-    except BackendProtocolError:
-        return None
+    def _read_hex(self, text: bytes) -> ResponseEvent | None:
+        if not self._accept_hex or not _HEX.issuperset(text) or len(text) % 2:
+            return None
+        try:
+            return self._parse(bytes.fromhex(text.decode("ascii")))
+        except BackendProtocolError:
+            return None
 
 
 def malformed(data: bytes, error: BackendProtocolError) -> BackendProtocolError:

@@ -7,16 +7,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.warp.decode import WarpDecoder
-from adapters.warp.frames import read_frame
+from adapters.warp.frames import FrameReader
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from adapters.warp.options import WarpOptions
+from adapters.warp.output import Output
 from gateway.errors import BackendError, BackendProtocolError
 from gateway.events import Finish, ResponseStart, TextDelta
-from gateway.testing.events import join
+from gateway.testing.events import fold, join
 from gateway.types import Conversation
-from tests.adapters.warp.script import GOLDEN, decode, frame, golden, output
+from tests.adapters.warp.script import GOLDEN, add, decode, frame, golden, output, rules
 
 LIMIT = 1 << 16
+
+
+def read_frame(data: bytes, limit: int, accept_hex: bool) -> ResponseEvent | None:
+    return FrameReader(limit, accept_hex, Output()).read(data)
+
+
 # An event whose base64 has every troublesome character: - and _, and two signs of padding.
 EVENT = ResponseEvent(
     client_actions={
@@ -84,9 +91,29 @@ def test_what_is_no_event_is_a_protocol_error(data: bytes, accept_hex: bool) -> 
     assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_event")
 
 
-def test_text_that_is_not_utf_8_is_a_protocol_error() -> None:
+@pytest.mark.parametrize(
+    ("raw", "text"), [(b"a\xff", "a\ufffd"), (b"\xe2\x82", "\ufffd"), (b"\xed\xa0\xbd!", "\ufffd" * 3 + "!")]
+)
+def test_text_that_is_not_utf_8_is_mended_with_a_notice(raw: bytes, text: str) -> None:
+    added = add(output("#" * len(raw)), output("next", "m2")).SerializeToString().replace(b"#" * len(raw), raw)
+    wire = golden("init") + b"data:" + base64.b64encode(_field(0x12, _field(0x0A, added))) + b"\n\n" + golden("done")
+    events = decode(wire)
+    assert fold(events).text == text + "next"
+    assert rules(events) == ["TEXT_MENDED"]
+
+
+@pytest.mark.parametrize(
+    "broken", [b"\x0a\x05\x0a\x01\xff", b"\x0a\x04\x0a\x01\xff\x07", b"\xff" * 20, b"\x0a\x04\x0a\x01\xff\x0d"]
+)
+def test_what_is_broken_elsewhere_is_not_mended(broken: bytes) -> None:
     with pytest.raises(BackendProtocolError):
-        read_frame(base64.b64encode(b"\x0a\x03\x0a\x01\xff"), LIMIT, accept_hex=False)
+        read_frame(base64.b64encode(broken), LIMIT, accept_hex=False)
+
+
+def test_a_large_broken_event_is_not_mended() -> None:
+    raw = _field(0x0A, _field(0x0A, b"\xff" * 70_000))
+    with pytest.raises(BackendProtocolError):
+        read_frame(base64.b64encode(raw), 1 << 20, accept_hex=False)
 
 
 def test_the_notice_of_a_malformed_event_shows_nothing_of_it() -> None:
