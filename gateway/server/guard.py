@@ -16,15 +16,21 @@ BAD_REQUEST: Final = (
     b'"param":null,"code":"invalid_http"}}'
 )
 
+FULL: Final = (
+    b'{"error":{"message":"The gateway has no room for another connection.","type":"server_error",'
+    b'"param":null,"code":"overloaded"}}'
+)
+
 
 class HeadError(Exception):
     """A head that is not accepted."""
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection. `head_timeout_s` is set on a subclass by `guarded`."""
+    """One connection. The limits are set on a subclass by `guarded`."""
 
     head_timeout_s: float = 10
+    max_connections: int = 100_000
 
     _head_timer: asyncio.TimerHandle | None = None
     _in_head = True
@@ -32,6 +38,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
+        if len(self.connections) > self.max_connections:
+            self._refuse(b"503 Service Unavailable", FULL, b"retry-after: 1\r\n")
+            return
         self._start_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -39,6 +48,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         if self._head_timer is None and self._in_head:
             self._start_head()
         super().data_received(data)
@@ -80,12 +91,11 @@ class GuardedProtocol(HttpToolsProtocol):
             # An answer is on its way: a second one in its midst would be taken for a part of it.
             self.transport.abort()
             return
-        head = [
-            b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n",
-            b"content-length: %d\r\n\r\n" % len(BAD_REQUEST),
-            BAD_REQUEST,
-        ]
-        self.transport.write(b"".join(head))
+        self._refuse(b"400 Bad Request", BAD_REQUEST)
+
+    def _refuse(self, status: bytes, body: bytes, more: bytes = b"") -> None:
+        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\n%scontent-length: %d\r\n\r\n"
+        self.transport.write(head % (status, more, len(body)) + body)
         self.transport.close()
 
     @property
@@ -112,6 +122,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
-def guarded(head_timeout_s: float) -> type[GuardedProtocol]:
-    """The protocol class for uvicorn, with this deadline for every request's head."""
-    return type("GuardedProtocol", (GuardedProtocol,), {"head_timeout_s": head_timeout_s})
+def guarded(head_timeout_s: float, max_connections: int) -> type[GuardedProtocol]:
+    """The protocol class for uvicorn, with a deadline for every request's head and room for so many connections."""
+    limits = {"head_timeout_s": head_timeout_s, "max_connections": max_connections}
+    return type("GuardedProtocol", (GuardedProtocol,), limits)

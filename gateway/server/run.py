@@ -104,14 +104,13 @@ def _config(app: Gateway) -> uvicorn.Config:
     server = app.services.settings.server
     return uvicorn.Config(
         app,
-        http=guarded(server.head_timeout_s),
+        http=guarded(server.head_timeout_s, server.max_connections or _default_connections()),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_keep_alive=75,
-        limit_concurrency=server.max_connections or _default_connections(),
         # Our own drain ends what still runs; this is for what would not even then.
         timeout_graceful_shutdown=int(server.drain_s) + 3,
     )

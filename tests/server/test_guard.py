@@ -142,3 +142,16 @@ async def test_garbage_after_a_request_does_not_spoil_its_answer(start: Start) -
     writer.close()
     assert received.count(b"HTTP/1.1") == 1
     assert b"[DONE]" not in received or received.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+
+
+async def test_connections_beyond_the_limit_are_told_and_closed(start: Start) -> None:
+    gateway, _ = await start(well, max_connections=2)
+    held = [await asyncio.open_connection(gateway.host, gateway.port) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    refused = await answers(gateway, GET + b"\r\n")
+    assert refused.startswith(b"HTTP/1.1 503")
+    assert b"retry-after: 1" in refused and b'"code":"overloaded"' in refused
+    held[0][1].close()
+    await asyncio.sleep(0.05)
+    assert (await answers(gateway, GET + b"connection: close\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    held[1][1].close()
