@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gateway.conversation.classify import classify
+from gateway.conversation.guard import token
 from gateway.conversation.loop_guard import guard_loop
 from gateway.conversation.recent_results import add_recent_results
 from gateway.conversation.refusal import refuse
@@ -18,10 +19,15 @@ from gateway.types import Conversation, Turn, Violation
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A conversation an adapter may encode, and everything that was changed to make it so."""
+    """A conversation an adapter may encode, and everything that was changed to make it so.
+
+    `violations` are those of the client's own messages; `repaired` is the conversation as it was before any limit.
+    """
 
     conversation: Conversation
     notices: tuple[Notice, ...]
+    violations: tuple[Violation, ...]
+    repaired: Conversation
 
 
 def prepare(conversation: Conversation, policy: Policy) -> Prepared:
@@ -48,7 +54,8 @@ def prepare(conversation: Conversation, policy: Policy) -> Prepared:
     )
     trimmed, cut = trim(recalled, policy)
     notices += [*seen, *told, *cut]
-    return Prepared(msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)), tuple(notices))
+    prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
+    return Prepared(prepared, tuple(notices), violations, conversation)
 
 
 def _settle(
@@ -79,7 +86,7 @@ def _extracted(turns: Sequence[Turn]) -> list[Notice]:
             "classify",
             "seen",
             "TOOL_RESULT",
-            f"Extracted tool result: tool_call_id={result.call_id}, content_len={len(result.text)}",
+            f"Extracted tool result: tool_call_id={token(result.call_id)}, content_len={len(result.text)}",
             turns[position].index,
             result.call_id,
             "debug",
