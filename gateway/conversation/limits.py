@@ -6,6 +6,7 @@ call. A limit is a target: what is kept begins at the group in which the exact c
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final, Literal
 
 import msgspec
@@ -56,25 +57,35 @@ class _Planner:
     def __init__(self, turns: Sequence[Turn], policy: Policy) -> None:
         self.fates: list[Fate] = ["keep"] * len(turns)
         self._turns = turns
-        self._groups = groups(turns)
         self._classification = classify(turns)
         self._step = policy.trim_step
         self._overflow: Fate = policy.tool_result_overflow
-        pinned = _pinned(turns, self._groups, self._classification)
-        self._free = [group for group in self._groups if pinned.isdisjoint(range(group.start, group.stop))]
         self._live = [self._live_results(turn) for turn in turns]
         uncounted = {self._classification.last_user, *self._classification.results_since}
         self._history = [n for n in range(self._classification.system_prefix, len(turns)) if n not in uncounted]
 
     def _live_results(self, turn: Turn) -> int:
+        results = turn.results
         if self._overflow == "drop":
-            return len(turn.results)
-        return sum(not is_elided(result.text) for result in turn.results)
+            return len(results)
+        return sum(not is_elided(result.text) for result in results)
+
+    @cached_property
+    def _groups(self) -> tuple[Group, ...]:
+        """Made only when a limit is exceeded: most conversations are within their limits."""
+        return groups(self._turns)
+
+    @cached_property
+    def _free(self) -> list[Group]:
+        pinned = _pinned(self._turns, self._groups, self._classification)
+        return [group for group in self._groups if pinned.isdisjoint(range(group.start, group.stop))]
 
     def limit_results(self, limit: int | None) -> bool:
         """Take the oldest results away. Says whether it had to."""
         excess = _stepped(sum(self._live), limit, self._step)
         taken = 0
+        if not excess:
+            return False
         for group in self._free:
             if taken >= excess:
                 break
