@@ -12,7 +12,7 @@ from gateway.conversation.groups import groups
 from gateway.conversation.messages import encode_turn
 from gateway.conversation.prepare import Prepared, prepare
 from gateway.conversation.validate import validate
-from gateway.errors import GatewayError, InvalidRequest
+from gateway.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.exchange import Exchange
 from gateway.notices import Notice
 from gateway.policy import Policy
@@ -187,7 +187,10 @@ def explain_request(
         )
     policy = settings.policy if route is None else route.policy
     overrides = {**(changes or {}), **({} if profile is None else {"profile": profile})}
-    policy = override_policy(policy, overrides, settings.profiles)
+    try:
+        policy = override_policy(policy, overrides, settings.profiles)
+    except SettingsError as error:
+        raise InvalidRequest(f"{error.message}.", param="settings") from error
     if route is None:
         return explain(conversation, policy)
     return explain(conversation, policy, adapters.get(route.backend), route.backend)

@@ -1,8 +1,10 @@
 """Settings -> the FastAPI application: every cold route, with the front before them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
@@ -13,7 +15,10 @@ from starlette.types import ASGIApp
 
 from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.errors import GatewayError, InvalidRequest
+from gateway.explain import explain_request
+from gateway.server.body import read_body
 from gateway.server.documentation import describe_chat
+from gateway.server.door import check_media_type
 from gateway.server.front import Front
 from gateway.server.services import Services
 from gateway.server.transport import gateway_version
@@ -78,6 +83,16 @@ def create_app(settings: Settings) -> Gateway:
     async def events() -> Response:
         """A live feed of notices and outcomes (server-sent events; names and counts, no contents)."""
         return EventSourceResponse(services.feed.watch(), ping=15)
+
+    @app.post("/v1/explain", tags=["explain"])
+    async def explain(request: Request) -> Response:
+        """What would be sent for a chat request, and why. Nothing is sent."""
+        head = dict(request.scope["headers"])
+        check_media_type(head)
+        body = await read_body(request.receive, head, int(settings.server.max_body_mb * 2**20))
+        # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
+        told = await asyncio.to_thread(explain_request, body, settings, services.backends.adapters)
+        return _json(msgspec.json.encode(told))
 
     describe_chat(app)
     app.add_exception_handler(HTTPException, _http_error)

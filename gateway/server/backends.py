@@ -49,6 +49,11 @@ class Backends:
         self._backends = {name: Backend(name, entry, max_event) for name, entry in settings.backends.items()}
         self.models = tuple(name for name in settings.models if name != "*")
 
+    @property
+    def adapters(self) -> Mapping[str, Adapter]:
+        """The adapter of each backend entry."""
+        return {name: backend.adapter for name, backend in self._backends.items()}
+
     def route(self, model: str) -> tuple[ModelSettings, Backend]:
         """The entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""
         entry = self._settings.route(model)
