@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gateway.errors import BackendError, GatewayError, InvalidRequest
     from gateway.events import Event
     from gateway.exchange import Exchange
+    from gateway.explain import Explanation, plan
     from gateway.notices import Notice
     from gateway.policy import Policy
     from gateway.types import Conversation, Turn
@@ -23,12 +24,14 @@ __all__ = [
     "Decoder",
     "Event",
     "Exchange",
+    "Explanation",
     "GatewayError",
     "InvalidRequest",
     "Notice",
     "Policy",
     "Turn",
     "__version__",
+    "plan",
 ]
 
 _HOME = {
@@ -40,11 +43,13 @@ _HOME = {
     "Decoder": "gateway.adapter",
     "Event": "gateway.events",
     "Exchange": "gateway.exchange",
+    "Explanation": "gateway.explain",
     "GatewayError": "gateway.errors",
     "InvalidRequest": "gateway.errors",
     "Notice": "gateway.notices",
     "Policy": "gateway.policy",
     "Turn": "gateway.types",
+    "plan": "gateway.explain",
 }
 
 
