@@ -84,6 +84,12 @@ class CallTracker:
             events += self._feed(piece)
         return events
 
+    def repeated(self, delta: ToolCallDelta) -> None:
+        """More arguments of a call that has started, which were read elsewhere."""
+        call = self._calls[delta.index]
+        call.pieces.append(delta.arguments)
+        call.sent += 1
+
     def close(self) -> list[Event]:
         """The answer is complete: start what is still held, end everything. Raises BackendProtocolError for
         arguments without a name: no call can be made of them."""

@@ -7,7 +7,7 @@ from adapters.openai_chat.failure import invalid_event, reported_failure
 from adapters.openai_chat.finish import FAILURES, decode_finish
 from adapters.openai_chat.usage import decode_usage
 from gateway.errors import BackendProtocolError, BackendRejected
-from gateway.events import Event, Extension, Finish, ReasoningDelta, ResponseStart, TextDelta
+from gateway.events import Event, Extension, Finish, ReasoningDelta, ResponseStart, TextDelta, ToolCallDelta
 from gateway.notices import Action, Notice
 from gateway.types import Json, JsonObject
 
@@ -32,6 +32,11 @@ class ChunkReader:
             self._choice(choice, events)
         self._usage(chunk, events)
         return events
+
+    def repeated(self, delta: Event) -> None:
+        """A chunk was read elsewhere, as one more delta like the last one."""
+        if type(delta) is ToolCallDelta:
+            self._calls.repeated(delta)
 
     def completion(self, answer: Json) -> list[Event]:
         """The events of a whole answer. Raises BackendError."""

@@ -4,6 +4,7 @@ from typing import Final
 
 from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.failure import invalid_event
+from adapters.openai_chat.template import Template
 from gateway.errors import BackendProtocolError, BackendTruncated
 from gateway.events import Event
 from gateway.notices import Notice
@@ -52,6 +53,7 @@ class _Stream:
         self.done = False
         self._reader = reader
         self._sse = SSEDecoder(max_event)
+        self._template = Template()
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
@@ -71,7 +73,11 @@ class _Stream:
         return events
 
     def _event(self, data: bytes, events: list[Event]) -> None:
-        if data.strip() == _DONE:
+        known = self._template.read(data)
+        if known is not None:
+            self._reader.repeated(known[-1])
+            events += known
+        elif data.strip() == _DONE:
             self.done = True
             if not self._reader.finished:
                 raise BackendTruncated("The backend ended its stream without a finish reason.")
@@ -80,7 +86,9 @@ class _Stream:
                 chunk = decode_json(data, lenient_utf8=True)
             except NotJson as error:
                 raise invalid_event(f"no JSON: {error.reason}") from error
-            events += self._reader.chunk(chunk)
+            read = self._reader.chunk(chunk)
+            self._template.learn(data, chunk, read)
+            events += read
 
     def _tail(self, tail: bytes, events: list[Event]) -> None:
         """An event without its blank line counts when it is whole; half of one is where the bytes were cut off."""

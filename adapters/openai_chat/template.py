@@ -1,0 +1,119 @@
+"""A chunk that differs from the last one in nothing but its text in, its events out, without reading the rest again.
+
+Backends repeat id, model and all else in every chunk. After a chunk was read in full, the bytes around its one piece
+of text are kept; as long as the next chunks have the same bytes there, they mean the same, too. What is learned is
+checked by reading the chunk once more with another text in its place, so that nothing is guessed about JSON.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.events import Event, Extension, ReasoningDelta, TextDelta, ToolCallDelta
+from gateway.types import Json
+from gateway.wire.json_text import NotJson, decode_json
+
+Delta = TextDelta | ReasoningDelta | ToolCallDelta
+
+_STRING: Final = re.compile(rb'"(?:content|reasoning_content|reasoning|arguments)" ?: ?("[^"\\]*(?:\\.[^"\\]*)*")')
+_PROBE: Final = "\u0001probe"
+_WRITTEN_PROBE: Final = msgspec.json.encode(_PROBE)
+# A backend that changes more than the text in every chunk is never learned; to try each time would double the work.
+_TRIES: Final = 8
+
+_decode_text = msgspec.json.Decoder(str).decode
+
+
+class Template:
+    """The bytes around the text of the last chunk that was read in full, where they could be learned."""
+
+    def __init__(self) -> None:
+        self._learned = False
+        self._before = b""
+        self._after = b""
+        self._extensions: tuple[Extension, ...] = ()
+        self._delta: Delta = TextDelta("")
+        self._tries = _TRIES
+
+    def read(self, chunk: bytes) -> list[Event] | None:
+        """The events of a chunk that fits; None for one that must be read in full."""
+        if not (self._learned and chunk.startswith(self._before) and chunk.endswith(self._after)):
+            return None
+        try:
+            text = _decode_text(chunk[len(self._before) : len(chunk) - len(self._after)])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        if not text:
+            return None
+        self._tries = _TRIES
+        return [*self._extensions, _with_text(self._delta, text)]
+
+    def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
+        """Keep the chunk, when its events are one delta and perhaps unknown fields before it."""
+        self._learned = False
+        if not self._tries or not events:
+            return
+        *others, delta = events
+        extensions = tuple(event for event in others if isinstance(event, Extension))
+        if not isinstance(delta, Delta) or len(extensions) < len(others):
+            return
+        self._tries -= 1
+        text = _text(delta)
+        places = [found.span(1) for found in _STRING.finditer(chunk) if _decoded(found[1]) == text]
+        if len(places) != 1:
+            return
+        ((start, end),) = places
+        if _changes_only_the_text(chunk[:start], chunk[end:], document, delta):
+            self._before, self._after = chunk[:start], chunk[end:]
+            self._extensions, self._delta = extensions, delta
+            self._learned = True
+
+
+def _text(delta: Delta) -> str:
+    return delta.arguments if isinstance(delta, ToolCallDelta) else delta.text
+
+
+def _with_text(delta: Delta, text: str) -> Delta:
+    if isinstance(delta, TextDelta):
+        return TextDelta(text)
+    return ToolCallDelta(delta.index, text) if isinstance(delta, ToolCallDelta) else ReasoningDelta(text)
+
+
+def _decoded(string: bytes) -> str | None:
+    try:
+        return _decode_text(string)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _changes_only_the_text(before: bytes, after: bytes, document: Json, delta: Delta) -> bool:
+    """Whether another string between these bytes is read as another text of the same delta, and as nothing else."""
+    try:
+        probe = decode_json(before + _WRITTEN_PROBE + after)
+    except NotJson:
+        return False
+    holder = _holder(probe, delta)
+    fields = [field for field, value in holder.items() if value == _PROBE]
+    for field in fields:
+        holder[field] = _text(delta)
+    return len(fields) == 1 and fields[0] in _FIELDS[type(delta)] and probe == document
+
+
+_FIELDS: Final[dict[type[Delta], frozenset[str]]] = {
+    TextDelta: frozenset({"content"}),
+    ReasoningDelta: frozenset({"reasoning_content", "reasoning"}),
+    ToolCallDelta: frozenset({"arguments"}),
+}
+
+
+def _holder(document: Json, delta: Delta) -> dict[str, Json]:
+    """The object that holds the text. A call's name beside its arguments may begin another call: never learned."""
+    match document:
+        case {"choices": [{"delta": {"tool_calls": [{"function": dict(function)}]}}]} if type(delta) is ToolCallDelta:
+            return {} if function.get("name") else function
+        case {"choices": [{"delta": dict(fields)}]}:
+            return fields
+        case _:
+            return {}

@@ -1,0 +1,125 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.openai_chat.chunk import ChunkReader
+from adapters.openai_chat.decoder import ChatDecoder
+from adapters.openai_chat.template import Template
+from gateway.errors import BackendError
+from gateway.events import Event, Extension, ReasoningDelta, TextDelta, ToolCallDelta
+from gateway.testing.replay import replay
+from gateway.types import Json
+from gateway.wire.json_text import decode_json
+from tests.adapters.openai_chat.wires import call, chunk, entry, sse
+
+
+def learned(first: bytes, *begun: bytes) -> Template:
+    """A template that has seen a chunk, after others have begun the answer."""
+    reader, template = ChunkReader(1), Template()
+    for data in (json.dumps(chunk({"role": "assistant"})).encode(), *begun):
+        reader.chunk(decode_json(data))
+    document = decode_json(first)
+    template.learn(first, document, reader.chunk(document))
+    return template
+
+
+def written(delta: Json, finish: str | None = None, **fields: Json) -> bytes:
+    return json.dumps(chunk(delta, finish, **fields)).encode()
+
+
+BEGUN = written(call(0, "a", "f", ""))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "events"),
+    [
+        (written({"content": "a"}), written({"content": 'é"\n'}), [TextDelta('é"\n')]),
+        (written({"reasoning": "a"}), written({"reasoning": "b"}), [ReasoningDelta("b")]),
+        (written({"content": "", "reasoning_content": "a"}), written({"content": "", "reasoning_content": "b"}),
+         [ReasoningDelta("b")]),
+        (written(call(0, arguments="{")), written(call(0, arguments="}")), [ToolCallDelta(0, "}")]),
+        (written(call(0, "a", None, "{")), written(call(0, "a", None, "}")), [ToolCallDelta(0, "}")]),
+        (written({"content": "a"}, fp=1), written({"content": "b"}, fp=1),
+         [Extension("response", {"fp": 1}), TextDelta("b")]),
+        (b'{"choices":[{"delta":{"content" : "a"}}]}', b'{"choices":[{"delta":{"content" : "b"}}]}', [TextDelta("b")]),
+    ],
+)  # fmt: skip
+def test_a_chunk_that_fits_is_read_at_once(first: bytes, second: bytes, events: list[Event]) -> None:
+    assert learned(first, BEGUN).read(second) == events
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (written({"content": "a"}), written({"content": ""})),
+        (written({"content": "a"}), written({"content": None})),
+        (written({"content": "a"}), written({"content": "b"}, finish="stop")),
+        (written({"content": "a"}), written({"content": "b"}, usage={})),
+        (written({"content": "a"}), written({"content": 'b"'}).replace(b'\\"', b'"')),
+        (written({"content": "a"}), written({"content": "?"}).replace(b"?", b"\\ud83d")),
+        (written({"content": "a"}), written({"content": "?"}).replace(b"?", b"\xff")),
+        (written({"content": "a"}), written({"content": 'b","x":"'}).replace(b'\\"', b'"')),
+        (written({"content": "a"}, fp=1), written({"content": "b"}, fp=2)),
+        (written(call(0, arguments="{")), written(call(1, arguments="}"))),
+        (written({"content": "a"}), b""),
+    ],
+)
+def test_a_chunk_that_differs_elsewhere_is_not(first: bytes, second: bytes) -> None:
+    assert learned(first, BEGUN).read(second) is None
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        written({"content": "a"}, finish="stop"),
+        written({"content": "a", "reasoning": "b"}),
+        written({"content": "a"}, mirror={"content": "a"}),
+        written({"content": [{"type": "text", "text": "a", "content": "a"}]}),
+        written({"content": [{"type": "text", "text": "a"}]}, mirror={"content": "a"}),
+        written(call(0, None, "f", '{"n":1}')),
+        written({"tool_calls": [entry(0, arguments="a"), entry(0, arguments="b")]}),
+        b'{"choices":[{"delta":{"content":"a","content":"a"}}]}',
+        b'{"choices":[{"delta":{"content":"b","content":"a"}}]}'.replace(b"b", b"a", 1),
+    ],
+)
+def test_what_could_mean_something_else_is_not_learned(first: bytes) -> None:
+    assert learned(first, BEGUN).read(first) is None
+
+
+def test_a_backend_that_changes_more_is_given_up() -> None:
+    template = Template()
+    for number in range(20):
+        document = chunk({"content": "a"}, noise=number)
+        template.learn(json.dumps(document).encode(), document, [TextDelta("a")])
+    data = json.dumps(chunk({"content": "a"}))
+    template.learn(data.encode(), json.loads(data), [TextDelta("a")])
+    assert template.read(data.encode()) is None
+
+
+WORDS = st.sampled_from(["", "a", "{", "}", "{}", '"', "é", "\u2028", '"content":"a"'])
+DELTAS = st.one_of(
+    st.builds(lambda text: {"content": text}, WORDS),
+    st.builds(lambda text: {"reasoning_content": text}, WORDS),
+    st.builds(lambda text, more: {"content": text, "reasoning": more}, WORDS, WORDS),
+    st.builds(call, st.integers(0, 1), st.none() | st.just("a"), st.none() | st.just("f"), st.none() | WORDS),
+)
+FIELDS = st.sampled_from([{}, {}, {}, {"fp": 1}, {"content": "a"}])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(DELTAS, FIELDS), max_size=10))
+def test_what_is_learned_changes_nothing(pieces: list[tuple[Json, dict[str, Json]]]) -> None:
+    wire = sse(*(chunk(delta, None, **fields) for delta, fields in pieces), chunk(finish="stop"))
+    assert outcome(wire, learning=True) == outcome(wire, learning=False)
+
+
+def outcome(wire: bytes, *, learning: bool) -> list[Event] | str:
+    with pytest.MonkeyPatch.context() as patched:
+        if not learning:
+            patched.setattr(Template, "read", lambda self, chunk: None)
+        try:
+            return replay(ChatDecoder(1 << 20, 1), [wire])
+        except BackendError as error:
+            return error.message
