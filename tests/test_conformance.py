@@ -14,7 +14,7 @@ from gateway.testing.conformance import CHECKS, Case, Check
 from gateway.testing.golden import read_golden
 from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck
 from tests.examples.test_parrot import CASES
-from tests.golden_forms import FORMS
+from tests.golden_wires import READERS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -39,7 +39,7 @@ LIVE = {
 
 
 def _case(name: str) -> Case:
-    golden = read_golden(GOLDEN / name, FORMS)
+    golden = read_golden(GOLDEN / name, READERS)
     scenario = golden.scenario
     return Case(
         name,

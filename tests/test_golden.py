@@ -7,17 +7,17 @@ from gateway.testing.golden import Golden, read_all
 from gateway.testing.playing import play
 from gateway.testing.replay import cut, cuttings
 from gateway.testing.showing import show
-from tests.golden_forms import FORMS
+from tests.golden_wires import READERS
 
 ROOT = Path(__file__).parent / "golden"
-EVERY = read_all(ROOT, FORMS)
+EVERY = read_all(ROOT, READERS)
 
 goldens = pytest.mark.parametrize("golden", EVERY, ids=str)
 
 
 @goldens
 def test_a_scenario_gives_the_expected_files(golden: Golden, rewrite_golden: bool) -> None:
-    shown = show(play(golden, _bytewise(golden)), golden.form)
+    shown = show(play(golden, _bytewise(golden)))
     if rewrite_golden:
         for name, text in shown.items():
             (golden.folder / name).write_text(text, encoding="utf-8", newline="\n")

@@ -5,30 +5,17 @@ A folder holds `scenario.toml` (what it shows, which adapter), `request.json` (w
 `openai_completion.txt` and `notices.txt`.
 """
 
-import json
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from gateway.policy import Policy
 
-
-def show_json(body: bytes) -> str:
-    """A JSON body, indented; whatever is not JSON is shown as it is."""
-    try:
-        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
-    except ValueError:
-        return body.decode("utf-8", "backslashreplace")
-
-
-class Form(msgspec.Struct, frozen=True):
-    """How the bytes of one kind of backend are written down for people, and read back."""
-
-    show_body: Callable[[bytes], str] = show_json
-    read_wire: Callable[[str], bytes] = str.encode
+# How a wire that was written down for people becomes bytes again, by the ending of its file.
+WireReaders: TypeAlias = Mapping[str, Callable[[str], bytes]]
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,7 +34,6 @@ class Golden(msgspec.Struct, frozen=True):
 
     folder: Path
     scenario: Scenario
-    form: Form
     request: bytes
     wire: bytes
 
@@ -55,15 +41,17 @@ class Golden(msgspec.Struct, frozen=True):
         return self.folder.name
 
 
-def read_golden(folder: Path, forms: Mapping[str, Form]) -> Golden:
-    """One folder. `forms` are keyed by the adapter's import string; the default is JSON out, text in."""
+def read_golden(folder: Path, readers: WireReaders) -> Golden:
+    """One folder. A wire whose ending has no reader is taken as it is."""
     scenario = msgspec.convert(tomllib.loads((folder / "scenario.toml").read_text(encoding="utf-8")), Scenario)
-    form = forms.get(scenario.adapter, Form())
     (wire,) = folder.glob("backend_wire.*")
-    text = wire.read_bytes().decode("utf-8")
-    return Golden(folder, scenario, form, (folder / "request.json").read_bytes(), form.read_wire(text))
+    read = readers.get(wire.suffix)
+    content = wire.read_bytes()
+    return Golden(
+        folder, scenario, (folder / "request.json").read_bytes(), content if read is None else read(content.decode())
+    )
 
 
-def read_all(root: Path, forms: Mapping[str, Form]) -> list[Golden]:
+def read_all(root: Path, readers: WireReaders) -> list[Golden]:
     """Every folder below `root`, in order of their names."""
-    return [read_golden(path.parent, forms) for path in sorted(root.glob("*/scenario.toml"))]
+    return [read_golden(path.parent, readers) for path in sorted(root.glob("*/scenario.toml"))]

@@ -18,6 +18,7 @@ from gateway.notices import Notice
 from gateway.settings import check_options
 from gateway.testing.case import MAX_EVENT, AdapterClass
 from gateway.testing.golden import Golden, Scenario
+from gateway.types import Json
 
 # What the server would draw anew for each answer.
 ANSWER_ID: Final = "chatcmpl-golden"
@@ -25,7 +26,7 @@ CREATED: Final = 1_700_000_000
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one scenario. `request` is None when nothing was sent.
+    """What became of one scenario. `request` is None when nothing was sent; `readable` is its body for people.
 
     `stream` and `completion` are the bytes of the two kinds of answer; `completion` is empty when `error` is what
     ended it, and `stream` when the error came before there was anything to show.
@@ -36,16 +37,19 @@ class Outcome(msgspec.Struct, frozen=True):
     stream: bytes
     completion: bytes
     notices: tuple[Notice, ...]
+    readable: Json = None
     error: GatewayError | None = None
 
 
 def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
     """The outcome with the backend's answer cut into these pieces. Raises GrammarError for events out of order."""
+    adapter = _adapter(golden.scenario)
     try:
         conversation = decode(golden.request)
-        exchange = Exchange(_adapter(golden.scenario), conversation, golden.scenario.policy)
+        exchange = Exchange(adapter, conversation, golden.scenario.policy)
     except GatewayError as error:
-        return Outcome(None, (), b"", b"", error.notices, error)
+        return Outcome(None, (), b"", b"", error.notices, error=error)
+    readable = adapter.readable(exchange.request.body)
     encoder = StreamEncoder(ANSWER_ID, CREATED, conversation.model, include_usage=conversation.include_usage)
     events: list[Event] = []
     stream = b""
@@ -61,9 +65,9 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
         stream += encoder.close()
     notices = [*exchange.notices, *(event for event in events if isinstance(event, Notice))]
     if failed is not None:
-        return Outcome(exchange.request, tuple(events), stream, b"", (*notices, *failed.notices), failed)
+        return Outcome(exchange.request, tuple(events), stream, b"", (*notices, *failed.notices), readable, failed)
     completion = encode_completion(events, id=ANSWER_ID, created=CREATED, model=conversation.model)
-    return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices))
+    return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices), readable)
 
 
 def _answer(exchange: Exchange, golden: Golden, cutting: Sequence[bytes]) -> Iterator[list[Event]]:

@@ -98,5 +98,5 @@ class ParrotAdapter:
         return status_error(status, headers)
 
     def readable(self, body: bytes) -> Json:
-        """The body is text."""
-        return body.decode()
+        shown: Json = msgspec.json.decode(body)
+        return shown

@@ -6,18 +6,10 @@ from typing import Final
 
 from google.protobuf import text_format
 
-from adapters.warp.multi_agent_pb2 import Request, ResponseEvent
-from gateway.testing.golden import Form
-
-
-def _show_request(body: bytes) -> str:
-    return text_format.MessageToString(Request.FromString(body), as_utf8=True)
+from adapters.warp.multi_agent_pb2 import ResponseEvent
 
 
 def _read_events(text: str) -> bytes:
-    # An answer that is no stream (an HTTP error) is a paragraph between braces or a page.
-    if text.startswith(("{", "<")):
-        return text.encode()
     return b"".join(_frame(event) for event in re.split(r"\n\s*\n", text.strip()))
 
 
@@ -26,4 +18,4 @@ def _frame(text: str) -> bytes:
     return b"event:data\ndata:" + base64.urlsafe_b64encode(event.SerializeToString()) + b"\n\n"
 
 
-FORMS: Final = {"adapters.warp:WarpAdapter": Form(_show_request, _read_events)}
+READERS: Final = {".textproto": _read_events}
