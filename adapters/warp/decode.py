@@ -108,7 +108,7 @@ class WarpDecoder:
             self._output.note_unknown(event)
 
     def _init(self, init: StreamInit) -> None:
-        self._carrier.conversation_id = init.conversation_id
+        self._carrier.conversation_id = self._carrier.conversation_id or init.conversation_id
         if self._started:
             self._output.note_once("ignored", "LATE_INIT", "the backend began a second time")
         else:

@@ -3,7 +3,7 @@
 Only the root task is the answer: what its subtasks say among themselves is left out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -78,18 +78,21 @@ class TaskLog:
     def append(self, action: ClientAction.AppendToMessageContent) -> Entry | None:
         """Masked texts continued. An action on an unknown message is skipped."""
         message, paths = action.message, action.mask.paths
-        entry = self._entries.get(message.id)
+        key = message.id
+        entry = self._entries.get(key)
         if entry is None:
             if not self._is_hidden(action.task_id, message):
                 self._skip("a text for an unknown message was skipped")
             return None
-        if len(paths) == 1 and TEXT_PATHS.get(paths[0]) == entry.kind:
+        if len(paths) == 1 and TEXT_PATHS.get(paths[0], "") == entry.kind:
             piece = message.agent_output.text if entry.kind == OUTPUT else message.agent_reasoning.reasoning
-            if self.journal.open:
-                self._save(message.id, entry)
+            self._save(key, entry)
             if piece:
                 entry.pieces.append(piece)
             return entry
+        return self._append_masked(key, entry, message, paths)
+
+    def _append_masked(self, key: str, entry: Entry, message: Message, paths: Sequence[str]) -> Entry | None:
         changed = entry.blank()
         try:
             unknown = append(changed, message, paths)
@@ -98,8 +101,8 @@ class TaskLog:
             return None
         self._note_unknown(unknown)
         if changed.WhichOneof("message") != entry.kind:
-            return self._replace(message.id, entry, changed)
-        self._save(message.id, entry)
+            return self._replace(key, entry, changed)
+        self._save(key, entry)
         entry.message = changed
         entry.pieces += filter(None, [text_of(changed)])
         return entry

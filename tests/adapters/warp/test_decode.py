@@ -468,6 +468,20 @@ def test_unknown_variants_are_ignored_and_noted_once_per_kind() -> None:
     assert rules(events) == ["UNKNOWN_VARIANT"] * 3
 
 
+def test_nothing_is_appended_to_a_message_of_an_unknown_kind() -> None:
+    strange = Message.FromString(b"\x0a\x02m9\xd2\x05\x00")
+    piece = append(reasoning("x", "m9"), "novelty.text")
+    events = decode(PRELUDE + acts(add(strange), piece, add(output("a"))) + DONE)
+    assert (fold(events).reasoning, fold(events).text) == ("", "a")
+    assert rules(events) == ["UNKNOWN_VARIANT", "UNKNOWN_MASK_PATH"]
+
+
+def test_a_second_init_does_not_rename_the_conversation() -> None:
+    wire = init("c1") + init("c2") + acts(add(mcp_call())) + DONE
+    (call,) = fold(decode(wire, encoding="structured")).calls
+    assert "c1" in str(call.extra) and "c2" not in str(call.extra)
+
+
 def test_kinds_that_are_not_content_are_noted_once() -> None:
     found = Message(id="w1", web_search={})
     suggestion = ClientAction(show_suggestions={})
