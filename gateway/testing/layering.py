@@ -62,6 +62,8 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.dialects", _ours(f"{_VALUES} profiles conversation.rules wire")),
     Rule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities rejections stop conversation tools")),
     Rule("gateway.explain", gateway=None),
+    Rule("gateway.explain_text", gateway=None),
+    Rule("gateway.lint", gateway=None),
     Rule("gateway.settings", _ours(f"{_VALUES} profiles"), io=("os",)),
     Rule("gateway.server", gateway=None, others=None, io=None),
     Rule("gateway.cli", gateway=None, others=None, io=None),
