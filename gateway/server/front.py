@@ -40,7 +40,8 @@ class Front:
             _abort(scope)
         except GatewayError as error:
             _report(call, error)
-            if error.code == "request_too_large":
+            # A backend says so only after the client's whole request has been read.
+            if error.code == "request_too_large" and not isinstance(error, BackendError):
                 await reply.refuse(error, receive)
             else:
                 await reply.fail(error)

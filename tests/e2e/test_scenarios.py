@@ -131,6 +131,13 @@ async def test_answers_without_a_stream(name: str) -> None:
         assert len(house.agent.requests) == (8 if recovers else 4)
 
 
+async def test_a_backend_that_finds_a_request_too_large_delays_nobody(house: House) -> None:
+    """Only a client that is still sending is waited for."""
+    async with asyncio.timeout(1):
+        for _ in range(3):
+            assert (await play(house, "flat", "http_413")).status == 413
+
+
 async def test_what_a_failing_backend_says_is_passed_on_only_where_it_helps(house: House) -> None:
     quota = await play(house, "flat", "quota_http")
     assert quota.error is not None and quota.error["message"] == "You are out of credits until the 1st."
