@@ -75,7 +75,8 @@ class Turn(msgspec.Struct, frozen=True):
 
     `index` is its position in the client's request (None: the gateway added it). `source` is the message exactly as
     the client wrote it, and None as soon as a pass has changed the turn: whoever still finds a source may send it
-    on untouched. `extra` keeps message fields that we do not know.
+    on untouched. `extra` keeps message fields that we do not know. `synthesized` marks a user turn that no user wrote:
+    a note that the gateway made, of a tool result without its call for instance.
     """
 
     role: Role
@@ -84,6 +85,7 @@ class Turn(msgspec.Struct, frozen=True):
     index: int | None = None
     extra: JsonObject = EMPTY
     source: JsonObject | None = None
+    synthesized: bool = False
 
     @property
     def text(self) -> str:

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gateway.types import Turn
+from gateway.types import Text, Turn
 
 
 class Classification(msgspec.Struct, frozen=True):
     """Positions in the turns that were classified.
 
-    `system_prefix` counts the leading system (or developer) turns. `last_user` is the last user turn. `results_since`
-    are the tool turns after it (all of them when there is no user turn); everything before it is history.
-    `awaiting_continuation`: the conversation ends with tool results, so it is the model's turn to speak although the
-    user said nothing new.
+    `system_prefix` counts the leading system (or developer) turns. `last_user` is the last turn in which the user says
+    something: an empty one and a note of the gateway count only when there is no other. `results_since` are the tool
+    turns after it (all of them when there is no user turn); everything before it is history. `awaiting_continuation`:
+    the conversation ends with tool results, so it is the model's turn to speak although the user said nothing new.
     """
 
     system_prefix: int
@@ -31,20 +31,30 @@ def classify(turns: Sequence[Turn]) -> Classification:
     """Find the current exchange.
 
     Results count from the last user turn, not from the last assistant turn: a loop of several calls has several
-    rounds of them. Whether the model must continue is decided by the last turn that is no system turn, and by
-    nothing else: not by the wording of a turn and not by an empty user turn.
+    rounds of them. Whether the model must continue is decided by the last turn that is no system turn: a tool result,
+    also one that repair had to keep as a note. The wording of a turn decides nothing.
     """
-    last_user = _last(turns, "user")
+    last_user = _last_user(turns)
     since = 0 if last_user is None else last_user + 1
-    speakers = (turn for turn in reversed(turns) if not is_system(turn))
-    last = next(speakers, None)
+    last = next((turn for turn in reversed(turns) if not is_system(turn)), None)
     return Classification(
         system_prefix=next((n for n, turn in enumerate(turns) if not is_system(turn)), len(turns)),
         last_user=last_user,
         results_since=tuple(n for n in range(since, len(turns)) if turns[n].role == "tool"),
-        awaiting_continuation=last is not None and last.role == "tool",
+        awaiting_continuation=last is not None and (last.role == "tool" or last.synthesized),
     )
 
 
-def _last(turns: Sequence[Turn], role: str) -> int | None:
-    return next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == role), None)
+def _last_user(turns: Sequence[Turn]) -> int | None:
+    fallback: int | None = None
+    for position in range(len(turns) - 1, -1, -1):
+        turn = turns[position]
+        if turn.role == "user":
+            if not turn.synthesized and _says_something(turn):
+                return position
+            fallback = position if fallback is None else fallback
+    return fallback
+
+
+def _says_something(turn: Turn) -> bool:
+    return any(not isinstance(block, Text) or block.text.strip() for block in turn.blocks)

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 
 from gateway.conversation.classify import Classification, classify
-from gateway.policy import CONTINUATION
-from gateway.types import Turn
-from tests.conversation.strategies import assistant, broken_turns, calling, result, system, user
+from gateway.conversation.repair import repair
+from gateway.policy import CONTINUATION, Policy
+from gateway.types import Image, Turn
+from tests.conversation.strategies import assistant, broken_turns, calling, conversation, result, system, user
 
 
 def test_no_turns() -> None:
@@ -52,9 +53,29 @@ def test_the_last_turn_that_is_no_system_turn_decides_who_speaks(turns: tuple[Tu
     assert classify(turns).awaiting_continuation is awaiting
 
 
+def test_an_empty_user_turn_does_not_hide_the_question() -> None:
+    turns = (user("the question"), calling("a"), result("a"), user(" \n"), Turn("user", ()))
+    assert classify(turns) == Classification(0, 0, (2,), False)
+
+
+def test_an_empty_user_turn_is_the_last_when_there_is_no_other() -> None:
+    assert classify((user(""), assistant(), user(""))).last_user == 2
+
+
+def test_a_user_turn_with_only_an_image_says_something() -> None:
+    assert classify((user(), Turn("user", (Image("https://example.org/a.png"),)))).last_user == 1
+
+
+def test_an_orphaned_result_kept_as_a_note_is_not_the_users_word_but_awaits_the_model() -> None:
+    """A client that loses tool_calls turns every result of its loop into an orphan; the question stays the question."""
+    repaired, _ = repair(conversation(user("the question"), assistant("I look."), result("a"), result("b")), Policy())
+    assert [turn.role for turn in repaired.turns] == ["user", "assistant", "user", "user"]
+    assert classify(repaired.turns) == Classification(0, 0, (), True)
+
+
 @given(broken_turns())
 def test_every_turn_is_either_history_or_current(turns: tuple[Turn, ...]) -> None:
     found = classify(turns)
     since = 0 if found.last_user is None else found.last_user + 1
-    assert all(turn.role != "user" for turn in turns[since:])
+    assert all(turn.role != "user" or not turn.text for turn in turns[since:])
     assert found.results_since == tuple(n for n, turn in enumerate(turns) if turn.role == "tool" and n >= since)

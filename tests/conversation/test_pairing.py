@@ -33,6 +33,10 @@ def test_an_id_binds_inside_the_span_up_to_the_next_call_with_that_id() -> None:
     assert bound(*turns) == {(0, 0): 1, (2, 0): 4}
 
 
+def test_the_latest_call_with_an_id_takes_the_result_although_an_earlier_one_is_open() -> None:
+    assert bound(calling("a"), user(), calling("a"), result("a")) == {(2, 0): 3}
+
+
 def test_a_second_answer_belongs_to_the_first_call_and_is_never_given_to_the_next() -> None:
     pairing = pair((calling("a"), result("a"), result("a"), calling("a")))
     assert len(pairing.answers) == 1

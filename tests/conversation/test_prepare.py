@@ -7,7 +7,7 @@ from gateway.conversation.prepare import prepare
 from gateway.conversation.rules import violation
 from gateway.errors import InvalidRequest
 from gateway.policy import LoopGuard, Policy, RecentToolResults
-from gateway.types import Conversation, Json, Text, Turn
+from gateway.types import Conversation, Json, Text, ToolCall, Turn
 from tests.conversation.strategies import assistant, calling, conversation, numbered, result, system, user
 
 BROKEN = (user(), calling("a", "b"), result("b"), result("x"))
@@ -125,6 +125,22 @@ def test_each_result_since_the_last_user_turn_has_its_log_line() -> None:
     assert lines == ["Extracted tool result: tool_call_id=b, content_len=4"]
 
 
+def test_an_id_cannot_forge_a_log_line() -> None:
+    given = conversation(user(), calling("a\nb"), result("a\nb"))
+    lines = [one.detail for one in prepare(given, Policy()).notices]
+    assert lines == ['Extracted tool result: tool_call_id="a\\nb", content_len=2']
+
+
+@pytest.mark.parametrize("mode", ["repair", "off"])
+def test_no_notice_holds_a_line_break(mode: str) -> None:
+    foreign = Turn("assistant", (ToolCall("i\n", "n\n", "\n"), ToolCall("i\n", "n\n", "\n"), ToolCall("", "n\n", "\n")))
+    given = conversation(foreign, user("\n"), result("i\n", "\n"), result("i\n"), result("x\n"), foreign)
+    policy = msgspec.convert({"repair": mode}, Policy)
+    told = prepare(given, policy).notices
+    assert len(told) > 5
+    assert not [one for one in told if "\n" in one.detail]
+
+
 def test_log_lines_of_results_are_for_debugging_only() -> None:
     given = conversation(user(), calling("a"), result("a"))
     assert {one.level for one in prepare(given, Policy()).notices} == {"debug"}
@@ -136,6 +152,14 @@ def test_the_question_of_a_long_loop_is_never_lost() -> None:
     for action in ("notice", "nudge"):
         policy = msgspec.structs.replace(Policy(), loop_guard=msgspec.convert({"action": action}, LoopGuard))
         assert "THE QUESTION" in [turn.text for turn in prepare(given, policy).conversation.turns]
+
+
+def test_the_question_of_a_loop_whose_calls_were_never_stored_is_not_lost() -> None:
+    loop = [turn for n in range(60) for turn in (assistant("I look."), result(f"c{n}", f"r{n}"))]
+    turns = prepare(conversation(user("THE QUESTION"), *loop), Policy()).conversation.turns
+    assert turns[0].text == "THE QUESTION"
+    assert turns[-1].text.endswith("r59")
+    assert len(turns) < 60
 
 
 def test_the_word_that_breaks_a_loop_does_not_take_the_place_of_the_question() -> None:

@@ -32,6 +32,10 @@ def unanswered(call_id: str) -> Turn:
     return Turn("tool", (ToolResult(call_id, (Text(NO_RESULT),), is_error=True, synthesized=True),))
 
 
+def note(text: str, *more: Image | Text) -> Turn:
+    return Turn("user", (Text(text), *more), synthesized=True)
+
+
 def test_a_missing_answer_is_written_as_an_error_and_marked() -> None:
     turns, told = mended(user(), calling("a"), user("stop"))
     assert turns == (user(), calling("a"), unanswered("a"), user("stop"))
@@ -99,8 +103,8 @@ def test_what_is_dropped_is_a_warning() -> None:
 
 def test_an_orphan_is_kept_as_a_users_note_where_it_stood() -> None:
     turns, told = mended(system(), result("x", "42 files"), user())
-    note = user("[Result of a tool call that is not in this conversation (id x)]\n42 files")
-    assert turns == (system(), note, user())
+    kept = note("[Result of a tool call that is not in this conversation (id x)]\n42 files")
+    assert turns == (system(), kept, user())
     assert told == [("changed", "TOOL_ORPHAN", 1, "x")]
 
 
@@ -126,14 +130,14 @@ def test_results_whose_assistant_lost_its_calls_are_all_kept() -> None:
 def test_a_note_tells_the_name_the_error_and_keeps_what_is_no_text() -> None:
     picture = Image("https://example.org/a.png")
     orphan = Turn("tool", (ToolResult("x", (picture, Text("seen")), is_error=True),), name="look")
-    ((note,), _) = mended(orphan)
+    ((kept,), _) = mended(orphan)
     heading = "[Error result of a tool call of look that is not in this conversation (id x)]"
-    assert note == Turn("user", (Text(heading), picture, Text("seen")))
+    assert kept == note(heading, picture, Text("seen"))
 
 
 def test_an_empty_orphan_without_an_id_is_a_note_too() -> None:
-    ((note,), told) = mended(Turn("tool", (ToolResult("", ()),)))
-    assert note == user("[Result of a tool call that is not in this conversation]")
+    ((kept,), told) = mended(Turn("tool", (ToolResult("", ()),)))
+    assert kept == note("[Result of a tool call that is not in this conversation]")
     assert told == [("changed", "TOOL_ID_MISSING", 0, None)]
 
 

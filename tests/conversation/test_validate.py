@@ -116,6 +116,12 @@ def test_an_id_that_comes_again_in_a_later_round_is_a_duplicate_but_its_results_
     ]
 
 
+def test_the_first_use_of_an_id_is_the_one_that_is_named() -> None:
+    rounds = [turn for _ in range(3) for turn in (calling("call_1"), result("call_1"))]
+    details = {one.detail for one in validate(conversation(*rounds))}
+    assert details == {"the id 'call_1' names a call of messages[0] already"}
+
+
 def test_missing_ids_on_both_sides_are_two_faults_and_not_a_missing_answer() -> None:
     assert found(calling(""), result("")) == [
         ("CALL_ID_MISSING", 0, "messages[0].tool_calls[0].id", None),

@@ -81,9 +81,9 @@ def _rename(turn: Turn, names: Mapping[int, str]) -> Turn:
 
 def _call_notice(call: ToolCall, name: str, index: int | None) -> Notice:
     if not call.id:
-        detail = f"a call of {call.name} had no id; it is {name!r} now, in its result, too"
+        detail = f"a call of {call.name!r} had no id; it is {name!r} now, in its result, too"
         return Notice("repair", "changed", "CALL_ID_MISSING", detail, index, name)
-    detail = f"the id {call.id!r} names an earlier call; this call of {call.name} is {name!r} now, in its result, too"
+    detail = f"the id {call.id!r} names an earlier call; this call of {call.name!r} is {name!r} now, in its result, too"
     return Notice("repair", "changed", "CALL_ID_DUPLICATE", detail, index, name)
 
 

@@ -51,7 +51,7 @@ def _answers(turns: Sequence[Turn], pairing: Pairing, position: int, notices: li
             notices.extend(_moved(turns, pairing, ResultAt(tool_turn, ordinal), position) for ordinal in ordinals)
         yield _part(turns[tool_turn], ordinals)
     for call in missing:
-        detail = f"the call {call.id!r} of {call.name} has no result; it is answered with an error"
+        detail = f"the call {call.id!r} of {call.name!r} has no result; it is answered with an error"
         notices.append(Notice("repair", "added", "CALLS_UNANSWERED", detail, turns[position].index, call.id))
         yield Turn("tool", (ToolResult(call.id, (Text(NO_RESULT),), is_error=True, synthesized=True),))
 

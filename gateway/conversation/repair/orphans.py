@@ -18,7 +18,7 @@ def note(turn: Turn, result: ToolResult) -> Turn:
         content = (msgspec.structs.replace(first, text=f"{heading}\n{first.text}"), *content[1:])
     else:
         content = (Text(heading), *content)
-    return msgspec.structs.replace(turn, role="user", blocks=content, name=None, source=None)
+    return msgspec.structs.replace(turn, role="user", blocks=content, name=None, source=None, synthesized=True)
 
 
 def _heading(turn: Turn, result: ToolResult) -> str:
