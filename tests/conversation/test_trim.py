@@ -339,3 +339,8 @@ def test_law_the_counts_in_the_lines_are_real(turns: tuple[Turn, ...], policy: P
 def test_a_long_history_is_planned_in_linear_time() -> None:
     turns = numbered(*exchanges(5_000), user("now"), *rounds(5_000))
     assert len([fate for fate in plan(turns, Policy()).fates if fate == "drop"]) > 10_000
+
+
+def test_a_step_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="trim_step must be a whole number of 1 or more; it is 0"):
+        Policy(trim_step=0)
