@@ -10,7 +10,7 @@ from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.markers import Marker, find_marker, without_markers
 from gateway.demo.transcript import TextTurn, read_transcript
-from gateway.types import Json, JsonObject
+from gateway.types import Json
 
 
 class AgentRequest(msgspec.Struct, frozen=True):
@@ -146,8 +146,21 @@ def _may_call(request: pb.Request) -> bool:
 def _tools(request: pb.Request) -> Iterable[OfferedTool]:
     servers = request.mcp_context.servers
     for tool in (*request.mcp_context.tools, *(tool for server in servers for tool in server.tools)):
-        schema: JsonObject = MessageToDict(tool.input_schema)
-        yield OfferedTool(tool.name, tool.description, schema)
+        schema: dict[str, Json] = MessageToDict(tool.input_schema)
+        yield OfferedTool(tool.name, tool.description, {name: _plain(schema[name]) for name in sorted(schema)})
+
+
+def _plain(value: Json) -> Json:
+    """A Struct has no order, so it gets one; its whole numbers come as doubles and were none in any schema."""
+    match value:
+        case dict():
+            return {name: _plain(value[name]) for name in sorted(value)}
+        case list():
+            return [_plain(item) for item in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
 
 
 def broken_rule(request: pb.Request) -> str | None:

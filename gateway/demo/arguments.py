@@ -32,8 +32,9 @@ _FORMATS: Final = {"date": "2026-01-31", "date-time": "2026-01-31T12:00:00Z", "t
 class _Builder:
     """Fills one schema from one phrase; every number and name is spent once."""
 
-    def __init__(self, root: JsonObject, phrase: str) -> None:
+    def __init__(self, root: JsonObject, phrase: str, step: int) -> None:
         self._root = root
+        self._step = step
         self._found = find_values(phrase)
         self._numbers = list(self._found.numbers)
         self._texts = list(self._found.quoted or self._found.names)
@@ -63,15 +64,20 @@ class _Builder:
                 return self.object(schema, depth) if "properties" in schema else self._text(name, schema)
 
     def object(self, schema: JsonObject, depth: int = 0) -> dict[str, Json]:
-        required = set(required_of(schema))
+        required, properties = required_of(schema), properties_of(schema)
+        # The required ones come first, in their own order: a wire may have lost the order of the properties.
+        names = dict.fromkeys([name for name in required if name in properties] + list(properties))
         return {
-            name: self.value(name, raw, depth + 1)
-            for name, raw in properties_of(schema).items()
-            if name in required or (depth < _DEEP and self._mentioned(name, raw))
+            name: self.value(name, properties[name], depth + 1)
+            for name in names
+            if name in required or (depth < _DEEP and self._wanted(name, properties[name]))
         }
 
-    def _mentioned(self, name: str, raw: Json) -> bool:
+    def _wanted(self, name: str, raw: Json) -> bool:
+        """Whether the phrase speaks of an optional parameter; a repeated call counts on in one, so as to differ."""
         schema = plain_schema(raw, self._root)
+        if self._step > 1 and schema.get("type") == "integer":
+            return True
         choices = schema.get("enum")
         if isinstance(choices, list):
             return any(isinstance(choice, str) and _says(self._found.phrase, choice) for choice in choices)
@@ -87,7 +93,7 @@ class _Builder:
             value = self._numbers.pop(0)
         if value is None:
             default = schema.get("default")
-            value = float(default) if isinstance(default, int | float) else 1.0
+            value = float(default) if isinstance(default, int | float) and self._step == 1 else float(self._step)
         value = _within(value, schema, whole=whole)
         return int(value) if value.is_integer() else value
 
@@ -128,15 +134,16 @@ class _Builder:
         return [self.value(name, items, depth + 1) for _ in range(count if depth < _DEEP else 0)]
 
 
-def build_arguments(parameters: JsonObject, phrase: str) -> dict[str, Json]:
-    """Deterministic arguments: everything required, and what else the phrase speaks of."""
-    builder = _Builder(parameters, phrase)
+def build_arguments(parameters: JsonObject, phrase: str, step: int = 1) -> dict[str, Json]:
+    """Deterministic arguments: everything required, and what else the phrase speaks of. The same phrase followed
+    for the `step`th time counts on where it can."""
+    builder = _Builder(parameters, phrase, step)
     return builder.object(plain_schema(dict(parameters), parameters))
 
 
 def build_value(schema: JsonObject, phrase: str) -> Json:
     """A value of any schema, for answers that must have one."""
-    return _Builder(schema, phrase).value("answer", dict(schema))
+    return _Builder(schema, phrase, 1).value("answer", dict(schema))
 
 
 def _within(value: float, schema: JsonObject, *, whole: bool) -> float:

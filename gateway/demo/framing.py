@@ -121,15 +121,12 @@ def _batched(frames: Iterable[Frame], size: int) -> Iterator[Frame]:
     held: pb.ResponseEvent | None = None
     for frame in frames:
         joins = size > 1 and isinstance(frame, pb.ResponseEvent) and frame.HasField("client_actions")
-        if held is not None and joins and len(held.client_actions.actions) < size:
-            held.client_actions.actions.extend(frame.client_actions.actions)  # type: ignore[union-attr] # joins says so
-            continue
-        if held is not None:
+        if held is not None and not (joins and len(held.client_actions.actions) < size):
             yield held
             held = None
-        if joins:
-            held = pb.ResponseEvent()
-            held.CopyFrom(frame)  # type: ignore[arg-type] # joins says so
+        if joins and isinstance(frame, pb.ResponseEvent):
+            held = pb.ResponseEvent() if held is None else held
+            held.client_actions.actions.extend(frame.client_actions.actions)
         else:
             yield frame
     if held is not None:

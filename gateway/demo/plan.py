@@ -1,7 +1,7 @@
 """A question and the offered tools in, the rounds of calls that answer it out."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -28,10 +28,11 @@ _SMALL_TALK: Final = re.compile(
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """One call to be made: the tool and the words that ask for it."""
+    """One call to be made: the tool, the words that ask for it, and how often they have been followed by then."""
 
     tool: OfferedTool
     phrase: str
+    step: int = 1
 
 
 Plan = tuple[tuple[Intent, ...], ...]
@@ -45,11 +46,16 @@ def plan_rounds(question: str, tools: Sequence[OfferedTool], *, parallel: bool =
     rounds = [found for step in steps if (found := _intents(step, tools))]
     if not rounds and len(tools) == 1 and not _SMALL_TALK.match(question):
         rounds = [(Intent(tools[0], question),)]
-    if wanted := _wanted_steps(question):
-        rounds = [rounds[at % len(rounds)] for at in range(wanted)] if rounds else []
     if not parallel:
         rounds = [(intent,) for found in rounds for intent in found]
-    return tuple(rounds)
+    wanted = _wanted_steps(question) if rounds else None
+    return tuple(_repeated(rounds, wanted) if wanted else rounds)
+
+
+def _repeated(rounds: list[tuple[Intent, ...]], wanted: int) -> Iterator[tuple[Intent, ...]]:
+    for at in range(wanted):
+        step = at // len(rounds) + 1
+        yield tuple(msgspec.structs.replace(intent, step=step) for intent in rounds[at % len(rounds)])
 
 
 def _wanted_steps(question: str) -> int | None:

@@ -59,7 +59,8 @@ def _next_intents(dialogue: Dialogue, tools: tuple[OfferedTool, ...], plan: Plan
 def _call(dialogue: Dialogue, position: int, intent: Intent) -> Call:
     seed = f"{dialogue.turn}\0{len(dialogue.rounds)}\0{position}\0{dialogue.question}"
     digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
-    return Call(f"call_{digest[:16]}", intent.tool.name, build_arguments(intent.tool.parameters, intent.phrase))
+    arguments = build_arguments(intent.tool.parameters, intent.phrase, intent.step)
+    return Call(f"call_{digest[:16]}", intent.tool.name, arguments)
 
 
 def _thought(dialogue: Dialogue, plan: Plan, intents: Iterable[Intent]) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo import actions
@@ -146,9 +146,9 @@ def raw(data: bytes) -> Step:
     return lambda stage: (Raw(data),)
 
 
-def cut(how: str) -> Step:
-    """The end of the connection: reset, fin or end."""
-    return lambda stage: (Cut({"reset": "reset", "fin": "fin"}.get(how, "end")),)  # type: ignore[arg-type] # a literal
+def cut(how: Literal["reset", "fin", "end"]) -> Step:
+    """The end of the connection."""
+    return lambda stage: (Cut(how),)
 
 
 def silence(seconds: float = FOREVER) -> Step:

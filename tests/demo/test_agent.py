@@ -35,7 +35,7 @@ async def test_a_loop_of_five_steps_in_flattened_text() -> None:
         for step in range(1, 6):
             seen = await ask(backend, question(query, TOOLS))
             ((name, arguments),) = seen.calls
-            assert (name, arguments) == ("get_weather", {"city": "Oslo"})
+            assert (name, arguments) == ("get_weather", {"city": "Oslo", **({"days": step} if step > 1 else {})})
             query += (
                 f"\n\nAssistant: {seen.text}\nTool calls: Called {name} with args: {{}}"
                 f"\n\nTool result ({seen.ids[0]}): {step} degrees"

@@ -1,7 +1,10 @@
+import json
+
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent_read import broken_rule, read_agent
+from gateway.demo.agent_read import broken_rule, read_agent, summarize
 from gateway.demo.dialogue import Result
 from gateway.demo.scenarios import TOOLS
+from gateway.types import Json
 from tests.demo.wires import question
 
 FLAT = (
@@ -39,6 +42,45 @@ def test_a_question_and_its_tools() -> None:
     assert [tool.name for tool in read.dialogue.tools] == ["Execute", "get_weather", "measure"]
     assert read.dialogue.tools[0].parameters["required"] == ["command"]
     assert read.scenario is not None and (read.scenario.name, read.scenario.options) == ("stall", {"chunk": "2"})
+
+
+def test_schemas_come_in_one_order_and_with_whole_numbers() -> None:
+    properties: dict[str, Json] = {
+        "b": {"type": "integer", "maximum": 9, "enum": [1, 2.5]},
+        "a": {"type": "string", "maxLength": 2},
+    }
+    parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": ["b", "a"]}
+    (tool,) = read_agent(question("hi", [{"function": {"name": "f", "parameters": parameters}}])).dialogue.tools
+    assert json.dumps(tool.parameters) == json.dumps(
+        {
+            "properties": {
+                "a": {"maxLength": 2, "type": "string"},
+                "b": {"enum": [1, 2.5], "maximum": 9, "type": "integer"},
+            },
+            "required": ["b", "a"],
+            "type": "object",
+        }
+    )
+
+
+def test_what_the_backend_did_itself_is_no_round() -> None:
+    request = structured()
+    done = request.task_context.tasks[0].messages.add(id="s").tool_call_result
+    done.tool_call_id, done.server.serialized_result = "s", "opaque"
+    assert len(read_agent(request).dialogue.rounds) == 2
+
+
+def test_a_result_without_a_call_is_still_quoted_and_images_are_named() -> None:
+    read = read_agent(question("User: go\n\nTool result (x): lost and found")).dialogue
+    assert read.rounds == ((Result("A tool", "lost and found"),),)
+    request = structured()
+    result = request.input.user_inputs.inputs[0].tool_call_result
+    result.call_mcp_tool.success.results.add().image.mime_type = "image/png"
+    assert read_agent(request).dialogue.rounds[-1] == (Result("Execute", "[image image/png]"),)
+
+
+def test_a_body_that_is_no_request_has_no_summary() -> None:
+    assert summarize(b"\xff") is None
 
 
 def test_a_flattened_conversation_is_read_by_its_labels() -> None:

@@ -43,6 +43,9 @@ def built(schema: Json, phrase: str, name: str = "value") -> Json:
         ("values", {"type": "array", "items": {"type": "number"}}, "the sum of 1, 2 and 3.5", [1, 2, 3.5]),
         ("things", {"type": "array", "items": {"type": "integer"}, "minItems": 2}, "no numbers", [1, 1]),
         ("free", {}, 'say "this"', "this"),
+        ("few", {"type": "array", "items": {"type": "string"}, "maxItems": 1}, "greet Anna and Ben", ["Anna"]),
+        ("long", {"type": "string", "minLength": 4}, '"ab"', "ab.."),
+        ("greeting", {"type": "string"}, "speak softly", "speak softly"),
     ],
 )
 def test_a_value_is_taken_from_the_phrase_and_fits_the_schema(
@@ -74,6 +77,20 @@ def test_a_number_goes_to_the_parameter_it_stands_beside() -> None:
     properties: dict[str, Json] = {"limit": {"type": "integer"}, "days": {"type": "integer"}}
     parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": ["limit", "days"]}
     assert build_arguments(parameters, "for 3 days, limit 20") == {"limit": 20, "days": 3}
+
+
+def test_a_repeated_call_counts_on() -> None:
+    properties: dict[str, Json] = {"city": {"type": "string"}, "days": {"type": "integer", "maximum": 3, "default": 2}}
+    parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": ["city"]}
+    repeated = [build_arguments(parameters, "weather in Rome", step) for step in range(1, 5)]
+    assert [found.get("days") for found in repeated] == [None, 2, 3, 3]
+    assert {found["city"] for found in repeated} == {"Rome"}
+
+
+def test_required_parameters_come_first_in_their_own_order() -> None:
+    properties: dict[str, Json] = {"b": {"type": "integer"}, "c": {"type": "integer"}, "a": {"type": "integer"}}
+    parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": ["c", "b", "gone"]}
+    assert list(build_arguments(parameters, "take 1 and 2").items()) == [("c", 1), ("b", 2)]
 
 
 def test_references_and_nested_objects_are_filled_and_recursion_ends() -> None:

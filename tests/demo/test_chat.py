@@ -123,6 +123,15 @@ async def test_response_formats_shape_the_answer() -> None:
     assert list(json.loads(free["choices"][0]["message"]["content"])) == ["answer"]
 
 
+async def test_text_may_come_in_parts_and_an_answer_may_be_empty() -> None:
+    parts = [{"type": "text", "text": 'say "one"'}, {"type": "image_url", "image_url": {"url": "data:,"}}]
+    async with serve_demo("chat") as backend:
+        said = await ask(backend, {"role": "user", "content": parts})
+        empty = await ask(backend, {"role": "user", "content": 'say "one"'}, stop="o")
+    assert said["choices"][0]["message"]["content"] == "one"
+    assert empty["choices"][0]["message"]["content"] == ""
+
+
 async def test_tool_choice_reaches_the_script() -> None:
     async with serve_demo("chat") as backend:
         none = await ask(backend, USER, tools=TOOLS, tool_choice="none")
@@ -159,6 +168,8 @@ async def test_what_is_no_json_object_is_refused() -> None:
         for body in (b"{", b"[]", b"\xff"):
             answer = await client.post(f"{backend.base_url}/chat/completions", content=body)
             assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+        shown = (await client.get(f"{backend.base_url.removesuffix('/v1')}/__demo/requests")).json()
+    assert [request["summary"] for request in shown["requests"]] == [None, [], None]
 
 
 @pytest.mark.parametrize("field", [{"n": 2}, {"logprobs": True}])

@@ -184,6 +184,8 @@ async def test_a_refresh_lets_the_next_request_in() -> None:
         headers["authorization"] = f"Bearer {tokens['id_token']}"
         assert (await client.post(url, content=body, headers=headers)).status_code == 200
         assert (await client.post(f"{backend.base_url}/proxy/token", data=form)).status_code == 400
+        wrong = await client.post(f"{backend.base_url}/proxy/token", data={**form, "grant_type": "password"})
+        assert (wrong.status_code, wrong.json()["error"]["message"]) == (400, "INVALID_GRANT_TYPE")
         refused = await client.post(f"{backend.base_url}/proxy/token", data={**form, "refresh_token": "revoked"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, 400)
 

@@ -59,6 +59,8 @@ def rounds(
             ],
         ),
         ("Check the weather in Oslo in five steps", [[("get_weather", {"city": "Oslo"})]] * 5),
+        ("Add 1 and 2 in many steps", [[("add", {"a": 1, "b": 2})]]),
+        ("Tell me a story in five steps", []),
         ("1. read a.txt\n2. read b.txt", [[("read_file", {"path": "a.txt"})], [("read_file", {"path": "b.txt"})]]),
         ("Write a haiku about the sea", []),
         ("hello", []),
@@ -70,6 +72,22 @@ def test_the_tools_that_fit_are_called_in_rounds(question: str, expected: list[l
 
 def test_without_parallel_calls_every_round_holds_one() -> None:
     assert [len(calls) for calls in rounds("weather in Paris and Rome", parallel=False)] == [1, 1]
+
+
+def test_steps_that_are_wanted_count_single_calls_where_only_those_are_allowed() -> None:
+    pages = tool("next_page", "", page={"type": "integer"})
+    assert [calls[0][1] for calls in rounds("next page in three steps", (pages,))] == [
+        {"page": 1},
+        {"page": 2},
+        {"page": 3},
+    ]
+    assert len(rounds("weather in Paris and Rome in three steps", parallel=False)) == 3
+
+
+def test_values_go_to_one_call_of_a_tool_that_takes_many() -> None:
+    greet = tool("greet", "", names={"type": "array", "items": TEXT})
+    assert rounds("greet Anna, Ben and Cleo", (greet,)) == [[("greet", {"names": ["Anna", "Ben", "Cleo"]})]]
+    assert rounds("greet Anna and be polite about it", (greet,)) == [[("greet", {"names": ["Anna"]})]]
 
 
 def test_the_only_tool_is_called_even_when_no_word_fits_and_no_word_becomes_a_command() -> None:
