@@ -6,7 +6,6 @@ longer than the gate allows: then the stream opens with a comment, and comments 
 
 import asyncio
 import math
-import secrets
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -16,7 +15,7 @@ from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.events import Event
 from gateway.notices import Notice
-from gateway.server.call import Call
+from gateway.server.call import Call, unique
 from gateway.server.reply import Reply
 from gateway.server.watch import ClientGone, Watch
 from gateway.settings import ServerSettings
@@ -151,4 +150,4 @@ def _note(call: Call, events: Sequence[Event]) -> None:
 
 def completion_id() -> str:
     """A new id for an answer."""
-    return f"chatcmpl-{secrets.token_hex(12)}"
+    return f"chatcmpl-{unique()}"

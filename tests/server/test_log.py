@@ -111,7 +111,7 @@ def test_a_line_with_wrong_arguments_fails_nobody(tmp_path: Path) -> None:
 def test_files_rotate(tmp_path: Path) -> None:
     file = tmp_path / "x.log"
     with logging_to(LogSettings(file=str(file), max_mb=0.001, backups=2)):
-        for number in range(100):
+        for number in range(300):
             LOGGER.info("line %d %s", number, "x" * 50)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.log", "x.log.1", "x.log.2"]
 
