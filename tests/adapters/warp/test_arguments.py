@@ -113,6 +113,7 @@ LOOP: JsonObject = {"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"$ref": "#/$
     [
         LOOP,
         {"$ref": "#"},
+        {"$ref": "#anchor"},
         {"$ref": "#/nowhere/0/x"},
         {"$ref": 7, "anyOf": 3, "properties": [], "additionalProperties": True, "type": {"a": 1}},
         {"properties": {"n": True, "o": None}, "items": 5},

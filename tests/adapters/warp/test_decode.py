@@ -188,6 +188,17 @@ def test_what_an_append_cannot_mean_is_skipped(action: ClientAction, rule: str |
     assert rules(events) == ([rule] if rule else [])
 
 
+def test_an_update_through_lists_of_unequal_length_is_skipped() -> None:
+    seen = Message(id="q2", user_query={"context": {"images": [{"mime_type": "a"}]}})
+    none = Message(id="q2", user_query={"context": {}})
+    wire = PRELUDE + acts(add(seen), update(none, "user_query.context.images.mime_type"), add(output("a"))) + DONE
+    assert rules(decode(wire)) == ["ACTION_SKIPPED"]
+
+
+def test_an_append_of_nothing_changes_nothing() -> None:
+    assert fold(decode(PRELUDE + acts(add(output("a")), more(""), more("b")) + DONE)).text == "ab"
+
+
 def test_a_mask_may_name_several_paths() -> None:
     piece = Message(id="m1", agent_output={"text": "b"}, server_message_data="y")
     events = decode(PRELUDE + acts(add(output("a")), append(piece, "server_message_data", "agent_output.text")) + DONE)
@@ -490,7 +501,9 @@ def test_kinds_that_are_not_content_are_noted_once() -> None:
 
 
 def test_an_empty_event_means_nothing() -> None:
-    assert decode(PRELUDE + b"data:\n\n" + frame(ResponseEvent()) + acts(add(output("a"))) + DONE) == [
+    assert decode(
+        PRELUDE + b"data:\n\n" + frame(ResponseEvent()) + b"data: [DONE]\n\n" + acts(add(output("a"))) + DONE
+    ) == [
         ResponseStart("r1"),
         TextDelta("a"),
         Finish("stop", "done"),

@@ -82,7 +82,8 @@ def test_no_data_and_the_openai_sentinel_are_no_event(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"%%%", b"_w==", b"/w==", b"EhgKFhoUCgJ0MRIOCgJtMRoECgJI", b"{}", b"0xff", b"\xff\xfe"]
+    "data",
+    [b"%%%", b"_w==", b"/w==", b"EhgKFhoUCgJ0MRIOCgJtMRoECgJI", b"{}", b"0xff", b"0afff", b"0aff00", b"\xff\xfe"],
 )
 @pytest.mark.parametrize("accept_hex", [False, True])
 def test_what_is_no_event_is_a_protocol_error(data: bytes, accept_hex: bool) -> None:

@@ -37,3 +37,17 @@ def test_a_right_message_of_many_kinds_of_fields_is_kept() -> None:
     strange = b"\x80\x01\x96\x01" + b"\x85\x01\x01\x02\x03\x04" + b"\x81\x01" + b"\x00" * 8 + b"\x82\x01\x02\xff\xff"
     broken = b"\x0a\x03\x0a\x01\xff" + strange
     assert mend_texts(broken, ResponseEvent) == b"\x0a\x05\x0a\x03\xef\xbf\xbd" + strange
+
+
+def test_endless_nesting_is_not_mended() -> None:
+    value = b"\xff"
+    for tag in b"\x1a" + b"\x32\x0a" * 200:  # Value.string_value inside ListValue.values inside Value.list_value ...
+        value = bytes([tag]) + _size(len(value)) + value
+    struct = b"\x12" + _size(len(value)) + value
+    for tag in b"\x0a\x12\x62\x22\x12\x1a\x0a\x12":  # ... up to ResponseEvent.client_actions
+        struct = bytes([tag]) + _size(len(struct)) + struct
+    assert mend_texts(struct, ResponseEvent) is None
+
+
+def _size(number: int) -> bytes:
+    return bytes([number]) if number < 128 else bytes([number & 127 | 128]) + _size(number >> 7)
