@@ -3,9 +3,9 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from gateway.types import Json
 
@@ -20,17 +20,16 @@ DEMO_SETTINGS: Json = {
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit: 0 after a clean stop, 2 when arguments or settings are wrong."""
+    """Run one command and exit: 0 when all is well, 1 for findings, 2 when arguments, settings or files are wrong."""
     options = _parser(os.environ).parse_args(arguments)
     # Only now: the command line answers --help and --version at once.
-    from gateway.errors import SettingsError
+    from gateway.errors import InvalidRequest, SettingsError
 
     try:
-        _serve(options)
-    except SettingsError as error:
+        sys.exit(COMMANDS[options.command](options))
+    except (InvalidRequest, SettingsError) as error:
         print(f"dragoman: {error.message}", file=sys.stderr)
         sys.exit(2)
-    sys.exit(0)
 
 
 def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -45,6 +44,10 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
         help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
     )
+    _explain_parser(commands, environ)
+    lint = commands.add_parser("lint", help="check chat requests against the rules of the message protocol")
+    lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request a line; - for stdin")
+    lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="how to report")
     for command in (serve, demo):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
         command.add_argument(
@@ -58,6 +61,17 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     return parser
 
 
+def _explain_parser(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", environ: Mapping[str, str]
+) -> None:
+    explain = commands.add_parser("explain", help="show what would be sent for a chat request, and why")
+    explain.add_argument("file", metavar="FILE", help="a chat request or an array of messages; - for stdin")
+    explain.add_argument("--model", help="the model to explain it for, when the request names none")
+    explain.add_argument("--profile", help="the provider's rules to apply, instead of the model's own")
+    explain.add_argument("--settings", type=Path, help="the settings file (default settings.json when it is there)")
+    explain.add_argument("--json", action="store_true", help="everything, as JSON")
+
+
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
@@ -66,7 +80,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _serve(options: argparse.Namespace) -> None:
+def _serve(options: argparse.Namespace) -> int:
     from gateway.settings import load_settings, override_server, read_settings
 
     settings = read_settings(DEMO_SETTINGS) if options.command == "demo" else load_settings(options.settings)
@@ -85,6 +99,7 @@ def _serve(options: argparse.Namespace) -> None:
             print(f"Try it:\n  {curl(address, models[0], key)}", flush=True)
 
     serve(settings, options.insecure_no_key, announce)
+    return 0
 
 
 def curl(address: str, model: str, key: str) -> str:
@@ -98,3 +113,67 @@ def curl(address: str, model: str, key: str) -> str:
         f"curl -sS {address}/v1/chat/completions -H 'Content-Type: application/json'{authorization} "
         f"-d {shlex.quote(body)}"
     )
+
+
+def _explain(options: argparse.Namespace) -> int:
+    import shutil
+
+    import msgspec
+
+    from gateway.dialects.openai_chat.document import decode_document
+    from gateway.explain import explain_request
+    from gateway.explain_text import explain_text
+    from gateway.server.backends import load_adapter
+    from gateway.settings import Settings, load_settings
+
+    found = options.settings or Path(os.environ.get("DRAGOMAN_SETTINGS") or "settings.json")
+    settings = load_settings(found) if options.settings or found.exists() else Settings()
+    limit = int(settings.limits.max_event_mb * 2**20)
+    adapters = {name: load_adapter(name, entry, limit) for name, entry in settings.backends.items()}
+    data = _read(options.file)
+    request = decode_document(b'{"messages": %b}' % data if data.lstrip()[:1] == b"[" else data)
+    request |= {key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None}
+    told = explain_request(msgspec.json.encode(request), settings, adapters)
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    else:
+        messages = request.get("messages")
+        listed = messages if isinstance(messages, list) else []
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        print(explain_text(told, listed, width=shutil.get_terminal_size().columns, colour=colour), end="")
+    return 1 if told.error else 0
+
+
+def _lint(options: argparse.Namespace) -> int:
+    from gateway.errors import InvalidRequest
+    from gateway.lint import FORMATS, Finding, lint
+
+    findings: list[Finding] = []
+    unreadable = False
+    for file in options.files:
+        try:
+            findings += lint(file, _read(file))
+        except InvalidRequest as error:
+            print(f"dragoman: {error.message}", file=sys.stderr)
+            unreadable = True
+    print(FORMATS[options.format](findings), end="")
+    return 2 if unreadable else 1 if findings else 0
+
+
+def _read(file: str) -> bytes:
+    from gateway.errors import InvalidRequest
+
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{file}: cannot be read: {error.strerror}") from error
+
+
+COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "serve": _serve,
+    "demo": _serve,
+    "explain": _explain,
+    "lint": _lint,
+}

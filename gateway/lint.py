@@ -1,0 +1,104 @@
+"""Files of chat requests -> the rules they break, as text, JSON or SARIF; nothing is sent and no server is needed."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.conversation.rules import RULES, violation
+from gateway.conversation.validate import validate
+from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.document import decode_document
+from gateway.errors import InvalidRequest
+from gateway.types import Json, Violation
+
+SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One broken rule of one file. `line` counts from 1 in a file of one request a line, else it is None."""
+
+    file: str
+    violation: Violation
+    line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is, as compilers say it."""
+        file = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{file}: {self.violation.param or 'messages'}"
+
+
+def lint(file: str, data: bytes) -> list[Finding]:
+    """Every broken rule of a file: one chat request, an array of messages, or one of them a line (`.jsonl`).
+
+    Raises InvalidRequest for what is neither.
+    """
+    if not file.endswith(".jsonl"):
+        return _findings(file, data, None)
+    lines = enumerate(data.split(b"\n"), 1)
+    return [finding for number, line in lines if line.strip() for finding in _findings(file, line, number)]
+
+
+def _findings(file: str, data: bytes, line: int | None) -> list[Finding]:
+    try:
+        return [Finding(file, found, line) for found in _violations(data)]
+    except InvalidRequest as error:
+        place = file if line is None else f"{file}:{line}"
+        raise InvalidRequest(f"{place}: {error.message}", param=error.param) from error
+
+
+def _violations(data: bytes) -> Sequence[Violation]:
+    bare = data.lstrip()[:1] == b"["
+    document = decode_document(b'{"messages": %b}' % data if bare else data)
+    document.setdefault("model", "any")
+    if document.get("messages") == []:
+        return [violation("MESSAGES_EMPTY", -1, param="messages")]
+    return validate(decode(msgspec.json.encode(document)))
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    """One finding a line: `FILE: messages[3].role: TOOL_ORPHAN: what is wrong. How to mend it.`"""
+    return "".join(
+        f"{finding.place}: {finding.violation.rule}: {finding.violation.detail.rstrip('.')}. "
+        f"{finding.violation.advice}\n"
+        for finding in findings
+    )
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """An array of objects with `file`, `line` and the fields of the violation."""
+    listed = [
+        {"file": finding.file, "line": finding.line, **msgspec.to_builtins(finding.violation)} for finding in findings
+    ]
+    return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
+
+
+def as_sarif(findings: Sequence[Finding]) -> str:
+    """SARIF 2.1.0, for code review tools."""
+    used = sorted({finding.violation.rule for finding in findings})
+    rules: list[Json] = [{"id": rule, "help": {"text": RULES[rule].advice}} for rule in used]
+    driver: Json = {"name": "dragoman", "rules": rules}
+    run: Json = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}
+    document: Json = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _result(finding: Finding) -> Json:
+    found = finding.violation
+    physical: dict[str, Json] = {"artifactLocation": {"uri": finding.file}}
+    if finding.line is not None:
+        physical["region"] = {"startLine": finding.line}
+    location: dict[str, Json] = {
+        "physicalLocation": physical,
+        "logicalLocations": [{"fullyQualifiedName": found.param or "messages"}],
+    }
+    text = f"{found.detail.rstrip('.')}. {found.advice}"
+    return {"ruleId": found.rule, "level": "error", "message": {"text": text}, "locations": [location]}
+
+
+FORMATS: Final[dict[str, Callable[[Sequence[Finding]], str]]] = {
+    "text": as_text,
+    "json": as_json,
+    "sarif": as_sarif,
+}
