@@ -11,6 +11,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 # Deeper documents could be read but, further down the call stack, not be written again.
 MAX_DEPTH: Final = 64
 _FEW: Final = 4096
+_CONTAINERS: Final = (dict, list)
 
 
 class NotJson(ValueError):
@@ -72,7 +73,7 @@ def _deeper(document: Json, max_depth: int) -> bool:
             value
             for container in level
             for value in (container.values() if isinstance(container, dict) else container)
-            if isinstance(value, dict | list)
+            if isinstance(value, _CONTAINERS)
         ]
         if not level:
             return False

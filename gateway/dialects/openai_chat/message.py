@@ -13,7 +13,6 @@ from gateway.types import EMPTY, Block, Json, JsonObject, Reasoning, Role, Text,
 Message = dict[str, Json]
 
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning")
-_PLAIN_KEYS: Final = frozenset({"role", "content"})
 _SPEAKER_KEYS: Final = frozenset({"role", "content", "name"})
 _ASSISTANT_KEYS: Final = frozenset({*_SPEAKER_KEYS, *_REASONING_FIELDS, "tool_calls", "function_call", "refusal"})
 _TEXT_KEYS: Final = frozenset({*_REASONING_FIELDS, "name", "refusal"})
@@ -89,9 +88,7 @@ class TurnReader:
 
     def _assistant(self, message: Message, index: int) -> Turn:
         blocks: list[Block] = [
-            Reasoning(text, field)
-            for field in _REASONING_FIELDS
-            if field in message and isinstance(text := message[field], str)
+            Reasoning(text, field) for field in _REASONING_FIELDS if isinstance(text := message.get(field), str)
         ]
         calls = self._calls(message, index)
         refusal = message.get("refusal")
@@ -143,7 +140,7 @@ class TurnReader:
 def _name_and_extra(message: Message, read: frozenset[str]) -> tuple[str | None, JsonObject]:
     """The speaker's name and the fields that no block holds. Null fields say nothing (SDKs write many)."""
     keys = message.keys()
-    if keys <= _PLAIN_KEYS:
+    if keys <= read and keys.isdisjoint(_TEXT_KEYS):
         return None, EMPTY
     extra = {} if keys <= read else {key: message[key] for key in message if key not in read}
     # Only as text is one of these a name, a refusal or reasoning.
