@@ -16,7 +16,7 @@ from gateway.errors import InvalidRequest
 from gateway.testing.case import Case
 from gateway.testing.layering import ADAPTER, Rule, broken_imports
 from gateway.testing.strategies import conversations
-from gateway.types import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.types import Conversation, File, Image, Text, ToolCall, ToolResult, ToolSpec, Turn
 
 # One failure at a time, and none remembered: the kit also runs outside a project's own hypothesis settings.
 LAW: Final = settings(max_examples=25, deadline=None, database=None, report_multiple_bugs=False)
@@ -24,6 +24,12 @@ LAW: Final = settings(max_examples=25, deadline=None, database=None, report_mult
 # What the server adds to every request, from settings.json or by itself.
 CREDENTIALS: Final = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
 TRANSPORT: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+
+# One of each kind of part that not every backend takes, and what shows that it was sent.
+PARTS: Final[tuple[tuple[Image | File, bytes], ...]] = (
+    (Image("https://host/imagemarker.png"), b"imagemarker"),
+    (File("file", {"type": "file", "file": {"file_id": "filemarker"}}), b"filemarker"),
+)
 
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
 _HEADER_NAME: Final = re.compile(r"[a-z0-9-]+")
@@ -93,6 +99,25 @@ def nothing_is_dropped_in_silence(case: Case) -> None:
     assert not missing or told, f"{missing} were dropped without a notice"
 
 
+def parts_are_not_dropped_in_silence(case: Case) -> None:
+    """An image or a file, in a question or in a tool's result, is sent, refused, or told of in a notice."""
+    adapter = case.build()
+    for part, word in PARTS:
+        asked = Turn("user", (Text("What is this?"), part), index=0)
+        histories: list[tuple[Turn, ...]] = [(asked,)]
+        if adapter.capabilities.tools:
+            call = Turn("assistant", (ToolCall("k", "look", "{}"),), index=1)
+            histories.append((asked, call, Turn("tool", (ToolResult("k", (Text("This."), part)),), index=2)))
+        for turns in histories:
+            prepared = prepare(Conversation(turns, model="model"), case.policy)
+            try:
+                request = adapter.encode(prepared.conversation, case.policy)
+            except InvalidRequest:
+                continue
+            told = {notice.action for notice in (*prepared.notices, *request.notices)} - {"seen", "added"}
+            assert word in request.body or told, f"a part of kind {word!r} was dropped without a notice"
+
+
 def any_history_can_be_sent(case: Case) -> None:
     """Hostile text in any valid history is encoded or refused, twice alike, never a crash."""
     adapter = case.build()
@@ -151,5 +176,6 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     request_is_well_formed,
     request_is_readable,
     nothing_is_dropped_in_silence,
+    parts_are_not_dropped_in_silence,
     any_history_can_be_sent,
 )

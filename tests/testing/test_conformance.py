@@ -75,6 +75,12 @@ class Silent(ParrotAdapter):
         return super().encode(last, policy)
 
 
+class TextOnly(ParrotAdapter):
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        turns = tuple(turn.changed(Text(turn.text)) for turn in conversation.turns)
+        return super().encode(msgspec.structs.replace(conversation, turns=turns), policy)
+
+
 class Fragile(ParrotAdapter):
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         assert all(turn.text.isascii() for turn in conversation.turns)
@@ -217,6 +223,7 @@ BROKEN: list[tuple[Check, Case]] = [
     *((asking.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
     (asking.request_is_readable, Case("secretive", Secretive, WIRE)),
     (asking.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
+    (asking.parts_are_not_dropped_in_silence, Case("text only", TextOnly, WIRE)),
     (asking.any_history_can_be_sent, Case("fragile", Fragile, WIRE)),
     (answering.answer_is_read, Case("other", ParrotAdapter, WIRE, (ResponseStart(), TextDelta("x"), Finish("stop")))),
     (answering.answer_is_read, reading(Late)),
