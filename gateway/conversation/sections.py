@@ -61,7 +61,7 @@ def _turn(turn: Turn, index: int, policy: Policy, notices: list[Notice]) -> Iter
                 results.append(block)
             case Reasoning():
                 notices.append(_left_out("REASONING_NOT_SENT", "reasoning", index))
-            case Text() | Image() | File():
+            case _:
                 texts.append(_text(block, f"messages[{index}].content[{part}]", index, policy, notices))
     if turn.name is not None:
         notices.append(_left_out("TURN_NAME_NOT_SENT", "the name of the speaker", index))

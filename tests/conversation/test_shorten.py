@@ -55,6 +55,11 @@ def test_law_shortening_counts_right_stays_within_the_limit_and_is_done_once(tex
         assert short == f"{text[:head]}\n{elision(len(text) - head - tail)}\n{text[len(text) - tail :]}"
 
 
+def test_a_sign_as_long_as_the_room_leaves_only_the_marker() -> None:
+    sign = "👩" + "\u200d👩" * 14
+    assert shortened(sign * 2, 30) == f"[elided: {len(sign) * 2} chars]"
+
+
 def test_a_pile_of_marks_costs_no_more_than_its_length() -> None:
     text = "a" + "\u0301" * 1_000_000
     assert unicodedata.combining(text[1])
@@ -76,6 +81,13 @@ def test_results_are_shortened_with_a_notice_each_and_turns_lose_their_source() 
         )
     ]
     assert shorten(new, 60) == (new, [])
+
+
+def test_only_the_long_one_of_two_results_in_a_turn_is_shortened() -> None:
+    both = Turn("tool", (ToolResult("a", (Text("short"),)), ToolResult("b", (Text("x" * 100),))))
+    (turn,), notices = shorten([both], 60)
+    assert turn.results[0] is both.results[0]
+    assert [notice.tool_call_id for notice in notices] == ["b"]
 
 
 def test_no_limit_changes_nothing() -> None:

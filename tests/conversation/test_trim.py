@@ -189,6 +189,13 @@ def test_a_result_that_is_elided_already_counts_no_more() -> None:
     assert bodies(trimmed)[:4] == ["[elided: 6 chars]"] * 4
 
 
+def test_an_elided_result_beside_a_whole_one_keeps_its_count() -> None:
+    asked = conversation(user(), calling("a", "b"), result("a", "[elided: 99 chars]"), result("b"), *rounds(1))
+    trimmed, notices = trim(asked, limits(results=1))
+    assert bodies(trimmed) == ["[elided: 99 chars]", "[elided: 2 chars]", "body 0"]
+    assert lines(notices) == ["Limiting tool results from 2 to 1"]
+
+
 def test_results_are_shortened_before_they_are_counted_out() -> None:
     policy = Policy(max_tool_results=1, max_tool_result_chars=40)
     asked = conversation(user(), calling("a"), result("a", "x" * 100), calling("b"), result("b", "y" * 100))
