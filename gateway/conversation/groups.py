@@ -82,10 +82,6 @@ def _last_results(pairing: Pairing) -> dict[int, int]:
         for result, call in bonds.items():
             first, last = sorted((result.turn, call.turn))
             ends[first] = max(ends.get(first, first), last)
-    for position in pairing.results:
-        start = pairing.caller(position)
-        if start is not None:
-            ends[start] = max(ends.get(start, start), position)
     return ends
 
 

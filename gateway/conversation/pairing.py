@@ -48,6 +48,11 @@ class Pairing(msgspec.Struct, frozen=True):
         before = self.before[position]
         return before if before in self.calls else None
 
+    def call_of(self, place: ResultAt) -> ToolCall | None:
+        """The call, with its name and arguments, that a result answers; None for an orphan and for a duplicate."""
+        call = self.answered.get(place)
+        return None if call is None else self.calls[call.turn][call.ordinal]
+
 
 def is_calling(turn: Turn) -> bool:
     """Whether the turn is an assistant's that makes calls."""

@@ -81,11 +81,10 @@ def _unanswered(index: int, calls: Sequence[ToolCall], missing: Sequence[ToolCal
 
 def _answers_in_place(pairing: Pairing, place: ResultAt) -> bool:
     """Whether the result answers, by its id, a call of the turn whose run it stands in."""
-    call = pairing.answered.get(place)
-    if call is None or pairing.caller(place.turn) != call.turn:
+    call = pairing.call_of(place)
+    if call is None or pairing.caller(place.turn) != pairing.answered[place].turn:
         return False
-    call_id = pairing.results[place.turn][place.ordinal].call_id
-    return bool(call_id) and call_id == pairing.calls[call.turn][call.ordinal].id
+    return bool(call.id) and call.id == pairing.results[place.turn][place.ordinal].call_id
 
 
 def result_fault(turns: Sequence[Turn], pairing: Pairing, place: ResultAt) -> Violation:

@@ -60,6 +60,8 @@ def test_an_unanswered_call_is_a_group_without_a_follow_up() -> None:
         pytest.param((calling("a"), calling("b"), result("a"), result("b")), [(0, 4)], id="interlocked"),
         pytest.param((result("a"), calling("a"), user()), [(0, 2), (2, 3)], id="result before its call"),
         pytest.param((calling("a"), result("x"), result("a")), [(0, 3)], id="foreign result inside"),
+        pytest.param((calling("a"), result("a"), user(), result("a")), [(0, 4)], id="second answer far behind"),
+        pytest.param((calling("a"), result("a"), result("x")), [(0, 2), (2, 3)], id="foreign result behind"),
         pytest.param((result("x"), user()), [(0, 1), (1, 2)], id="orphan alone"),
     ],
 )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.conversation.pairing import pair
-from gateway.types import Turn
+from gateway.conversation.pairing import ResultAt, pair
+from gateway.types import ToolCall, Turn
 from tests.conversation.strategies import assistant, calling, result, user
 
 
@@ -65,6 +65,14 @@ def test_an_early_result_loses_to_the_one_in_its_place() -> None:
 )
 def test_position_binds_where_an_id_is_missing(turns: tuple[Turn, ...], expected: dict[tuple[int, int], int]) -> None:
     assert bound(*turns) == expected
+
+
+def test_a_result_leads_back_to_the_name_and_arguments_of_its_call() -> None:
+    call = ToolCall("b", "shell", '{"command": "ls"}')
+    pairing = pair((Turn("assistant", (*calling("a").blocks, call)), result("b"), result("x"), result("b")))
+    assert pairing.call_of(ResultAt(1, 0)) == call
+    assert pairing.call_of(ResultAt(2, 0)) is None
+    assert pairing.call_of(ResultAt(3, 0)) is None
 
 
 def test_calls_of_other_roles_and_results_of_other_roles_bind_nothing() -> None:
