@@ -18,7 +18,7 @@ CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 # Literals that look like rule codes and are none: environment variables, words of a backend's wire.
 OTHER_NAMES = re.compile(r"DRAGOMAN_\w+|OUT_OF_CREDITS|SYSTEM_PROMPT")
-SILENT = ("gateway.demo", "gateway.testing")
+SILENT = ("gateway.cli", "gateway.demo", "gateway.testing")
 
 
 def test_the_notices_page_lists_every_rule_and_no_other() -> None:
