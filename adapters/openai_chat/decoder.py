@@ -83,7 +83,7 @@ class _Stream:
                 raise BackendTruncated("The backend ended its stream without a finish reason.")
         elif data.strip():
             try:
-                chunk = decode_json(data, lenient_utf8=True)
+                chunk = decode_json(data, lenient=True)
             except NotJson as error:
                 raise invalid_event(f"no JSON: {error.reason}") from error
             read = self._reader.chunk(chunk)
@@ -121,7 +121,7 @@ class _Whole:
             return []
         self.done = True
         try:
-            answer = decode_json(bytes(self._body), lenient_utf8=True)
+            answer = decode_json(bytes(self._body), lenient=True)
         except NotJson as error:
             if error.truncated:
                 raise BackendTruncated("The backend's answer ended in the middle of its JSON.") from error

@@ -24,7 +24,7 @@ _MEANT: Final[Mapping[str, int]] = {
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
     """An answer other than 200. Message, code and param pass where `status_error` lets a client read them."""
     try:
-        document = decode_json(body, lenient_utf8=True)
+        document = decode_json(body, lenient=True)
     except NotJson:
         return status_error(status, headers)
     said = _find(document)

@@ -16,6 +16,7 @@ RuleCode: TypeAlias = Literal[
     "CONTENT_TYPE",
     "CONTENT_EMPTY_ARRAY",
     "PART_TYPE",
+    "TEXT_UNICODE",
     "CALLS_TYPE",
     "CALLS_EMPTY",
     "CALL_TYPE",
@@ -74,6 +75,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "PART_TYPE": Rule(
         "{param} is not a content part of a known shape.",
         'Send an object with a type, like {"type": "text", "text": "Hello"}.',
+    ),
+    "TEXT_UNICODE": Rule(
+        "{param} holds half of a character, which no text can.",
+        "Cut text between characters: an emoji is two units of UTF-16, and half of it is an invalid escape.",
     ),
     "CALLS_TYPE": Rule(
         "{param} is not an array of calls.",

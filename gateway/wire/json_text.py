@@ -23,10 +23,10 @@ class NotJson(ValueError):
         self.truncated = reason == "Input data was truncated"
 
 
-def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient_utf8: bool = False) -> Json:
-    """The value. A lone surrogate (half an emoji, which those who cut strings really send) is read as U+FFFD, and so
-    is what is no UTF-8 when `lenient_utf8`. Raises NotJson."""
-    document = _parse(data, lenient_utf8)
+def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient: bool = False) -> Json:
+    """The value. When `lenient`, half a character (a lone surrogate, bytes that are no UTF-8) is read as U+FFFD.
+    Raises NotJson."""
+    document = _lenient(data) if lenient else _loads(data)
     # As many levels need as many brackets; counting them is quicker than a walk only where there is little to count.
     shallow = len(data) < _FEW and data.count(b"{") + data.count(b"[") <= max_depth
     if not shallow and _deeper(document, max_depth):
@@ -34,12 +34,11 @@ def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient_utf8: bool =
     return document
 
 
-def _parse(data: bytes, lenient_utf8: bool) -> Json:
+def _lenient(data: bytes) -> Json:
     try:
         return _loads(data)
     except NotJson:
-        text = mend_utf8(data) if lenient_utf8 else data
-        mended = mend_surrogates(text)
+        mended = mend_surrogates(mend_utf8(data))
         if mended == data:
             raise
     return _loads(mended)

@@ -35,11 +35,11 @@ def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
 
     `model` is the name the client asked for; the server puts the backend's own name there.
     """
-    document = decode_document(body, max_depth)
+    faults = Faults()
+    document = decode_document(body, max_depth, faults)
     messages = _messages(document)
     source = {key: value for key, value in document.items() if key != "messages"}
     envelope = _envelope(source)
-    faults = Faults()
     turns = TurnReader(faults).read(messages)
     if not turns:
         raise _empty()

@@ -1,17 +1,35 @@
 """Request bytes in, one JSON object out, or a precise 400."""
 
 from gateway.dialects.openai_chat.content import kind_of
+from gateway.dialects.openai_chat.faults import Faults
 from gateway.errors import InvalidRequest
 from gateway.types import Json
 from gateway.wire.json_text import MAX_DEPTH, NotJson, decode_json
+from gateway.wire.unicode import mend_surrogates
 
 
-def decode_document(body: bytes, max_depth: int = MAX_DEPTH) -> dict[str, Json]:
-    """The object in the body. Raises InvalidRequest `invalid_json`, or `invalid_value` for any other JSON value."""
+def decode_document(body: bytes, max_depth: int = MAX_DEPTH, faults: Faults | None = None) -> dict[str, Json]:
+    """The object in the body. Fault: TEXT_UNICODE, because clients that cut strings do send half an emoji, and do so
+    again with every later request of the conversation.
+
+    Raises InvalidRequest `invalid_json`, or `invalid_value` for any other JSON value.
+    """
     try:
-        document = decode_json(body, max_depth)
+        document = _decode(body, max_depth, faults or Faults())
     except NotJson as error:
         raise InvalidRequest(f"The request body is not valid JSON: {error.reason}.", code="invalid_json") from error
     if not isinstance(document, dict):
         raise InvalidRequest(f"The request body must be a JSON object; it is {kind_of(document)}.")
+    return document
+
+
+def _decode(body: bytes, max_depth: int, faults: Faults) -> Json:
+    try:
+        return decode_json(body, max_depth)
+    except NotJson:
+        mended = mend_surrogates(body)
+        if mended == body:
+            raise
+    document = decode_json(mended, max_depth)
+    faults.add("TEXT_UNICODE", -1, "messages")
     return document

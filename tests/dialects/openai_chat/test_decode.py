@@ -163,7 +163,9 @@ def test_the_last_of_duplicate_keys_counts() -> None:
 
 def test_half_an_emoji_does_not_make_a_history_unusable() -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"a\\ud83d \\ud83d\\ude00 \\\\ud83d"}]}'
-    assert decode(body).turns[0].text == "a\ufffd \U0001f600 \\ud83d"
+    conversation = decode(body)
+    assert conversation.turns[0].text == "a\ufffd \U0001f600 \\ud83d"
+    assert [(fault.rule, fault.index) for fault in conversation.faults] == [("TEXT_UNICODE", -1)]
 
 
 def sent(conversation: Conversation) -> dict[str, Json]:
