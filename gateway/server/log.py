@@ -94,7 +94,7 @@ class LineQueue(logging.Handler):
 
     def _batch(self) -> logging.LogRecord | None:
         """The next lines as one record: a write and a flush each would be two calls of the kernel a line."""
-        lines = []
+        lines: list[str] = []
         while self._records and len(lines) < BATCH:
             record = self._records.popleft()
             try:

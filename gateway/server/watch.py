@@ -87,8 +87,11 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._sweeper.discard(self)
-        if self.reason is not None and isinstance(error, asyncio.CancelledError) and self._task is not None:
-            self._task.uncancel()
+        if self.reason is None or self._task is None:
+            return
+        self._task.uncancel()
+        # Any other exception has come first, and is what the client shall hear.
+        if error is None or isinstance(error, asyncio.CancelledError):
             raise self.reason from None
 
 

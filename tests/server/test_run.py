@@ -159,6 +159,20 @@ async def stream_while_stopping(gateway: Process) -> tuple[str, bool]:
             return text, refused
 
 
+async def test_a_watched_feed_does_not_hold_up_a_stop(tmp_path: Path) -> None:
+    async with started(tmp_path, settings_for("http://127.0.0.1:1", drain_s=60), "serve", "--port", "0") as gateway:
+        await gateway.wait_ready()
+        async with (
+            httpx.AsyncClient(base_url=gateway.base_url) as client,
+            client.stream("GET", "/v1/events") as feed,
+        ):
+            gateway.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(5):
+                await feed.aread()
+                status, _ = await gateway.ended()
+    assert status == 0
+
+
 async def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
     keys = "first,second"
     async with started(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
