@@ -185,7 +185,7 @@ def as_object(fault: Response, answer: Answer) -> Response:
     events = [part for part in fault.parts if not isinstance(part, bytes)]
     whole = not any(isinstance(event, Cut) for event in events)
     half = len(body) // 2
-    return Response((body[:half], *events, body[half:] if whole else b""), 200, _JSON)
+    return Response((body[:half], *events, body[half:] if whole else b""), 200, _JSON, fault.hold)
 
 
 def _json(status: int, body: Json, headers: Mapping[str, str] | None = None) -> Response:
