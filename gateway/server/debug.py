@@ -3,6 +3,7 @@
 import logging
 from typing import Final
 
+from gateway.conversation.classify import classify
 from gateway.exchange import Exchange
 from gateway.server.backends import Backend
 from gateway.server.call import Call
@@ -33,9 +34,8 @@ def log_request(call: Call, backend: Backend, exchange: Exchange, body: bytes | 
 
 
 def count(conversation: Conversation) -> tuple[int, int]:
-    """Tool results since the last user turn, and the turns that are neither those nor the last user turn."""
+    """Tool results since the last user turn, and the turns that are neither those nor that user turn."""
     turns = conversation.turns
-    last_user = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=-1)
-    results = sum(len(turn.results) for turn in turns[last_user + 1 :])
-    fresh = sum(1 for turn in turns[last_user + 1 :] if turn.results)
-    return results, len(turns) - fresh - (1 if last_user >= 0 else 0)
+    found = classify(turns)
+    results = sum(len(turns[position].results) for position in found.results_since)
+    return results, len(turns) - len(found.results_since) - (0 if found.last_user is None else 1)
