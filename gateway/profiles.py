@@ -33,6 +33,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `tool_turns`: `text` where the roles of tool use are unknown: calls and results become plain turns.
     - `reasoning`: what happens to the reasoning of earlier turns. The two `echo` policies require it on assistant
       turns with tool calls (of the running loop, or of all) and put `reasoning_missing` where it was lost.
+      `reasoning_field` is the message field that carries it; None: the one it came in.
     - `developer`: the role that carries what OpenAI calls `developer`.
     - `system`: `first` where only the leading message may be a system message.
     - `alternation`: `strict` where two user or two assistant messages may not follow each other.
