@@ -51,6 +51,7 @@ class StreamEncoder:
         self._open = self._head + b'"choices":[{"index":0,"delta":{'
         self._tail = b'}],"usage":null}\n\n' if include_usage else b"}]}\n\n"
         self._delta_tail = b'},"finish_reason":null' + self._tail
+        self._arguments_tail = b"}}]" + self._delta_tail
         self._text_head = self._open + b'"content":'
         self._reasoning_head = self._open + b'"reasoning_content":'
         self._calls: dict[int, _Call] = {}
@@ -67,8 +68,17 @@ class StreamEncoder:
         """The bytes of these events; they may be sent in one piece."""
         out: list[bytes] = []
         for event in events:
-            if type(event) is TextDelta and self._begun and not self._pending:
+            # The three deltas that an answer consists of, one after the other, when there is nothing to add to them.
+            if self._pending or not self._begun:
+                self._event(event, out)
+            elif type(event) is TextDelta:
                 out.append(self._text_head + _encode(event.text) + self._delta_tail)
+            elif type(event) is ToolCallDelta:
+                call = self._calls[event.index]
+                call.empty = False
+                out.append(self._open + call.head + _encode(event.arguments) + self._arguments_tail)
+            elif type(event) is ReasoningDelta:
+                out.append(self._reasoning_head + _encode(event.text) + self._delta_tail)
             else:
                 self._event(event, out)
         if self._pending:
