@@ -1,17 +1,15 @@
 """A conversation -> one text, for backends that take nothing else: chronological, labelled, and impossible to forge."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from gateway.conversation.classify import classify
-from gateway.conversation.guard import token
 from gateway.conversation.sections import Section, sections_of
 from gateway.conversation.styles import STYLES
 from gateway.notices import Notice
 from gateway.policy import Policy
-from gateway.types import Conversation, Turn
+from gateway.types import Conversation
 
 
 class Flattened(msgspec.Struct, frozen=True):
@@ -40,7 +38,6 @@ def flatten(conversation: Conversation, policy: Policy) -> Flattened:
     following = sections_of(conversation.turns[classification.system_prefix :], policy)
     sections = following.sections
     notices = [*leading.notices, *following.notices]
-    notices += _extracted(conversation.turns, classification.results_since)
     if classification.awaiting_continuation:
         sections = (*sections, Section("user", policy.flatten.continuation))
         notices.append(CONTINUATION_ADDED)
@@ -62,19 +59,3 @@ CONTINUATION_ADDED: Final = Notice(
     "Added implicit continuation instruction for tool results",
     level="debug",
 )
-
-
-def _extracted(turns: Sequence[Turn], positions: Sequence[int]) -> list[Notice]:
-    return [
-        Notice(
-            "flatten",
-            "seen",
-            "TOOL_RESULT_EXTRACTED",
-            f"Extracted tool result: tool_call_id={token(result.call_id)}, content_len={len(result.text)}",
-            turns[position].index,
-            result.call_id,
-            level="debug",
-        )
-        for position in positions
-        for result in turns[position].results
-    ]

@@ -85,7 +85,7 @@ def _extracted(turns: Sequence[Turn]) -> list[Notice]:
         Notice(
             "classify",
             "seen",
-            "TOOL_RESULT",
+            "TOOL_RESULT_EXTRACTED",
             f"Extracted tool result: tool_call_id={token(result.call_id)}, content_len={len(result.text)}",
             turns[position].index,
             result.call_id,

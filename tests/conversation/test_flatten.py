@@ -103,21 +103,6 @@ def test_continuation_notice_is_the_line_people_grep_for() -> None:
     assert CONTINUATION_ADDED.level == "debug"
 
 
-def test_extracted_results_are_those_of_this_exchange() -> None:
-    flattened = flatten(
-        conversation(
-            user(), calling("old"), result("old"), user(), calling("a", "b"), result("a", "配置"), result("b", "")
-        ),
-        POLICY,
-    )
-    details = [notice.detail for notice in flattened.notices if notice.rule == "TOOL_RESULT_EXTRACTED"]
-    assert details == [
-        "Extracted tool result: tool_call_id=a, content_len=2",
-        "Extracted tool result: tool_call_id=b, content_len=0",
-    ]
-    assert {notice.level for notice in flattened.notices} == {"debug"}
-
-
 def test_system_text_and_transcript_are_apart_for_wires_with_a_place_for_both() -> None:
     flattened = flatten(
         conversation(system("one"), Turn("developer", (Text("two"),)), user("q"), system("late")), POLICY
@@ -259,11 +244,6 @@ def test_odd_ids_and_names_are_written_as_ascii_json(word: str) -> None:
     assert text.splitlines()[3].isascii()
     told = parse(text, POLICY.flatten)
     assert (told[0].calls[0].name, told[1].call_id, len(told)) == (word, word, 3)
-
-
-def test_a_notice_names_an_odd_id_on_one_line() -> None:
-    flattened = flatten(conversation(result("a\nb")), POLICY)
-    assert flattened.notices[0].detail == 'Extracted tool result: tool_call_id="a\\nb", content_len=2'
 
 
 @given(broken_turns(), st.sampled_from(["labels", "json", "fenced"]))

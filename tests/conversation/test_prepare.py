@@ -120,9 +120,14 @@ def test_notices_come_in_the_order_of_the_passes() -> None:
 
 
 def test_each_result_since_the_last_user_turn_has_its_log_line() -> None:
-    given = conversation(user(), calling("a"), result("a", "old"), user(), calling("b"), result("b", "news"))
-    lines = [one.detail for one in prepare(given, Policy()).notices if one.stage == "classify"]
-    assert lines == ["Extracted tool result: tool_call_id=b, content_len=4"]
+    fresh = (calling("b", "c"), result("b", "配置"), result("c", ""), calling("d"), result("d", "news"))
+    given = conversation(user(), calling("a"), result("a", "old"), user(), *fresh)
+    told = [one for one in prepare(given, Policy()).notices if one.rule == "TOOL_RESULT_EXTRACTED"]
+    assert [(one.index, one.detail) for one in told] == [
+        (5, "Extracted tool result: tool_call_id=b, content_len=2"),
+        (6, "Extracted tool result: tool_call_id=c, content_len=0"),
+        (8, "Extracted tool result: tool_call_id=d, content_len=4"),
+    ]
 
 
 def test_an_id_cannot_forge_a_log_line() -> None:
