@@ -34,7 +34,7 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities, p
     if capabilities.passthrough:
         return []
     _check_tool_choice(conversation, capabilities)
-    notices = []
+    notices = _other_tools(source.get("tools"))
     for name, value in source.items():
         if name in capabilities.honours or name in OURS or name in EMULATED or value is None:
             continue
@@ -55,6 +55,17 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities, p
                 )
             )
     return notices
+
+
+def _other_tools(tools: Json) -> list[Notice]:
+    """Tools that are no functions of the client's, like `web_search`: only the provider they are made for has them."""
+    entries = tools if isinstance(tools, list) else []
+    kinds = [str(entry.get("type", "function"))[:40] for entry in entries if isinstance(entry, dict)]
+    return [
+        Notice("encode", "dropped", "TOOL_NOT_SENT", f"the backend has no tool of type {kind}", level="warning")
+        for kind in kinds
+        if kind != "function"
+    ]
 
 
 def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -> None:

@@ -124,3 +124,12 @@ def test_an_image_passes_where_it_can_be_said(capabilities: Capabilities, policy
 
 def _asking(source: JsonObject, tools: tuple[ToolSpec, ...] = (), tool_choice: ToolChoice = "auto") -> Conversation:
     return Conversation((Turn("user", (Text("hi"),), index=0),), tools, tool_choice, source=source)
+
+
+def test_a_tool_that_only_its_provider_has_is_reported() -> None:
+    tools: list[Json] = [{"type": "function", "function": {"name": "f"}}, {"type": "web_search"}, {"type": "custom"}]
+    conversation = Conversation((Turn("user", (Text("x"),)),), source={"tools": tools})
+    told = check_capabilities(conversation, Capabilities(), Policy())
+    assert [(notice.rule, notice.action) for notice in told] == [("TOOL_NOT_SENT", "dropped")] * 2
+    assert "web_search" in told[0].detail
+    assert check_capabilities(conversation, Capabilities(passthrough=True), Policy()) == []

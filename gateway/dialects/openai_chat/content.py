@@ -73,7 +73,8 @@ def _mended_part(part: Json) -> Part:
 
 
 def _is_empty_text(part: JsonObject) -> bool:
-    return part.get("type") in _TEXT_TYPES and part.get("text") is None
+    kind = part.get("type")
+    return isinstance(kind, str) and kind in _TEXT_TYPES and part.get("text") is None
 
 
 def _part_fault(part: Json) -> str:

@@ -16,6 +16,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
     """Every function of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT, TOOLS_NAME.
 
+    A choice of type `allowed_tools` leaves out the others, which says the same to a backend that cannot read it.
     Tools of other types are no functions: only a backend that receives the request as it is can know them.
     Raises InvalidRequest for an entry of type function without a function.
     """
@@ -35,7 +36,24 @@ def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tupl
             specs.append(_spec(tool.function, source))
             names.append(f"tools[{position}].function.name")
     _check(specs, names, faults)
-    return tuple(specs)
+    allowed = _allowed(document.get("tool_choice"))
+    return tuple(spec for spec in specs if allowed is None or spec.name in allowed)
+
+
+def _allowed(choice: Json) -> set[str] | None:
+    """The functions that `tool_choice` of type `allowed_tools` leaves; None when it leaves them all."""
+    match choice:
+        case {"type": "allowed_tools", "allowed_tools": {"tools": [*tools]}}:
+            names: set[str] = set()
+            for tool in tools:
+                match tool:
+                    case {"type": "function", "function": {"name": str(name)}}:
+                        names.add(name)
+                    case _:
+                        pass
+            return names
+        case _:
+            return None
 
 
 def _spec(function: FunctionSpec, source: Json) -> ToolSpec:

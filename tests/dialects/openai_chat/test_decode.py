@@ -143,6 +143,15 @@ def test_the_choice_of_tools(fields: dict[str, Json], choice: ToolChoice) -> Non
     assert decode(request(**fields)).tool_choice == choice
 
 
+def test_allowed_tools_leave_the_others_out() -> None:
+    tools: Json = [{"type": "function", "function": {"name": name}} for name in "fgh"]
+    allowed: Json = [{"type": "function", "function": {"name": "g"}}, {"type": "mcp", "server_label": "x"}]
+    choice: Json = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": allowed}}
+    conversation = decode(request(tools=tools, tool_choice=choice))
+    assert [tool.name for tool in conversation.tools] == ["g"]
+    assert sent(conversation)["tools"] == tools
+
+
 def test_too_many_and_badly_named_tools_are_faults() -> None:
     tools: Json = [{"type": "function", "function": {"name": f"f{n}"}} for n in range(128)]
     assert isinstance(tools, list)

@@ -171,6 +171,13 @@ MENDED: dict[str, tuple[Json, str, str, str, tuple[Block, ...]]] = {
         "user",
         (Text(""),),
     ),
+    "a part whose type is no text": (
+        {"role": "user", "content": [{"type": ["text"], "x": 1}]},
+        "PART_TYPE",
+        "messages[0].content[0]",
+        "user",
+        (Text('{"type":["text"],"x":1}'),),
+    ),
     "an image as text": (
         {"role": "user", "content": [{"type": "image_url", "image_url": "u"}]},
         "PART_TYPE",
