@@ -8,10 +8,12 @@ from typing import Final
 from gateway.dialects.openai_chat.remarks import notice_object
 from gateway.notices import Action, Notice
 from gateway.server.feed import Feed
-from gateway.server.log import LOGGER, log_notice
+from gateway.server.log import LOGGER, log_notice, one_line
 from gateway.types import Json
 
 CLIENT_GONE: Final = 499
+# Of a name that a client chose, this much goes into a log line.
+SHOWN: Final = 200
 # Notices that tell of something seen or kept, not of a change to what was asked or answered.
 _NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "held", "failed"})
 _ids: Final = random.Random()
@@ -79,7 +81,7 @@ class Call:
 
     def answer_headers(self) -> list[tuple[bytes, bytes]]:
         """What the gateway says about its own work in the head of an answer."""
-        headers = [(b"x-dragoman-backend", self.backend.encode("ascii", "replace"))]
+        headers = [(b"x-dragoman-backend", one_line(self.backend).encode("ascii", "replace"))]
         if self.changes:
             headers.append((b"x-dragoman-changes", self.changed.encode("ascii")))
         return headers
@@ -101,8 +103,8 @@ class Call:
         outcome: dict[str, Json] = {
             "request": self.id,
             "method": self.method,
-            "path": self.path,
-            "model": self.model,
+            "path": self.path[:SHOWN],
+            "model": self.model[:SHOWN],
             "backend": self.backend,
             "status": status,
             "code": self.code,
@@ -114,8 +116,8 @@ class Call:
         LOGGER.info(
             "%s %s model=%s backend=%s status=%d code=%s ms=%s changes=%r",
             self.method,
-            self.path,
-            self.model,
+            self.path[:SHOWN],
+            self.model[:SHOWN],
             self.backend,
             status,
             self.code,

@@ -5,7 +5,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import BackendError, GatewayError, ServerShutdown
-from gateway.server.call import CLIENT_GONE, Call
+from gateway.server.call import CLIENT_GONE, SHOWN, Call
 from gateway.server.chat import ChatCompletions
 from gateway.server.door import OPEN_PATHS, check_site
 from gateway.server.log import LOGGER
@@ -75,7 +75,7 @@ def _report(call: Call, error: GatewayError) -> None:
             "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s ms=%s cause=%s",
             call.id,
             call.backend,
-            call.model,
+            call.model[:SHOWN],
             call.phase,
             call.code,
             call.backend_status or "-",

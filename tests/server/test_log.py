@@ -165,3 +165,12 @@ def test_changes_are_counted_by_stage() -> None:
         ]
     )
     assert call.changed == "repair=2; trim=1"
+
+
+def test_a_long_name_does_not_make_a_long_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gateway")
+    call = Call("POST", "/" + "p" * 100_000, {}, Feed())
+    call.model = "m" * 100_000
+    call.conclude(404)
+    call.conclude(404)
+    assert [len(record.getMessage()) < 1000 for record in caplog.records] == [True]
