@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import gateway
+from adapters.warp.options import WarpOptions
 from gateway.types import Turn
 
 ROOT = Path(__file__).parent.parent
@@ -37,6 +38,10 @@ def test_type_checkers_see_the_same_names() -> None:
 def test_the_version_is_that_of_the_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert gateway.__version__ == project["version"]
+
+
+def test_the_version_is_told_to_backends() -> None:
+    assert WarpOptions().client_version == gateway.__version__
 
 
 def test_importing_the_package_imports_nothing_else() -> None:

@@ -30,6 +30,7 @@ class Case(msgspec.Struct, frozen=True):
 
     `expected`: the events of the answer, deltas joined; empty: not compared. `options` are the adapter's own keys
     of its backend entry in settings.json. Choose an answer of one or two kilobytes: it is also cut at every byte.
+    `marks_end` is false for a wire on which only HTTP tells where the answer ends: there a cut cannot be seen in it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Case(msgspec.Struct, frozen=True):
     conversation: Conversation = GREETING
     policy: Policy = Policy()
     options: JsonObject = EMPTY
+    marks_end: bool = True
 
     def __str__(self) -> str:
         return f"{self.adapter_name}-{self.name}"

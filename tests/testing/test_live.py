@@ -1,0 +1,100 @@
+"""The live checks against small parrots on real sockets: sound ones pass, others are found out."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from gateway.errors import BackendError
+from gateway.testing import live
+from gateway.testing.case import GREETING
+from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck
+from tests.examples.parrot import ParrotAdapter
+
+Speaker = Callable[[str], str]
+WITHOUT_TOOLS = [check for check in LIVE_CHECKS if check is not live.calls_a_tool_and_reads_its_result]
+
+
+def sound(prompt: str) -> str:
+    """Repeats the last word."""
+    return _events({"text": prompt.split()[-1]}, {"tokens": 1})
+
+
+def cut_off(prompt: str) -> str:
+    return _events({"text": prompt})
+
+
+def silent(prompt: str) -> str:
+    return _events({"tokens": 0})
+
+
+def failing(prompt: str) -> str:
+    return _events({"error": "no"})
+
+
+def chatty(prompt: str) -> str:
+    """Answers everybody at once."""
+    return _events({"text": "parrot0 parrot1 parrot2 parrot3"}, {"tokens": 4})
+
+
+@pytest.mark.parametrize("check", WITHOUT_TOOLS)
+async def test_a_sound_backend_passes(check: LiveCheck) -> None:
+    async with _parrot(sound) as case:
+        await check(case)
+
+
+@pytest.mark.parametrize(
+    ("speaker", "check"),
+    [
+        (cut_off, live.answers_a_question),
+        (silent, live.answers_a_question),
+        (failing, live.knows_the_conversation),
+        (chatty, live.keeps_answers_apart),
+    ],
+)
+async def test_a_broken_backend_is_found(speaker: Speaker, check: LiveCheck) -> None:
+    async with _parrot(speaker) as case:
+        with pytest.raises((AssertionError, BackendError)):
+            await check(case)
+
+
+async def test_a_backend_that_takes_anything_is_found() -> None:
+    async with _parrot(sound, lenient=True) as case:
+        with pytest.raises(AssertionError):
+            await live.refuses_what_is_no_request(case)
+
+
+async def test_an_error_status_is_the_adapters_error() -> None:
+    async with _parrot(sound) as case:
+        with pytest.raises(BackendError) as caught:
+            await live.ask(LiveCase(ParrotAdapter, case.base_url + "/elsewhere"), GREETING)
+    assert caught.value.status == 404
+
+
+def _events(*payloads: dict[str, object]) -> str:
+    return "".join(f"data: {json.dumps(payload)}\n\n" for payload in payloads)
+
+
+@asynccontextmanager
+async def _parrot(speaker: Speaker, lenient: bool = False) -> AsyncIterator[LiveCase]:
+    async def speak(request: web.Request) -> web.Response:
+        body = await request.read()
+        try:
+            prompt = json.loads(body)["prompt"]
+        except ValueError as error:
+            if not lenient:
+                raise web.HTTPBadRequest from error
+            prompt = "anything"
+        return web.Response(text=speaker(prompt), content_type="text/event-stream")
+
+    application = web.Application()
+    application.router.add_post("/speak", speak)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield LiveCase(ParrotAdapter, f"http://127.0.0.1:{runner.addresses[0][1]}")
+    finally:
+        await runner.cleanup()
