@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from gateway.dialects.openai_chat.models import encode_model, encode_models
@@ -93,6 +93,11 @@ def create_app(settings: Settings) -> Gateway:
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
         told = await asyncio.to_thread(explain_request, body, settings, services.backends.adapters)
         return _json(msgspec.json.encode(told))
+
+    @app.get("/metrics", tags=["health"])
+    async def metrics() -> Response:
+        """Counters of requests, notices, failures and departures, as Prometheus reads them."""
+        return PlainTextResponse(services.metrics.text(services.sweeper.size))
 
     describe_chat(app)
     app.add_exception_handler(HTTPException, _http_error)

@@ -9,11 +9,13 @@ from gateway.dialects.openai_chat.remarks import notice_object
 from gateway.notices import Action, Notice
 from gateway.server.feed import Feed
 from gateway.server.log import LOGGER, log_notice, one_line
+from gateway.server.metrics import Metrics
 from gateway.types import Json
 
 CLIENT_GONE: Final = 499
 # Of a name that a client chose, this much goes into a log line.
 SHOWN: Final = 200
+ROUTES: Final = {"/v1/chat/completions": "chat", "/chat/completions": "chat", "/v1/models": "models"}
 # Notices that tell of something seen or kept, not of a change to what was asked or answered.
 _NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "held", "failed"})
 _ids: Final = random.Random()
@@ -38,6 +40,7 @@ class Call:
     __slots__ = (
         "_concluded",
         "_feed",
+        "_metrics",
         "_started",
         "backend",
         "backend_status",
@@ -53,7 +56,7 @@ class Call:
         "phase",
     )
 
-    def __init__(self, method: str, path: str, headers: Mapping[bytes, bytes], feed: Feed) -> None:
+    def __init__(self, method: str, path: str, headers: Mapping[bytes, bytes], feed: Feed, metrics: Metrics) -> None:
         self.id = request_id(headers.get(b"x-request-id"))
         self.method = method
         self.path = path
@@ -66,6 +69,7 @@ class Call:
         self.notices: list[Notice] = []
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
         self._feed = feed
+        self._metrics = metrics
         self._concluded = False
         self._started = time.monotonic()
 
@@ -92,14 +96,22 @@ class Call:
             if notice.action not in _NO_CHANGE:
                 self.changes[notice.stage] = self.changes.get(notice.stage, 0) + 1
             log_notice(notice, self.id)
+            self._metrics.count("gateway_notices_total", notice.stage, notice.rule)
             if self._feed:
                 self._feed.publish("notice", {"request": self.id, **notice_object(notice)})
+
+    def blame(self, code: str) -> None:
+        """Count a failure of the backend."""
+        self._metrics.count("gateway_upstream_errors_total", self.backend, code, self.phase)
 
     def conclude(self, status: int) -> None:
         """Write the access line, once."""
         if self._concluded:
             return
         self._concluded = True
+        self._metrics.count("gateway_requests_total", ROUTES.get(self.path, "other"), str(status))
+        if status == CLIENT_GONE:
+            self._metrics.count("gateway_client_aborts_total", self.phase)
         outcome: dict[str, Json] = {
             "request": self.id,
             "method": self.method,

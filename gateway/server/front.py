@@ -29,7 +29,7 @@ class Front:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        call = Call(scope["method"], scope["path"], dict(scope["headers"]), self._services.feed)
+        call = Call(scope["method"], scope["path"], dict(scope["headers"]), self._services.feed, self._services.metrics)
         reply = Reply(send, call.id)
         status = 0
         try:
@@ -70,6 +70,7 @@ def _report(call: Call, error: GatewayError) -> None:
     call.code = error.code or "-"
     call.note(error.notices)
     if isinstance(error, BackendError | ServerShutdown):
+        call.blame(call.code)
         level = LOGGER.error if error.code == "upstream_auth_error" else LOGGER.warning
         level(
             "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s ms=%s cause=%s",

@@ -10,6 +10,7 @@ from gateway.errors import ServerShutdown, SettingsError
 from gateway.server.backends import Backends
 from gateway.server.door import LOCAL_NAMES, Hosts, Keys, is_loopback, keys_in
 from gateway.server.feed import Feed
+from gateway.server.metrics import Metrics
 from gateway.server.transport import Transport
 from gateway.server.watch import Sweeper
 from gateway.settings import Settings
@@ -25,6 +26,7 @@ class Services:
         self.transport = Transport(int(settings.limits.max_response_mb * 2**20))
         self.sweeper = Sweeper()
         self.feed = Feed()
+        self.metrics = Metrics()
         self.keys = Keys(keys_in(environ.get(server.api_keys_env, "")) if server.api_keys_env else ())
         self.hosts = Hosts((*LOCAL_NAMES, *server.allowed_hosts) if is_loopback(server.host) else None)
         self.created = int(time.time())

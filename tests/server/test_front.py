@@ -242,3 +242,25 @@ async def test_the_feed_shows_outcomes_without_contents(start: Start) -> None:
     assert seen[0][1]["rule"] == "TEST_DROPPED"
     assert (seen[1][1]["status"], seen[1][1]["model"]) == (200, "m")
     assert "Hello" not in str(seen)
+
+
+async def test_the_counters_tell_what_happened(start: Start) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(HEAD, events("text Hello", "finish" if b"good" in connection.body else "nonsense"), END)
+
+    gateway, _ = await start(script)
+    for word in ("good", "bad"):
+        await gateway.chat(messages=[{"role": "user", "content": word}])
+    await gateway.client.get("/nowhere/at/all")
+    response = await gateway.client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain")
+    lines = response.text.splitlines()
+    for line in (
+        'gateway_requests_total{route="chat",status="200"} 1',
+        'gateway_requests_total{route="chat",status="502"} 1',
+        'gateway_requests_total{route="other",status="404"} 1',
+        'gateway_upstream_errors_total{backend="plain",code="upstream_invalid_event",phase="head"} 1',
+        "gateway_running_requests 0",
+    ):
+        assert line in lines
+    assert "nowhere" not in response.text

@@ -14,6 +14,7 @@ from gateway.server.call import Call, request_id
 from gateway.server.debug import log_request
 from gateway.server.feed import Feed
 from gateway.server.log import LOGGER, LineQueue, log_notice, logging_to, one_line
+from gateway.server.metrics import Metrics
 from gateway.settings import BackendSettings, LogSettings
 from gateway.types import Conversation, Text, ToolResult, Turn
 
@@ -129,7 +130,7 @@ def test_the_debug_block(caplog: pytest.LogCaptureFixture, bodies: bytes | None,
     )
     backend = Backend("plain", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1000)
     exchange = Exchange(backend.adapter, Conversation(turns), Policy(repair="off"))
-    log_request(Call("POST", "/", {}, Feed()), backend, exchange, bodies)
+    log_request(Call("POST", "/", {}, Feed(), Metrics()), backend, exchange, bodies)
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == lines[-1] == "=" * 60
     assert lines[1:4] == [
@@ -144,7 +145,7 @@ def test_the_debug_block_costs_nothing_at_info(caplog: pytest.LogCaptureFixture)
     caplog.set_level(logging.INFO, "gateway")
     backend = Backend("plain", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1000)
     exchange = Exchange(backend.adapter, Conversation(()), Policy(repair="off"))
-    log_request(Call("POST", "/", {}, Feed()), backend, exchange, b"x")
+    log_request(Call("POST", "/", {}, Feed(), Metrics()), backend, exchange, b"x")
     assert not caplog.records
 
 
@@ -155,7 +156,7 @@ def test_request_ids_are_sane_or_new() -> None:
 
 
 def test_changes_are_counted_by_stage() -> None:
-    call = Call("POST", "/", {}, Feed())
+    call = Call("POST", "/", {}, Feed(), Metrics())
     call.note(
         [
             Notice("repair", "added", "A", "x"),
@@ -169,7 +170,7 @@ def test_changes_are_counted_by_stage() -> None:
 
 def test_a_long_name_does_not_make_a_long_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gateway")
-    call = Call("POST", "/" + "p" * 100_000, {}, Feed())
+    call = Call("POST", "/" + "p" * 100_000, {}, Feed(), Metrics())
     call.model = "m" * 100_000
     call.conclude(404)
     call.conclude(404)
