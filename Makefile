@@ -36,8 +36,7 @@ run: $(RUNTIME) ## Start the gateway (PORT=, SETTINGS=)
 test: $(DEV) ## Run the tests (ARGS= goes to pytest)
 	$(BIN)/python -m pytest $(ARGS)
 
-check: lint typecheck ## Everything that must be green: lint, types, tests, generated code
-	$(BIN)/python -m pytest $(ARGS)
+check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
 format: $(DEV) ## Rewrite the sources in the house format
 	$(BIN)/ruff format $(SOURCES)

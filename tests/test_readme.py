@@ -1,0 +1,131 @@
+"""What README.md shows is what happens: its commands are run, its transcripts compared."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway.policy import Policy
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for kind, text in BLOCKS if kind == language]
+
+
+def transcripts() -> list[tuple[str, str]]:
+    """Every `$ command` with the output shown below it."""
+    return re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", "".join(blocks("console")), re.MULTILINE)
+
+
+class Started:
+    def __init__(self, port: int, printed: str) -> None:
+        self.port = port
+        self.printed = printed
+
+    def here(self, text: str) -> str:
+        """The text of the page, for the port that was free."""
+        return text.replace(":8000", f":{self.port}")
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Started]:
+    """`make run`, as the page says, on a free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+    command = ["make", "--no-print-directory", "run", f"PORT={port}"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        printed = "".join(process.stdout.readline() for _ in range(3))
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield Started(port, printed)
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+
+
+def run(command: str) -> str:
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return done.stdout + done.stderr
+
+
+def settled(output: str) -> str:
+    """Without what differs from run to run."""
+    output = re.sub(r"chatcmpl-[0-9a-f]+", "chatcmpl-ID", output.replace("\r", ""))
+    return re.sub(r'"created":\d+', '"created":TIME', output)
+
+
+def test_the_gateway_prints_what_the_page_shows(started: Started) -> None:
+    (shown,) = [text for text in blocks("text") if text.startswith("dragoman listens")]
+    assert started.printed == started.here(shown)
+
+
+def test_the_printed_command_works_as_printed(started: Started) -> None:
+    command = started.printed.splitlines()[-1]
+    assert '"content":"Hello! I am a scripted demo model.' in run(command)
+
+
+@pytest.mark.parametrize(("command", "shown"), transcripts())
+def test_a_transcript_is_true(started: Started, command: str, shown: str) -> None:
+    assert settled(run(started.here(command))) == shown
+
+
+def test_the_agent_loop_runs(started: Started) -> None:
+    (script,) = blocks("python")
+    (shown,) = [text for text in blocks("text") if text.startswith("call: ")]
+    done = subprocess.run(
+        [sys.executable, "-c", started.here(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.returncode) == (shown, 0), done.stderr
+
+
+def test_the_commands_are_targets_of_the_makefile() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    used = re.findall(r"\bmake ([a-z]+)", README)
+    assert {"run", "test"} <= set(used) <= set(targets)
+
+
+def test_ci_runs_what_the_page_says() -> None:
+    assert "make test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_settings_shown_are_true_defaults() -> None:
+    shown = dict(re.findall(r"^\| `(max_\w+|repair|disable_\w+)` \| `(.*?)` \|", README, re.MULTILINE))
+    policy = Policy()
+    assert shown == {
+        "max_tool_results": str(policy.max_tool_results),
+        "max_history_messages": str(policy.max_history_messages),
+        "repair": f'"{policy.repair}"',
+        "disable_warp_tools": str(policy.disable_warp_tools).lower(),
+    }
+
+
+def test_every_linked_file_exists() -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / link).exists(), link
+
+
+def test_the_backend_shown_can_be_read() -> None:
+    from gateway.settings import parse_settings
+
+    (shown,) = blocks("json")
+    assert set(parse_settings(shown).models) == {"agent", "*"}
