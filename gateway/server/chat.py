@@ -17,7 +17,7 @@ from gateway.server.debug import log_request
 from gateway.server.door import check_media_type
 from gateway.server.reply import Reply
 from gateway.server.services import Services
-from gateway.server.transport import Answer
+from gateway.server.transport import Answer, truncated
 from gateway.server.watch import ClientGone, Watch, body_late, first_byte_late, idle_late
 from gateway.server.writers import CompletionWriter, StreamWriter, Writer
 
@@ -92,6 +92,8 @@ class ChatCompletions:
             data = await answer.read()
             events = exchange.feed(data) if data else exchange.close()
             if not data or exchange.done:
+                if not exchange.finished:
+                    raise truncated()
                 await writer.finish(events)
                 return
             if events:

@@ -1,6 +1,7 @@
 """The smallest adapter: a made-up wire of SSE events, so that the server is tested apart from every real backend.
 
-`data: text WORDS`, `data: call NAME ARGUMENTS`, `data: finish`, `data: error SENTENCE`; anything else is malformed.
+`data: text WORDS`, `data: call NAME ARGUMENTS`, `data: finish`, `data: error SENTENCE`,
+`data: vanish` (done, but not finished); anything else is malformed.
 """
 
 from collections.abc import Mapping
@@ -89,6 +90,9 @@ class PlainDecoder:
             case "finish":
                 self.done = True
                 return [Finish("stop")]
+            case "vanish":
+                self.done = True
+                return []
             case "error":
                 raise BackendRejected(rest)
             case "bug":

@@ -145,6 +145,10 @@ async def test_faults_before_the_first_byte_are_statuses(start: Start, name: str
 
 
 LATE: Final[dict[str, tuple[Script, str]]] = {
+    "is done before it has finished": (
+        replying(HEAD, events("text one"), events("vanish")),
+        "upstream_stream_truncated",
+    ),
     "closes": (replying(HEAD, events("text one")), "upstream_stream_truncated"),
     "resets": (replying(HEAD, events("text one"), reset=True), "upstream_stream_truncated"),
     "ends without finish": (replying(HEAD, events("text one"), END), "upstream_stream_truncated"),
