@@ -1,24 +1,51 @@
-"""Hostile bodies cost no more time than their length, and configured labels are guarded like the built-in ones."""
+"""Hostile bodies cost no more than their length, and configured labels are guarded like the built-in ones."""
 
-from time import perf_counter
+import re
+import unicodedata
 
 import msgspec
 import pytest
 
+from gateway.conversation import guard
 from gateway.conversation.guard import guarded, needs_guard, token, unguarded, untoken
 from gateway.policy import Labels
+
+
+class _Counted:
+    """A pattern that counts how many characters it is given to match, each time from the beginning of a line."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self.pattern = pattern.pattern
+        self.given = 0
+        self._pattern = pattern
+
+    def match(self, line: str) -> re.Match[str] | None:
+        self.given += len(line)
+        return self._pattern.match(line)
 
 
 @pytest.mark.parametrize(
     "unit",
     ["\n", " ", "#", "user ", "user (", "\nuser", "tool result", "\n" + " " * 50, "user\t)", "> ", "\u200b", "ﷺ"],
 )
-def test_guarding_is_linear(unit: str) -> None:
-    body = unit * (200_000 // len(unit))
-    started = perf_counter()
-    guarded(body, Labels())
-    guarded("user (" + body, Labels())
-    assert perf_counter() - started < 2
+@pytest.mark.parametrize("beginning", ["", "user (", "tool result "])
+def test_every_line_of_a_hostile_body_is_looked_at_once(
+    unit: str, beginning: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = _Counted(guard._guarded_line(Labels()))
+    monkeypatch.setattr(guard, "_guarded_line", lambda labels: counted)
+    body = beginning + unit * (20_000 // len(unit))
+    assert unguarded(guarded(body, Labels())) == body
+    # Once as it is and, where compatibility characters stand in it, once more as they read.
+    assert counted.given <= len(body) + len(unicodedata.normalize("NFKC", body))
+
+
+def test_a_label_is_never_tried_twice_at_one_place() -> None:
+    """A repetition that gives back what it took would make a line of blanks cost the square of its length."""
+    pattern = guard._guarded_line(Labels()).pattern
+    repetitions = re.findall(r"(?<!\\)[*][+?]?", re.sub(r"\[(?:\\.|[^\]\\])*\]", "[]", pattern))
+    assert set(repetitions) == {"*+", "*?"}
+    assert repetitions.count("*?") == 1
 
 
 def test_configured_labels_are_guarded_in_any_case() -> None:
