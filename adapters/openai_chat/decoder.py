@@ -5,7 +5,7 @@ from typing import Final
 from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.failure import invalid_event
 from adapters.openai_chat.template import Template
-from gateway.errors import BackendProtocolError, BackendTruncated
+from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.events import Event
 from gateway.notices import Notice
 from gateway.wire.json_text import NotJson, decode_json
@@ -60,7 +60,7 @@ class _Stream:
         for event in self._sse.feed(data):
             if self.done:
                 break
-            self._event(event, events)
+            self._guarded(event, events)
         return events
 
     def close(self) -> list[Event]:
@@ -89,6 +89,17 @@ class _Stream:
             read = self._reader.chunk(chunk)
             self._template.learn(data, chunk, read)
             events += read
+
+    def _guarded(self, data: bytes, events: list[Event]) -> None:
+        """After the finish reason the answer is complete: what goes wrong then cannot take it back."""
+        finished = self._reader.finished
+        try:
+            self._event(data, events)
+        except BackendError:
+            if not finished:
+                raise
+            detail = "an error or a malformed event after the end of the answer"
+            events.append(Notice("backend", "ignored", "LATE_FAULT", detail, level="warning"))
 
     def _tail(self, tail: bytes, events: list[Event]) -> None:
         """An event without its blank line counts when it is whole; half of one is where the bytes were cut off."""

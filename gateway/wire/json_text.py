@@ -10,6 +10,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 # Deeper documents could be read but, further down the call stack, not be written again.
 MAX_DEPTH: Final = 64
+_BOM: Final = b"\xef\xbb\xbf"
 _FEW: Final = 4096
 _CONTAINERS: Final = (dict, list)
 
@@ -24,8 +25,9 @@ class NotJson(ValueError):
 
 
 def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient: bool = False) -> Json:
-    """The value. When `lenient`, half a character (a lone surrogate, bytes that are no UTF-8) is read as U+FFFD.
-    Raises NotJson."""
+    """The value; a byte order mark before it is ignored (RFC 8259, section 8.1). When `lenient`, half a character
+    (a lone surrogate, bytes that are no UTF-8) is read as U+FFFD. Raises NotJson."""
+    data = data.removeprefix(_BOM)
     document = _lenient(data) if lenient else _loads(data)
     # As many levels need as many brackets; counting them is quicker than a walk only where there is little to count.
     shallow = len(data) < _FEW and data.count(b"{") + data.count(b"[") <= max_depth

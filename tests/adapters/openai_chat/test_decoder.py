@@ -133,6 +133,8 @@ NOTICED: dict[str, tuple[bytes, str]] = {
     "an unknown reason": (sse(HELLO[0], chunk(finish="bored")), "FINISH_REASON_UNKNOWN"),
     "no reason in a whole answer": (completion({"content": "Hello"}, None), "FINISH_REASON_MISSING"),
     "an unknown part": (sse(HELLO[0], chunk({"content": [{"type": "odd"}]}), HELLO[1]), "PART_UNKNOWN"),
+    "an error after the finish": (sse(*HELLO, {"error": {"message": "boom"}}), "LATE_FAULT"),
+    "a malformed event after the finish": (sse(*HELLO, done=False) + b"data: oops\n\n" + sse(), "LATE_FAULT"),
     "half an event at the end": (sse(*HELLO, done=False) + b'data: {"id"', "TAIL_BROKEN"),
 }
 
@@ -146,6 +148,12 @@ def test_what_is_not_told_to_the_client_is_noticed_once(oddity: str) -> None:
 
 
 FAULTS: dict[str, tuple[bytes, type[BackendError], str | None, int]] = {
+    "an error beside the finish": (
+        sse({**chunk({"content": "a"}, "stop"), "error": "boom"}),
+        BackendRejected,
+        "upstream_error",
+        502,
+    ),
     "nothing": (b"", BackendTruncated, "upstream_invalid_response", 502),
     "blanks only": (b" \n\r\n", BackendTruncated, "upstream_invalid_response", 502),
     "no finish": (sse(HELLO[0], done=False), BackendTruncated, "upstream_stream_truncated", 502),
