@@ -118,6 +118,16 @@ HABITS: dict[str, tuple[list[Json], Calls, list[str]]] = {
         [("a", "f", "{}")],
         [],
     ),
+    "the same name again before the arguments are whole": (
+        [call(0, None, "f", '{"x":{}'), call(0, None, "f", "{}"), call(0, arguments="}")],
+        [("call_5_0", "f", '{"x":{}{}}')],
+        ["CALL_ID_ADDED"],
+    ),
+    "an id like a derived one": (
+        [call(0, "call_5_1", "f", "{}"), call(1, None, "g", "{}")],
+        [("call_5_1", "f", "{}"), ("call_5_2", "g", "{}")],
+        ["CALL_ID_ADDED"],
+    ),
     "arguments as an object": ([call(0, "a", "f", {"x": "é"})], [("a", "f", '{"x":"é"}')], []),
     "no arguments": ([call(0, "a", "f")], [("a", "f", "{}")], []),
     "an empty stub": ([call(0), call(1, "a", "f", "{}")], [("a", "f", "{}")], ["CALL_EMPTY"]),

@@ -72,6 +72,10 @@ SHAPES: dict[str, tuple[bytes, list[Event]]] = {
         ),
         [START, ReasoningDelta("b"), TextDelta("a"), Finish("stop", "stop")],
     ),
+    "thinking as text": (
+        sse(chunk({"content": [{"type": "thinking", "thinking": "b"}, {"type": "text", "text": ""}]}, "stop")),
+        [START, ReasoningDelta("b"), Finish("stop", "stop")],
+    ),
     "unknown fields everywhere": (
         sse(
             chunk({"content": "a", "mood": "good"}, system_fingerprint="fp"),
@@ -221,6 +225,13 @@ def test_a_failure_is_never_a_success(fault: str) -> None:
 def test_a_reported_error_is_quoted() -> None:
     with pytest.raises(BackendRejected, match="error in its answer: the model is on fire"):
         read(sse({"error": {"message": "the model is on fire", "type": "server_error"}}))
+
+
+def test_a_whole_answer_is_closed_once() -> None:
+    decoder = ChatDecoder(MAX_EVENT, 1)
+    assert decoder.feed(completion({"content": "a"})) == []
+    assert decoder.close() == [START, TextDelta("a"), Finish("stop", "stop")]
+    assert decoder.close() == []
 
 
 def test_done_stands_at_the_end_only() -> None:

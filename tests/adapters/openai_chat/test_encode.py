@@ -186,3 +186,13 @@ def test_arguments_as_objects_where_the_provider_wants_them(text: str, arguments
     conversation = Conversation((Turn("assistant", (ToolCall("a", "f", text),)),), model="m")
     (written,) = sent(conversation, Policy(profile=Profile(arguments="object")))["messages"]
     assert written["tool_calls"][0]["function"]["arguments"] == arguments
+
+
+def test_the_backend_streams_when_the_gateway_says_so() -> None:
+    conversation = Conversation((Turn("user", (Text("x"),)),), model="m", source={"model": "m", "stream": True})
+    assert sent(conversation)["stream"] is False
+
+
+def test_a_choice_in_words_is_written_too() -> None:
+    conversation = Conversation((Turn("user", (Text("x"),)),), (ToolSpec("f"),), "required", model="m")
+    assert sent(conversation)["tool_choice"] == "required"

@@ -48,6 +48,7 @@ def refused(body: bytes) -> InvalidRequest:
         (request(max_tokens="9"), "invalid_type", "max_tokens", "must be a whole number; it is text"),
         (request(max_tokens=1.5), "invalid_type", "max_tokens", "must be a whole number"),
         (request(temperature=True), "invalid_type", "temperature", "must be a number; it is true or false"),
+        (request(temperature=10**400), "invalid_value", "temperature", "temperature: number out of range"),
         (request(stop=[1]), "invalid_type", "stop[0]", "must be text; it is a whole number"),
         (request(stop={}), "invalid_type", "stop", "must be text or an array; it is an object"),
         (request(tools={}), "invalid_type", "tools", "must be an array; it is an object"),

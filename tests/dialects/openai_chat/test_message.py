@@ -69,6 +69,10 @@ WELL_FORMED: dict[str, tuple[dict[str, Json], tuple[Block, ...]]] = {
         {"role": "assistant", "content": "x", "tool_calls": [call(extra_content={"g": 1}, index=0)]},
         (Text("x"), ToolCall("a", "f", "{}", {"extra_content": {"g": 1}})),
     ),
+    "a function with more": (
+        {"role": "assistant", "tool_calls": [call(function={"name": "f", "arguments": "{}", "strict": True})]},
+        (ToolCall("a", "f", "{}", {"function": {"strict": True}}),),
+    ),
     "a custom call": (
         {"role": "assistant", "tool_calls": [{"id": "a", "type": "custom", "custom": {"name": "c", "input": "i"}}]},
         (ToolCall("a", "c", "i", {"type": "custom"}),),
