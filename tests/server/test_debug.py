@@ -17,7 +17,9 @@ from gateway.settings import BackendSettings
 # An assistant message without content, one whose calls were not stored, a result nobody asked for.
 ODD = b"""{"model": "auto", "messages": [
     {"role": "user", "content": "question"},
-    {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "assistant", "tool_calls": [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    ]},
     {"role": "tool", "tool_call_id": "a", "content": "result"},
     {"role": "assistant", "content": null},
     {"role": "tool", "tool_call_id": "x", "content": null}
