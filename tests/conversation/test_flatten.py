@@ -98,6 +98,10 @@ def test_continuation_is_added_exactly_when_a_tool_result_is_last(turns: tuple[T
     assert parse(flattened.text, POLICY.flatten)[len(turns) :] == parse(CONTINUE if added else "", POLICY.flatten)
 
 
+def test_an_answer_that_was_begun_stays_behind_its_question() -> None:
+    assert text_of(user("Tell me a story."), assistant("Once upon")) == "User: Tell me a story.\n\nAssistant: Once upon"
+
+
 def test_continuation_notice_is_the_line_people_grep_for() -> None:
     assert CONTINUATION_ADDED.detail == "Added implicit continuation instruction for tool results"
     assert CONTINUATION_ADDED.level == "debug"

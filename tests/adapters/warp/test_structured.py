@@ -63,6 +63,12 @@ def test_reasoning_text_and_calls_of_an_answer_keep_their_order() -> None:
     assert kinds == ["user_query", "agent_reasoning", "agent_output", "tool_call"]
 
 
+def test_empty_text_beside_a_call_is_no_message_of_the_log() -> None:
+    turn = Turn("assistant", (Text(""), call("k")))
+    kinds = [message.WhichOneof("message") for message in log(structured(user("hi"), turn))]
+    assert kinds == ["user_query", "tool_call"]
+
+
 def test_a_conversation_that_ends_with_an_answer_is_resumed() -> None:
     request = structured(user("hi"), assistant("Once upon"))
     assert request.input.WhichOneof("type") == "resume_conversation"
