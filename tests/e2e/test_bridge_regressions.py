@@ -30,8 +30,8 @@ HELLO: Final = "Hello, world. This is a plain answer."
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def house() -> AsyncIterator[House]:
     policies: dict[str, tuple[str, dict[str, Json]]] = {
-        "flat-short": ("flat", {"max_history_messages": 6}),
-        "structured-short": ("structured", {"max_history_messages": 6}),
+        "flat-short": ("flat", {"max_history_messages": 5}),
+        "structured-short": ("structured", {"max_history_messages": 5}),
         "flat-bare": ("flat", {"disable_warp_tools": True}),
     }
     async with open_house(AGENTS, policies) as opened:
