@@ -1,0 +1,174 @@
+"""A call written as `{"name": ..., "arguments": {...}}` -> its name, and its arguments as they were written.
+
+The call ends where its object closes: marks inside strings are content. Keys may come in any order.
+"""
+
+import json
+from collections.abc import Container
+from typing import Final
+
+from gateway.errors import InvalidToolCall
+from gateway.tools.prompted.json_scan import JsonScanner, Signal, mended_object
+from gateway.tools.prompted.reader import CallReader
+
+NAME_KEY: Final = "name"
+ARGUMENTS_KEYS: Final = frozenset({"arguments", "parameters", "args", "input"})
+_BESIDE: Final = frozenset({"id", "type"})
+_BLANK: Final = " \t\n\r"
+
+
+class JsonCallReader(CallReader):
+    """Missing and null arguments are `{}`; a JSON string is decoded once; anything but an object is refused.
+
+    The name goes out with the first character of the arguments. `doubtful`: the mark before it may as well open
+    ordinary JSON, so a key that no call has decides against it.
+    """
+
+    def __init__(self, declared: Container[str], doubtful: bool = False) -> None:
+        super().__init__()
+        self._declared = declared
+        self._doubtful = doubtful
+        self._scanner = JsonScanner()
+        self._begun = False
+        self._taken: list[str] = []
+        self._key = ""
+        self._called: str | None = None
+        self._held: list[str] | None = None
+        self._in_arguments = False
+
+    def read(self, text: str, at: int) -> int:
+        at = at if self._begun else self._begin(text, at)
+        while at < len(text) and not self.done:
+            begin, at = at, self._scanner.scan(text, at)
+            self._take(text, begin, at)
+            self._follow(text, at)
+        return at
+
+    def _begin(self, text: str, at: int) -> int:
+        while at < len(text) and text[at] in _BLANK:
+            at += 1
+        if at < len(text):
+            self._begun = True
+            if text[at] != "{":
+                self.refuse("no JSON object follows its mark")
+                self.done = True
+        return at
+
+    def _take(self, text: str, begin: int, end: int) -> None:
+        if self.refusal is not None:
+            return
+        if self._scanner.signal is Signal.MENDED:
+            self.mended["characters in strings were escaped"] += 1
+            piece = text[begin : end - 1] + self._scanner.mended
+        else:
+            piece = text[begin:end]
+        if not piece:
+            return
+        if self._in_arguments and self.name is not None:
+            self.arguments.append(piece)
+        else:
+            self._taken.append(piece)
+
+    def _follow(self, text: str, at: int) -> None:
+        match self._scanner.signal:
+            case Signal.BROKEN:
+                self._end_broken()
+            case Signal.END:
+                self._end()
+            case _ if self.refusal is not None:
+                pass
+            case Signal.KEY:
+                self._key = json.loads(self._taken_text().lstrip("{," + _BLANK))
+            case Signal.VALUE:
+                self._begin_value(text[at])
+            case Signal.VALUE_END:
+                self._end_value()
+            case _:
+                pass
+
+    def _begin_value(self, first: str) -> None:
+        self._taken.clear()
+        if self._key == NAME_KEY and self._called is None:
+            if first != '"':
+                self.refuse("its name is no string")
+        elif self._key in ARGUMENTS_KEYS and self._held is None and self.name is None:
+            self._in_arguments = True
+            if first not in '{"n':
+                self.refuse("its arguments are no object")
+            elif first == "{" and self._called is not None:
+                self.name = self._called
+        elif self._doubtful and self._key not in _BESIDE:
+            self.refuse("it is other JSON")
+
+    def _end_value(self) -> None:
+        taken = self._taken_text()
+        if self._in_arguments:
+            self._in_arguments = False
+            if self.name is None:
+                self._hold(taken)
+        elif self._key == NAME_KEY and self._called is None:
+            self._end_name(json.loads(taken))
+        else:
+            self.mended["other fields were left out"] += 1
+
+    def _end_name(self, name: str) -> None:
+        if name not in self._declared:
+            self.refuse_name(name)
+            return
+        self._called = name
+        if self._held is not None:
+            self._call()
+
+    def _hold(self, taken: str) -> None:
+        """Arguments that came before the name, or as a string, or not at all."""
+        if taken.startswith('"'):
+            self.mended["arguments written as a string were decoded"] += 1
+            taken = _in_utf8(json.loads(taken)).strip() or "null"
+        if taken == "null":
+            self.mended["missing arguments became {}"] += 1
+            taken = "{}"
+        written = mended_object(taken)
+        if written is None:
+            self.refuse("its arguments are no object")
+            return
+        if written != taken:
+            self.mended["characters in strings were escaped"] += 1
+        self._held = [written]
+        if self._called is not None:
+            self._call()
+
+    def _call(self) -> None:
+        self.name = self._called
+        self.arguments.extend(self._held or ["{}"])
+
+    def _end(self) -> None:
+        self.done = True
+        if self.refusal is None and self.name is None:
+            if self._called is None:
+                self.refuse("it has no name")
+            else:
+                self.mended["missing arguments became {}"] += 1
+                self._call()
+
+    def _end_broken(self) -> None:
+        self.done = True
+        if self.name is None:
+            self.refuse("it is no valid JSON")
+        elif self._in_arguments:
+            raise InvalidToolCall("The model wrote a tool call whose arguments are no valid JSON.")
+        else:
+            self.mended["objects without their last brace were closed"] += 1
+
+    def _taken_text(self) -> str:
+        taken = "".join(self._taken)
+        self._taken.clear()
+        return taken
+
+
+def _in_utf8(text: str) -> str:
+    """JSON text that can be encoded: half a character (a lone surrogate) becomes its escape again."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join(f"\\u{ord(part):04x}" if "\ud800" <= part <= "\udfff" else part for part in text)
+    return text

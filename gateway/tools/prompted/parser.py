@@ -1,0 +1,220 @@
+"""A model's text in pieces -> the text without the calls in it, and the calls.
+
+    TEXT --mark--> CALL --its end--> CLOSING --closing mark, or anything else--> TEXT
+                   CALL --it is none--> TEXT, and what was read is text
+
+A mark counts at the beginning of the text, after a call, and where its anchor says. Blanks that stand alone before a
+call or around its marks belong to the marks.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from gateway.errors import BackendTruncated
+from gateway.events import Event, Reason, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.notices import Action, Level, Notice
+from gateway.tools.prompted.reader import CallReader
+from gateway.types import ToolSpec
+
+Declared = Mapping[str, ToolSpec]
+
+_BLANK: Final = re.compile(r"[ \t\n\r]*+")
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A text by which a call begins, how the call after it is read, and the mark that may close it.
+
+    `anchor` says where it counts: after any blank, at the beginning of a line, or only where nothing but calls and
+    blanks came before. `is_read`: it is itself the beginning of what the reader reads. `doubtful`: it often stands
+    before what is no call, which then is not worth a notice.
+    """
+
+    text: str
+    reader: Callable[[Declared], CallReader]
+    closer: str = ""
+    anchor: Literal["blank", "line", "first"] = "blank"
+    is_read: bool = False
+    doubtful: bool = False
+
+
+class ToolCallParser:
+    """Parses one answer. Pass `marks` or `tools` empty, and every text passes at once.
+
+    In text only the beginning of a mark is held back. Arguments pass as they were written, in the pieces in which
+    they come; no event is ever taken back. The cost is linear in the text, however finely it is cut.
+    """
+
+    def __init__(self, marks: Sequence[Mark], tools: Sequence[ToolSpec], id_prefix: str) -> None:
+        self._declared = {tool.name: tool for tool in tools}
+        self._marks = {mark.text: mark for mark in marks} if tools else {}
+        self._search = re.compile("|".join(map(re.escape, self._marks))) if self._marks else None
+        self._longest = max(map(len, self._marks), default=0)
+        self._id_prefix = id_prefix
+        self._index = 0
+        self._step = self._text
+        self._held = ""
+        self._before = "\n"
+        self._alone = self._search is not None
+        self._blanks: list[str] = []
+        self._mark: Mark | None = None
+        self._reader = CallReader()
+        self._raw: list[str] = []
+        self._started = False
+        self._closed = False
+
+    def feed(self, text: str) -> list[Event]:
+        """The next piece of the model's text. Raises InvalidToolCall for a call that has begun and cannot be one,
+        and ValueError after `close`."""
+        if self._closed:
+            raise ValueError("the text has ended already")
+        events: list[Event] = []
+        if self._search is None:
+            return [TextDelta(text)] if text else events
+        text, self._held, at = self._held + text, "", 0
+        while at < len(text):
+            at = self._step(text, at, events)
+        return events
+
+    def close(self, reason: Reason = "stop") -> list[Event]:
+        """The end of the text. Raises BackendTruncated when a call is open, unless the model reached its length:
+        then the call ends as it is, which a finish reason of length tells the client."""
+        self._closed = True
+        events: list[Event] = []
+        if self._step == self._text:
+            if self._held or not self._index:
+                self._show(self._held, events)
+        elif self._step == self._call:
+            self._close_call(reason, events)
+        return events
+
+    def _text(self, text: str, at: int, events: list[Event]) -> int:
+        if self._alone and (end := _skip(text, at)) > at:
+            self._blanks.append(text[at:end])
+            return end
+        begin, mark = self._find(text, at)
+        if begin > at:
+            self._show(text[at:begin], events)
+        if mark is None:
+            self._held = text[begin:]
+            return len(text)
+        self._mark, self._reader, self._started = mark, mark.reader(self._declared), False
+        self._raw = [*self._blanks, "" if mark.is_read else mark.text]
+        self._blanks.clear()
+        self._step = self._call
+        return begin if mark.is_read else begin + len(mark.text)
+
+    def _find(self, text: str, at: int) -> tuple[int, Mark | None]:
+        """Where the next mark begins, or what may become one, or else where the text ends."""
+        assert self._search is not None
+        for found in self._search.finditer(text, at):
+            mark = self._marks[found[0]]
+            if self._counts(mark, text, found.start(), at):
+                return found.start(), mark
+        for begin in range(max(at, len(text) - self._longest + 1), len(text)):
+            for mark in self._marks.values():
+                if mark.text.startswith(text[begin:]) and self._counts(mark, text, begin, at):
+                    return begin, None
+        return len(text), None
+
+    def _counts(self, mark: Mark, text: str, begin: int, at: int) -> bool:
+        if self._alone and begin == at:
+            return True
+        before = text[begin - 1] if begin > at else self._before
+        return (before == "\n" and mark.anchor != "first") or (before in " \t\r" and mark.anchor == "blank")
+
+    def _show(self, text: str, events: list[Event]) -> None:
+        text = "".join([*self._blanks, text])
+        self._blanks.clear()
+        if text:
+            self._before, self._alone = text[-1], False
+            events.append(TextDelta(text))
+
+    def _call(self, text: str, at: int, events: list[Event]) -> int:
+        reader = self._reader
+        end = reader.read(text, at)
+        if reader.name is not None:
+            self._pass_call(reader, reader.name, events)
+        else:
+            self._raw.append(text[at:end])
+            if reader.refusal is not None:
+                self._refuse(reader, events)
+        return end
+
+    def _pass_call(self, reader: CallReader, name: str, events: list[Event]) -> None:
+        if not self._started:
+            self._started = True
+            events.append(ToolCallStart(self._index, self._id, name))
+        if reader.arguments:
+            events.append(ToolCallDelta(self._index, "".join(reader.arguments)))
+            reader.arguments.clear()
+        if reader.done:
+            self._end_call(events)
+
+    def _end_call(self, events: list[Event]) -> None:
+        for what, count in self._reader.mended.items():
+            events.append(self._notice("changed", "TEXT_CALL_MENDED", f"in a call: {what} ({count})", "info"))
+        events.append(ToolCallEnd(self._index))
+        self._index += 1
+        self._alone = True
+        self._step = self._closing
+
+    def _closing(self, text: str, at: int, events: list[Event]) -> int:
+        if (end := _skip(text, at)) > at:
+            self._blanks.append(text[at:end])
+            return end
+        closer = self._mark.closer if self._mark else ""
+        piece = text[at : at + len(closer)]
+        if piece != closer and closer.startswith(piece):
+            self._held = piece
+            return len(text)
+        self._step = self._text
+        if not closer or piece != closer:
+            return at
+        self._blanks.clear()
+        return at + len(closer)
+
+    def _refuse(self, reader: CallReader, events: list[Event]) -> None:
+        raw = "".join(self._raw)
+        if raw:
+            events.append(TextDelta(raw))
+            self._before, self._alone = raw[-1], False
+        self._raw = []
+        if reader.refusal is not None and not self._started:
+            self._started = True
+            self._tell_refusal(reader.refusal.rule, reader.refusal.reason, events)
+        if reader.done:
+            self._step = self._text
+
+    def _tell_refusal(self, rule: str, reason: str, events: list[Event]) -> None:
+        if self._mark is None or not self._mark.doubtful:
+            events.append(
+                Notice("backend", "seen", rule, f"what looked like a call stays text: {reason}", level="warning")
+            )
+
+    def _close_call(self, reason: Reason, events: list[Event]) -> None:
+        if self._reader.refusal is not None:
+            return
+        if self._reader.name is None:
+            events.append(TextDelta("".join(self._raw)))
+            self._tell_refusal("TEXT_CALL_BROKEN", "the answer ended inside", events)
+        elif reason != "length":
+            raise BackendTruncated("The model's answer ended inside a tool call.")
+        else:
+            detail = "the answer reached its length inside a call, whose arguments are incomplete"
+            events.append(self._notice("seen", "TEXT_CALL_CUT", detail, "warning"))
+            events.append(ToolCallEnd(self._index))
+
+    @property
+    def _id(self) -> str:
+        return f"{self._id_prefix}{self._index}"
+
+    def _notice(self, action: Action, rule: str, detail: str, level: Level) -> Notice:
+        return Notice("backend", action, rule, detail, tool_call_id=self._id, level=level)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at

@@ -1,0 +1,73 @@
+"""Calls as JSON objects between marks: `<tool_call> {...} </tool_call>`, or a fenced block."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.tools.prompted.format import Constraint
+from gateway.tools.prompted.json_call import JsonCallReader
+from gateway.tools.prompted.json_scan import mended_object
+from gateway.tools.prompted.parser import Declared, Mark, ToolCallParser
+from gateway.tools.prompted.schema import call_schema, callable_tools
+from gateway.tools.prompted.section import listed, rules
+from gateway.types import ToolChoice, ToolSpec
+
+
+def read_call(declared: Declared) -> JsonCallReader:
+    return JsonCallReader(declared)
+
+
+def read_doubtful_call(declared: Declared) -> JsonCallReader:
+    return JsonCallReader(declared, doubtful=True)
+
+
+class Tagged(msgspec.Struct, frozen=True):
+    """A format by its words. Of the `marks` the first is the one that the model is told."""
+
+    marks: tuple[Mark, ...]
+    introduction: str
+    several: str
+    stops: tuple[str, ...] = ()
+
+    def render_tools(self, tools: Sequence[ToolSpec], choice: ToolChoice, parallel: bool) -> str:
+        if not callable_tools(tools, choice):
+            return ""
+        shape = self.render_call("NAME", '{"KEY": "VALUE"}')
+        section = self.introduction.format(tools=listed(tools), call=shape)
+        return f"{section}\n{rules(choice, parallel, self.several)}"
+
+    def render_call(self, name: str, arguments: str) -> str:
+        """Arguments that are no object are shown as a string: the model sees what it wrote."""
+        written = mended_object(arguments) or ("{}" if not arguments.strip() else json.dumps(arguments))
+        call = f'{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": {written}}}'
+        mark = self.marks[0]
+        return f"{mark.text}\n{call}\n{mark.closer}" if mark.closer else call
+
+    def render_result(self, call_id: str, name: str, text: str) -> str | None:
+        return None
+
+    def parser(self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto") -> ToolCallParser:
+        return ToolCallParser(self.marks, () if choice == "none" else tools, id_prefix)
+
+    def grammar(self, tools: Sequence[ToolSpec], choice: ToolChoice) -> Constraint | None:
+        allowed = callable_tools(tools, choice)
+        if choice == "auto" or not allowed:
+            return None
+        mark = self.marks[0]
+        if mark.closer:
+            return Constraint(call_schema(allowed), f"{mark.text}\n", (mark.closer,))
+        return Constraint(call_schema(allowed))
+
+
+HERMES_JSON: Final = Tagged(
+    marks=(Mark("<tool_call>", read_call, "</tool_call>"),),
+    introduction=(
+        "You can call these functions. Each line is one function, with the JSON schema of its arguments:\n"
+        "<tools>\n{tools}\n</tools>\n\n"
+        "To call a function, write its name and its arguments as one JSON object between these marks:\n{call}\n"
+    ),
+    several="To call several functions, write one such block for each.",
+    stops=("<tool_response>",),
+)
