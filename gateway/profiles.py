@@ -38,6 +38,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `system`: `first` where only the leading message may be a system message.
     - `alternation`: `strict` where two user or two assistant messages may not follow each other.
     - `user_after_tool`: `bridge` where an assistant message must stand between tool results and the next user message.
+    - `choice_fields`: `drop` where a message must not carry the fields of the choice it came in (`finish_reason`,
+      `index`, `logprobs`), which clients that store whole choices send back.
     - `empty_beside_calls`: the content of an assistant message that only calls tools: as it came, "" or null.
     - `empty_text`: what stands for text that is empty where the provider refuses empty text; None: nothing does.
     - `max_tools`: more are refused before anything is sent.
@@ -59,6 +61,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system: Literal["anywhere", "first"] = "anywhere"
     alternation: Literal["free", "strict"] = "free"
     user_after_tool: Literal["allow", "bridge"] = "allow"
+    choice_fields: Literal["keep", "drop"] = "keep"
     empty_beside_calls: Literal["keep", "empty", "null"] = "keep"
     empty_text: str | None = None
     max_tools: int | None = None
@@ -78,6 +81,7 @@ PROFILES: Final[dict[str, Profile]] = {
         tool_name="drop",
         reasoning="drop",
         max_tools=128,
+        choice_fields="drop",
     ),
     "deepseek": Profile(
         tool_names=_OPENAI_NAMES,
@@ -87,6 +91,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         empty_beside_calls="empty",
         max_tools=128,
+        choice_fields="drop",
     ),
     # With a tool call in the history its reasoning is required in all later turns.
     "deepseek-thinking": Profile(
@@ -99,6 +104,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_missing="",
         empty_beside_calls="empty",
         max_tools=128,
+        choice_fields="drop",
     ),
     # Ids such as functions.NAME:0 are parsed by the chat template and must stay as they are.
     "kimi-thinking": Profile(
@@ -110,8 +116,9 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_missing=".",
         empty_beside_calls="empty",
         max_tools=128,
+        choice_fields="drop",
     ),
-    "minimax": Profile(tool_names=_OPENAI_NAMES, tool_content="string", developer="system"),
+    "minimax": Profile(tool_names=_OPENAI_NAMES, tool_content="string", developer="system", choice_fields="drop"),
     # A tool message needs the name of its function, taken from the call and never from the client.
     "gemini": Profile(
         tool_names=Alphabet(characters="A-Za-z0-9_.:-", first="A-Za-z_", longest=64),
@@ -120,6 +127,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         empty_beside_calls="empty",
+        choice_fields="drop",
     ),
     "anthropic-compat": Profile(
         call_id=Alphabet(characters="A-Za-z0-9_-"),
@@ -129,6 +137,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning="drop",
         empty_beside_calls="null",
         empty_text="(empty)",
+        choice_fields="drop",
     ),
     # Nine alphanumeric characters exactly, up to the eleventh version of its tokenizer.
     "mistral": Profile(
@@ -140,6 +149,7 @@ PROFILES: Final[dict[str, Profile]] = {
         alternation="strict",
         user_after_tool="bridge",
         empty_beside_calls="empty",
+        choice_fields="drop",
     ),
     "groq": Profile(
         tool_names=_OPENAI_NAMES,
@@ -149,6 +159,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         max_tools=128,
+        choice_fields="drop",
     ),
     "ollama": Profile(
         arguments="object",
@@ -159,6 +170,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         empty_beside_calls="empty",
+        choice_fields="drop",
     ),
     "vllm": Profile(
         tool_content="string",
@@ -167,6 +179,7 @@ PROFILES: Final[dict[str, Profile]] = {
         reasoning_field="reasoning",
         alternation="strict",
         empty_beside_calls="empty",
+        choice_fields="drop",
     ),
     "bedrock": Profile(
         call_id=Alphabet(characters="A-Za-z0-9_.:-", longest=64),
@@ -178,5 +191,6 @@ PROFILES: Final[dict[str, Profile]] = {
         user_after_tool="bridge",
         empty_beside_calls="null",
         empty_text="(empty)",
+        choice_fields="drop",
     ),
 }

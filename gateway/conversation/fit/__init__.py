@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from gateway.conversation.fit.choice import fit_choice_fields
 from gateway.conversation.fit.identifiers import rename_identifiers
 from gateway.conversation.fit.order import bridge_after_tools, merge_neighbours
 from gateway.conversation.fit.prose import tool_turns_as_text
@@ -26,6 +27,7 @@ STEPS: Final[tuple[Step, ...]] = (
     tool_turns_as_text,
     fit_developer,
     fold_system,
+    fit_choice_fields,
     fit_reasoning,
     fit_signatures,
     bridge_after_tools,
