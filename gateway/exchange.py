@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, Holding
 from gateway.capabilities import check_capabilities
 from gateway.conversation.fit import fit
 from gateway.conversation.prepare import prepare
@@ -38,18 +38,25 @@ class Exchange:
         ]
         self._adapter = adapter
         self._decoder = adapter.decoder(self.conversation)
+        self._holding = self._decoder if isinstance(self._decoder, Holding) else None
         self._unwrapper = Unwrapper(policy, frozenset(tool.name for tool in conversation.tools))
         emulates_stop = conversation.sampling.stop and not (
             adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
         )
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
         self._called = False
+        self._decoded = 0
         self.finished = False
 
     @property
     def done(self) -> bool:
         """Nothing more can come; the backend's connection may be closed."""
         return self._decoder.done or (self._stop is not None and self._stop.matched)
+
+    @property
+    def progress(self) -> int:
+        """Grows with every part of the answer that has arrived, also with one that is held back for now."""
+        return self._decoded + (0 if self._holding is None else self._holding.progress)
 
     def open(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Judge the head of the answer. `body` is needed only when the status is not 200. Header names are lower
@@ -79,6 +86,7 @@ class Exchange:
         return events
 
     def _emit(self, events: list[Event]) -> list[Event]:
+        self._decoded += len(events)
         events = self.fitted.idmap.restore(self._unwrapper.feed(events))
         if self._stop is not None:
             events = self._stop.feed(events)

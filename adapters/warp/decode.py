@@ -29,10 +29,11 @@ METADATA: Final = frozenset({"update_task_summary", "update_task_description", "
 
 
 class WarpDecoder:
-    """One response. See `gateway.adapter.Decoder`."""
+    """One response. See `gateway.adapter.Decoder` and, for what a transaction holds back, `Holding`."""
 
     def __init__(self, options: WarpOptions, conversation: Conversation, max_event: int) -> None:
         self.done = False
+        self.progress = 0
         self._options = options
         self._conversation = conversation
         self._sse = SSEDecoder(max_event)
@@ -100,6 +101,7 @@ class WarpDecoder:
                 self._start(None)
             for action in event.client_actions.actions:
                 self._action(action)
+                self.progress += 1
         elif kind == "init":
             self._init(event.init)
         elif kind == "finished":

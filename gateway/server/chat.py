@@ -90,6 +90,7 @@ class ChatCompletions:
         idle = backend.timeouts.idle
         while True:
             data = await answer.read()
+            arrived = exchange.progress
             events = exchange.feed(data) if data else exchange.close()
             if not data or exchange.done:
                 if not exchange.finished:
@@ -99,7 +100,8 @@ class ChatCompletions:
             if events:
                 call.phase = "stream"
                 await writer.take(events)
-                # Only progress counts: a backend that sends nothing but comments is stalled all the same.
+            # Only progress counts: a backend that sends nothing but comments is stalled all the same.
+            if events or exchange.progress != arrived:
                 watch.expect(self._now() + idle, idle_late)
 
     async def _send(self, backend: Backend, exchange: Exchange) -> Answer:

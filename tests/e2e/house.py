@@ -34,6 +34,7 @@ AGENTS: Final[Mapping[str, dict[str, Json]]] = {
     "silent": {"reasoning": False},
     "insists": {"empty_answer": "error"},
     "impatient": {"timeouts": IMPATIENT},
+    "structured-impatient": {"encoding": "structured", "timeouts": IMPATIENT},
 }
 POLICIES: Final[Mapping[str, tuple[str, dict[str, Json]]]] = {
     "flat-strict": ("flat", {"repair": "strict"}),

@@ -267,6 +267,16 @@ async def test_a_client_hears_something_while_the_backend_is_silent() -> None:
         assert answer.comments >= 2
 
 
+@pytest.mark.parametrize("model", ["impatient", "structured-impatient"])
+async def test_a_long_answer_is_no_stalled_one(house: House, model: str) -> None:
+    """Whether its words are shown as they come or held until they are certain: while they come, nobody is impatient."""
+    for fields in (WHOLE, STREAMED):
+        answer = await play(house, model, "plain_text", "delay_ms=120", fields=fields)
+        check(answer, STREAMS["plain_text"], streamed=bool(fields))
+        answer = await play(house, model, "numbers", "chunk=90 delay_ms=50", fields=fields)
+        check(answer, STREAMS["numbers"], streamed=bool(fields))
+
+
 async def test_an_expired_token_is_refreshed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many requests meet the expired token; the rotated refresh token outlives the gateway."""
     monkeypatch.setenv("TEST_REFRESH_TOKEN", "first-refresh-token")
