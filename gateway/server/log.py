@@ -14,7 +14,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
 
-from gateway.notices import Level, Notice
+from gateway.notices import Level, Notice, Stage
 from gateway.settings import LogSettings
 
 LOGGER: Final = logging.getLogger("gateway")
@@ -166,8 +166,18 @@ def _open_file(settings: LogSettings, path: Path) -> RotatingFileHandler:
     return _ForgivingFile(path, maxBytes=int(settings.max_mb * 2**20), backupCount=settings.backups, encoding="utf-8")
 
 
+# The sentences of these stages say what is wrong, not where; those of the others are lines that people grep for.
+_PLACED: Final[frozenset[Stage]] = frozenset({"decode", "validate", "repair", "profile"})
+
+
 def log_notice(notice: Notice, request_id: str) -> None:
-    """One line per notice: its detail and nothing else, at its own level (people grep for some of them)."""
+    """One line per notice at its own level: its detail, for a fault of a message also which message and which rule."""
     level = LEVELS[notice.level]
     if LOGGER.isEnabledFor(level):
-        LOGGER.log(level, "%s", notice.detail, extra={"request_id": request_id})
+        if notice.stage in _PLACED:
+            place = "" if notice.index is None else f"messages[{notice.index}] "
+            LOGGER.log(
+                level, "%s %s%s: %s", notice.stage, place, notice.rule, notice.detail, extra={"request_id": request_id}
+            )
+        else:
+            LOGGER.log(level, "%s", notice.detail, extra={"request_id": request_id})

@@ -85,7 +85,7 @@ def _unbound(
                 "repair",
                 "dropped" if dropped else "changed",
                 fault.rule,
-                f"{fault.detail}; {ending}",
+                f"{fault.detail.rstrip('.')}; {ending}",
                 turn.index,
                 fault.tool_call_id,
                 "warning" if dropped else "info",
