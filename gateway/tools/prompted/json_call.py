@@ -8,13 +8,12 @@ from collections.abc import Container
 from typing import Final
 
 from gateway.errors import InvalidToolCall
-from gateway.tools.prompted.json_scan import JsonScanner, Signal, mended_object
+from gateway.tools.prompted.json_scan import BLANKS, JsonScanner, Signal, mended_object, skip
 from gateway.tools.prompted.reader import CallReader
 
 NAME_KEY: Final = "name"
 ARGUMENTS_KEYS: Final = frozenset({"arguments", "parameters", "args", "input"})
 _BESIDE: Final = frozenset({"id", "type"})
-_BLANK: Final = " \t\n\r"
 
 
 class JsonCallReader(CallReader):
@@ -45,8 +44,7 @@ class JsonCallReader(CallReader):
         return at
 
     def _begin(self, text: str, at: int) -> int:
-        while at < len(text) and text[at] in _BLANK:
-            at += 1
+        at = skip(text, at)
         if at < len(text):
             self._begun = True
             if text[at] != "{":
@@ -78,7 +76,7 @@ class JsonCallReader(CallReader):
             case _ if self.refusal is not None:
                 pass
             case Signal.KEY:
-                self._key = json.loads(self._taken_text().lstrip("{," + _BLANK))
+                self._key = json.loads(self._taken_text().lstrip("{," + BLANKS))
             case Signal.VALUE:
                 self._begin_value(text[at])
             case Signal.VALUE_END:

@@ -14,7 +14,10 @@ import re
 from enum import Enum
 from typing import Final
 
-_BLANK: Final = re.compile(r"[ \t\n\r]*+")
+# What JSON allows between its parts.
+BLANKS: Final = " \t\n\r"
+
+_BLANK: Final = re.compile(f"[{BLANKS}]*+")
 _PLAIN: Final = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
 _TOKEN: Final = re.compile(r"[-+.0-9A-Za-z]*+")
 _LITERAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
@@ -56,7 +59,7 @@ class JsonScanner:
         return at
 
     def _value(self, text: str, at: int) -> int:
-        at = self._skip(text, at)
+        at = skip(text, at)
         if at == len(text):
             return at
         if len(self._open) == 1 and not self._announced:
@@ -84,20 +87,20 @@ class JsonScanner:
         return at + 1
 
     def _first_value(self, text: str, at: int) -> int:
-        at = self._skip(text, at)
+        at = skip(text, at)
         if at < len(text) and text[at] == "]":
             return self._shut(at)
         self._step = self._first_value if at == len(text) else self._value
         return at
 
     def _first_key(self, text: str, at: int) -> int:
-        at = self._skip(text, at)
+        at = skip(text, at)
         if at < len(text) and text[at] == "}":
             return self._shut(at)
         return self._key(text, at)
 
     def _key(self, text: str, at: int) -> int:
-        at = self._skip(text, at)
+        at = skip(text, at)
         if at == len(text):
             return at
         if text[at] != '"':
@@ -107,7 +110,7 @@ class JsonScanner:
         return at + 1
 
     def _colon(self, text: str, at: int) -> int:
-        at = self._skip(text, at)
+        at = skip(text, at)
         if at == len(text):
             return at
         if text[at] != ":":
@@ -117,7 +120,7 @@ class JsonScanner:
         return at + 1
 
     def _after(self, text: str, at: int) -> int:
-        at = self._skip(text, at)
+        at = skip(text, at)
         if at == len(text):
             return at
         closer = self._open[-1]
@@ -177,10 +180,6 @@ class JsonScanner:
             self._end_value()
         return end
 
-    def _skip(self, text: str, at: int) -> int:
-        found = _BLANK.match(text, at)
-        return found.end() if found else at
-
     def _shut(self, at: int) -> int:
         self._open.pop()
         self._end_value()
@@ -210,18 +209,30 @@ class JsonScanner:
         return at
 
 
+def skip(text: str, at: int) -> int:
+    """The cursor after the blanks."""
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
 def _escaped(character: str) -> str:
     return _ESCAPES.get(character) or f"u{ord(character):04x}"
 
 
-def mended_object(text: str) -> str | None:
-    """The text as one JSON object, with what strings may not hold escaped; None when it is no object."""
-    text = text.strip(" \t\n\r")
-    if not text.startswith("{"):
-        return None
+def mended_value(text: str) -> str | None:
+    """The text as one JSON value, with what strings may not hold escaped; None when it is none."""
+    # The blank ends a number that ends the text.
+    text = f"{text} "
     scanner, pieces, at = JsonScanner(), list[str](), 0
     while at < len(text) and scanner.signal not in (Signal.BROKEN, Signal.END):
         begin, at = at, scanner.scan(text, at)
         mended = scanner.signal is Signal.MENDED
         pieces.append(text[begin : at - 1] + scanner.mended if mended else text[begin:at])
-    return "".join(pieces) if scanner.signal is Signal.END and at == len(text) else None
+    whole = scanner.signal is Signal.END and not text[at:].strip(BLANKS)
+    return "".join(pieces).strip(BLANKS) if whole else None
+
+
+def mended_object(text: str) -> str | None:
+    """The same; None also when the value is no object."""
+    value = mended_value(text)
+    return value if value is not None and value.startswith("{") else None

@@ -9,19 +9,18 @@ call or around its marks belong to the marks.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from gateway.errors import BackendTruncated
 from gateway.events import Event, Reason, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.notices import Action, Level, Notice
+from gateway.tools.prompted.json_scan import skip
 from gateway.tools.prompted.reader import CallReader
 from gateway.types import ToolSpec
 
 Declared = Mapping[str, ToolSpec]
-
-_BLANK: Final = re.compile(r"[ \t\n\r]*+")
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -91,7 +90,7 @@ class ToolCallParser:
         return events
 
     def _text(self, text: str, at: int, events: list[Event]) -> int:
-        if self._alone and (end := _skip(text, at)) > at:
+        if self._alone and (end := skip(text, at)) > at:
             self._blanks.append(text[at:end])
             return end
         begin, mark = self._find(text, at)
@@ -162,7 +161,7 @@ class ToolCallParser:
         self._step = self._closing
 
     def _closing(self, text: str, at: int, events: list[Event]) -> int:
-        if (end := _skip(text, at)) > at:
+        if (end := skip(text, at)) > at:
             self._blanks.append(text[at:end])
             return end
         closer = self._mark.closer if self._mark else ""
@@ -213,8 +212,3 @@ class ToolCallParser:
 
     def _notice(self, action: Action, rule: str, detail: str, level: Level) -> Notice:
         return Notice("backend", action, rule, detail, tool_call_id=self._id, level=level)
-
-
-def _skip(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at

@@ -11,7 +11,7 @@ def listed(tools: Sequence[ToolSpec]) -> str:
     return "\n".join(_line(tool) for tool in tools)
 
 
-def rules(choice: ToolChoice, parallel: bool, several: str) -> str:
+def rules(choice: ToolChoice, parallel: bool, several: str = "") -> str:
     """When to call, and how often. `several` says how the format writes more than one call."""
     return "\n".join([_when(choice), several if parallel else "Call at most one function, then wait for its result."])
 

@@ -1,4 +1,4 @@
-"""Calls as JSON objects between marks: `<tool_call> {...} </tool_call>`, or a fenced block."""
+"""Calls as JSON objects: between `<tool_call>` and `</tool_call>`, in a fenced block, or as the whole answer."""
 
 import json
 from collections.abc import Sequence
@@ -70,4 +70,32 @@ HERMES_JSON: Final = Tagged(
     ),
     several="To call several functions, write one such block for each.",
     stops=("<tool_response>",),
+)
+
+# Models that know no such block write json instead; an object without a declared name in it is then no call.
+FENCED_JSON: Final = Tagged(
+    marks=(
+        Mark("```tool_call", read_call, "```", "line"),
+        Mark("```json", read_doubtful_call, "```", "line", doubtful=True),
+    ),
+    introduction=(
+        "You can call these functions. Each line is one function, with the JSON schema of its arguments:\n"
+        "```tools\n{tools}\n```\n\n"
+        "To call a function, write its name and its arguments as one JSON object in a block like this:\n{call}\n"
+    ),
+    several="To call several functions, write one such block for each.",
+    stops=("```tool_result", "```tool_response"),
+)
+
+BARE_JSON: Final = Tagged(
+    marks=(
+        Mark("{", read_doubtful_call, anchor="first", is_read=True, doubtful=True),
+        Mark("```json", read_doubtful_call, "```", "first", doubtful=True),
+    ),
+    introduction=(
+        "You can call these functions. Each line is one function, with the JSON schema of its arguments:\n"
+        "{tools}\n\n"
+        "To call a function, answer with one JSON object and nothing before or after it:\n{call}\n"
+    ),
+    several="To call several functions, write one such object a line.",
 )

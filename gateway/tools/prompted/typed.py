@@ -1,0 +1,63 @@
+"""A value written as plain text, and what its schema says -> the value as JSON text."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.tools.prompted.json_scan import mended_value
+from gateway.types import Json, JsonObject
+
+_PYTHON: Final = {"True": "true", "False": "false", "None": "null"}
+STRING: Final = frozenset({"string"})
+
+
+def types_of(parameters: JsonObject, key: str) -> frozenset[str]:
+    """The JSON types that the schema allows for the parameter; a string when it does not say."""
+    properties = parameters.get("properties")
+    schema = properties.get(key) if isinstance(properties, dict) else None
+    return frozenset(_types(schema)) or STRING
+
+
+def typed(text: str, types: frozenset[str]) -> str:
+    """The text as JSON when that is of an allowed type, or when no string is allowed; a JSON string otherwise."""
+    bare = text.strip()
+    value = mended_value(_PYTHON.get(bare, bare))
+    if value is not None and (_kind(value) in types or ("string" not in types and not value.startswith('"'))):
+        return value
+    return string(text)
+
+
+def string(text: str) -> str:
+    """The text as a JSON string."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _types(schema: Json) -> Iterator[str]:
+    if not isinstance(schema, dict):
+        return
+    named = schema.get("type")
+    yield from (word for word in (named if isinstance(named, list) else [named]) if isinstance(word, str))
+    for key in ("anyOf", "oneOf", "allOf"):
+        inner = schema.get(key)
+        for one in inner if isinstance(inner, list) else ():
+            yield from _types(one)
+    values = schema.get("enum")
+    for value in values if isinstance(values, list) and named is None else ():
+        yield _kind(json.dumps(value))
+
+
+def _kind(value: str) -> str:
+    """The JSON type of a JSON text. Every integer is a number too, and is told as what schemas mean by it."""
+    match value[0]:
+        case "{":
+            return "object"
+        case "[":
+            return "array"
+        case '"':
+            return "string"
+        case "t" | "f":
+            return "boolean"
+        case "n":
+            return "null"
+        case _:
+            return "number" if set(value) & set(".eE") else "integer"
