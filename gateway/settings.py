@@ -1,6 +1,7 @@
 """settings.json -> one frozen Settings, read once at start; every part gets its slice as an argument.
 
-Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `profiles`, `backends`, `models`.
+Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `keys`, `profiles`, `backends`,
+`models`.
 """
 
 import difflib
@@ -22,29 +23,44 @@ from gateway.types import Json, JsonObject
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where and how clients are served. Times in seconds.
 
-    `api_keys_env` names the variable that holds the clients' keys, separated by commas. While it is not set, the
-    gateway is open, and binds to loopback addresses only. `allowed_hosts` are the names, besides localhost, under
-    which browsers and clients may address a gateway bound to loopback (a foreign name there is DNS rebinding).
-    `max_connections` null: as many as the file descriptor limit allows.
+    `api_keys_env` names the variable that holds the clients' keys, separated by commas, `api_keys_file` a file with
+    `name:key` lines. Without any key the gateway is open, and binds to loopback addresses only. `allowed_hosts` are
+    the names, besides localhost, under which browsers and clients may address a gateway bound to loopback (a foreign
+    name there is DNS rebinding).
+    `max_connections` null: as many as the file descriptor limit allows. `max_requests` are served at once by each
+    worker; more are refused at once with a 503. `reload` reads the file again when it changes.
     """
 
     host: str = "127.0.0.1"
     port: Port = 8000
+    workers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
+    reload: bool = True
     api_keys_env: str | None = "DRAGOMAN_API_KEYS"
+    api_keys_file: str | None = None
     allowed_hosts: tuple[str, ...] = ()
-    max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_connections: Count | None = None
+    max_requests: Count | None = 1000
     max_body_mb: Positive = 32
     head_timeout_s: Positive = 10
     first_event_gate_s: Positive = 15
     keep_alive_s: Positive = 15
     write_timeout_s: Positive = 60
     drain_s: NotNegative = 10
+
+
+class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the holder of one client key may do; null: anything. `concurrent_streams` counts all running requests."""
+
+    models: tuple[str, ...] | None = None
+    requests_per_minute: Count | None = None
+    concurrent_streams: Count | None = None
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,7 +108,8 @@ class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 class BackendSettings(msgspec.Struct, frozen=True):
     """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start.
 
-    `profile` names the provider's rules for every model served here.
+    `profile` names the provider's rules for every model served here. `max_concurrent` is how many requests it is
+    given at once (by each worker).
     """
 
     adapter: str
@@ -103,6 +120,7 @@ class BackendSettings(msgspec.Struct, frozen=True):
     refresh: RefreshCredential | None = None
     headers: Mapping[str, str] = {}
     timeouts: Timeouts = Timeouts()
+    max_concurrent: Count | None = None
     options: Mapping[str, Any] = {}
 
 
@@ -121,6 +139,7 @@ class Settings(msgspec.Struct, frozen=True):
     server: ServerSettings = ServerSettings()
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
+    keys: Mapping[str, KeySettings] = {}
     profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}
     models: Mapping[str, ModelSettings] = {}
@@ -186,10 +205,20 @@ def read_settings(raw: Json) -> Settings:
         server=_struct(top.get("server", {}), ServerSettings, "server"),
         limits=_struct(top.get("limits", {}), LimitSettings, "limits"),
         log=_struct(top.get("log", {}), LogSettings, "log"),
+        keys=_keys(_object(top.get("keys", {}), "keys"), models),
         profiles=profiles,
         backends=backends,
         models=models,
     )
+
+
+def _keys(raw: JsonObject, models: Mapping[str, ModelSettings]) -> dict[str, KeySettings]:
+    keys = {name: _struct(value, KeySettings, f"keys.{name}") for name, value in raw.items()}
+    for name, entry in keys.items():
+        for model in entry.models or ():
+            if model not in models and "*" not in models:
+                raise SettingsError(f"keys.{name}.models: there is no model {model!r}{_nearest(model, models)}")
+    return keys
 
 
 def _backend(raw: Json, where: str) -> BackendSettings:

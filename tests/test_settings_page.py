@@ -12,7 +12,7 @@ from adapters.openai_chat import OpenAIChatOptions
 from adapters.warp.options import WarpOptions
 from gateway.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.profiles import PROFILES, Profile
-from gateway.settings import BackendSettings, LimitSettings, LogSettings, ServerSettings
+from gateway.settings import BackendSettings, KeySettings, LimitSettings, LogSettings, ServerSettings
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROW = re.compile(r"^\| `([a-z_.*]+)` \| (.*?) \| ", re.MULTILINE)
@@ -26,6 +26,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("server.", ServerSettings),
     ("limits.", LimitSettings),
     ("log.", LogSettings),
+    ("keys.*.", KeySettings),
     ("backends.*.", BackendSettings),
     ("", WarpOptions),
     ("", OpenAIChatOptions),

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from gateway.dialects.openai_chat.models import encode_model, encode_models
@@ -20,6 +20,7 @@ from gateway.server.body import read_body
 from gateway.server.documentation import describe_chat
 from gateway.server.door import check_media_type
 from gateway.server.front import Front
+from gateway.server.metrics_text import MEDIA_TYPE, metrics_text
 from gateway.server.services import Services
 from gateway.server.transport import gateway_version
 from gateway.settings import Settings
@@ -96,8 +97,8 @@ def create_app(settings: Settings) -> Gateway:
 
     @app.get("/metrics", tags=["health"])
     async def metrics() -> Response:
-        """Counters of requests, notices, failures and departures, as Prometheus reads them."""
-        return PlainTextResponse(services.metrics.text(services.sweeper.size))
+        """What happened, counted and measured, as Prometheus reads it."""
+        return Response(metrics_text(services.metrics.snapshot()), media_type=MEDIA_TYPE)
 
     describe_chat(app)
     app.add_exception_handler(HTTPException, _http_error)

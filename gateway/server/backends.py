@@ -10,6 +10,7 @@ from yarl import URL
 
 from gateway.adapter import Adapter
 from gateway.errors import InvalidRequest, SettingsError
+from gateway.server.admission import backend_slots
 from gateway.server.credentials import Credential, credential_for
 from gateway.settings import BackendSettings, ModelSettings, Settings, Timeouts, check_options
 
@@ -25,6 +26,7 @@ class Backend:
         self.adapter = load_adapter(name, settings, max_event)
         self.credential: Credential = credential_for(settings)
         self.timeouts: Timeouts = settings.timeouts
+        self.slots = backend_slots(name, settings.max_concurrent)
         self._headers = {key.lower(): value for key, value in settings.headers.items()}
         self._urls: dict[str, URL] = {}
 

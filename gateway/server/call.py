@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gateway.dialects.openai_chat.remarks import notice_object
+from gateway.errors import BackendTimeout, BackendTruncated, GatewayError
+from gateway.events import UsageReport
 from gateway.notices import Action, Notice
 from gateway.server.feed import Feed
+from gateway.server.keys import NOBODY
 from gateway.server.log import LOGGER, log_notice, one_line
 from gateway.server.metrics import Metrics
 from gateway.types import Json
@@ -38,6 +41,7 @@ class Call:
     """One request: who asks, how it went, and what was changed."""
 
     __slots__ = (
+        "_begun",
         "_concluded",
         "_feed",
         "_metrics",
@@ -49,11 +53,13 @@ class Call:
         "explain",
         "headers",
         "id",
+        "key",
         "method",
         "model",
         "notices",
         "path",
         "phase",
+        "waited",
     )
 
     def __init__(self, method: str, path: str, headers: Mapping[bytes, bytes], feed: Feed, metrics: Metrics) -> None:
@@ -61,6 +67,7 @@ class Call:
         self.method = method
         self.path = path
         self.headers = headers
+        self.key = NOBODY
         self.model = self.backend = "-"
         self.code = "-"
         self.phase = "request"
@@ -70,6 +77,8 @@ class Call:
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
         self._feed = feed
         self._metrics = metrics
+        self.waited = 0.0
+        self._begun = 0.0
         self._concluded = False
         self._started = time.monotonic()
 
@@ -100,22 +109,44 @@ class Call:
             if self._feed:
                 self._feed.publish("notice", {"request": self.id, **notice_object(notice)})
 
-    def blame(self, code: str) -> None:
+    def begin(self) -> None:
+        """The first events of the answer have come."""
+        if not self._begun:
+            self.phase = "stream"
+            self._begun = time.monotonic()
+            self._metrics.observe("gateway_first_event_seconds", self._begun - self._started, self.backend)
+
+    def stream(self, by: int) -> None:
+        """A stream is opened, or (-1) it has ended."""
+        self._metrics.count("gateway_open_streams", by=by)
+
+    def use(self, usage: UsageReport) -> None:
+        """Count tokens that a backend reports."""
+        for kind, tokens in (("prompt", usage.prompt_tokens), ("completion", usage.completion_tokens)):
+            if tokens and tokens > 0:
+                self._metrics.count("gateway_tokens_total", self.backend, self.key, kind, by=tokens)
+
+    def blame(self, error: GatewayError) -> None:
         """Count a failure of the backend."""
-        self._metrics.count("gateway_upstream_errors_total", self.backend, code, self.phase)
+        self._metrics.count("gateway_upstream_errors_total", self.backend, self.code[:SHOWN], self.phase)
+        if isinstance(rule := error.extra.get("rule"), str):
+            self._metrics.count("gateway_upstream_rejections_total", self.backend, rule)
+        if isinstance(error, BackendTruncated):
+            self._metrics.count("gateway_truncated_streams_total", self.backend)
+        if isinstance(error, BackendTimeout) and not self._begun:
+            self._metrics.count("gateway_ttfb_timeouts_total", self.backend)
 
     def conclude(self, status: int) -> None:
-        """Write the access line, once."""
+        """Count and measure the request and write its access line, once."""
         if self._concluded:
             return
         self._concluded = True
-        self._metrics.count("gateway_requests_total", ROUTES.get(self.path, "other"), str(status))
-        if status == CLIENT_GONE:
-            self._metrics.count("gateway_client_aborts_total", self.phase)
+        self._measure(status)
         outcome: dict[str, Json] = {
             "request": self.id,
             "method": self.method,
             "path": self.path[:SHOWN],
+            "key": self.key,
             "model": self.model[:SHOWN],
             "backend": self.backend,
             "status": status,
@@ -126,9 +157,10 @@ class Call:
         if self._feed:
             self._feed.publish("request", outcome)
         LOGGER.info(
-            "%s %s model=%s backend=%s status=%d code=%s ms=%s changes=%r",
+            "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r",
             self.method,
             self.path[:SHOWN],
+            self.key,
             self.model[:SHOWN],
             self.backend,
             status,
@@ -137,3 +169,16 @@ class Call:
             outcome["changes"],
             extra={"request_id": self.id},
         )
+
+    def _measure(self, status: int) -> None:
+        route = ROUTES.get(self.path, "other")
+        took = time.monotonic() - self._started
+        self._metrics.count("gateway_requests_total", route, self.key, str(status))
+        self._metrics.observe("gateway_request_seconds", took, route)
+        if status == CLIENT_GONE:
+            self._metrics.count("gateway_client_aborts_total", self.phase)
+        elif self.code != "-":
+            self._metrics.count("gateway_errors_total", self.code[:SHOWN], self.phase)
+        elif route == "chat" and status == 200:
+            self.begin()
+            self._metrics.observe("gateway_overhead_seconds", took - self.waited)

@@ -32,14 +32,15 @@ class ChatCompletions:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._now = services.now
-        self._max_body = int(services.settings.server.max_body_mb * 2**20)
 
     async def __call__(self, call: Call, receive: Receive, reply: Reply) -> None:
         """Serve one request. Raises GatewayError, also after the answer has begun, and ClientGone."""
         check_media_type(call.headers)
         with self._services.sweeper.watch() as watch:
-            watch.expect(self._now() + BODY_S, body_late)
-            body = await read_body(receive, call.headers, self._max_body)
+            began = self._now()
+            watch.expect(began + BODY_S, body_late)
+            body = await read_body(receive, call.headers, self._services.max_body)
+            call.waited = self._now() - began
             listener = asyncio.create_task(_listen(receive, watch, reply))
             try:
                 await self._serve(call, body, watch, reply)
@@ -50,6 +51,7 @@ class ChatCompletions:
         conversation = decode(body)
         call.model = conversation.model
         route, backend = self._services.backends.route(conversation.model)
+        self._services.admission.check_model(call.key, conversation.model)
         call.backend = backend.name
         if route.name is not None:
             conversation = msgspec.structs.replace(conversation, model=route.name)
@@ -58,7 +60,7 @@ class ChatCompletions:
         call.note(exchange.notices)
         log_request(call, backend, exchange, body if self._services.settings.log.bodies else None)
         kind = StreamWriter if conversation.stream else CompletionWriter
-        with kind(call, reply, watch, conversation, self._services.settings.server) as writer:
+        with backend.slots, kind(call, reply, watch, conversation, self._services.settings.server) as writer:
             try:
                 await self._exchange(call, backend, exchange, watch, writer)
             except BackendError as error:
@@ -71,6 +73,7 @@ class ChatCompletions:
         watch.total_due = now + backend.timeouts.total
         call.phase = "connect"
         answer = await self._send(backend, exchange)
+        call.waited += self._now() - now
         try:
             call.phase = "head"
             if answer.status != 200:
@@ -89,8 +92,10 @@ class ChatCompletions:
     ) -> None:
         idle = backend.timeouts.idle
         while True:
+            asked = self._now()
             data = await answer.read()
             arrived = exchange.progress
+            call.waited += self._now() - asked
             events = exchange.feed(data) if data else exchange.close()
             if not data or exchange.done:
                 if not exchange.finished:
@@ -98,7 +103,7 @@ class ChatCompletions:
                 await writer.finish(events)
                 return
             if events:
-                call.phase = "stream"
+                call.begin()
                 await writer.take(events)
             # Only progress counts: a backend that sends nothing but comments is stalled all the same.
             if events or exchange.progress != arrived:

@@ -1,7 +1,5 @@
 """The head of a request -> let in or refused, before a byte of its body is read."""
 
-import hashlib
-import hmac
 import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -22,38 +20,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def keys_in(text: str) -> tuple[str, ...]:
-    """The keys in a comma-separated list."""
-    return tuple(key for part in text.split(",") if (key := part.strip()))
-
-
-class Keys:
-    """The clients' keys, as digests. No key: everybody is let in."""
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._digests = [hashlib.sha256(key.encode()).digest() for key in keys]
-
-    def __bool__(self) -> bool:
-        return bool(self._digests)
-
-    def check(self, head: Head) -> None:
-        """Raises InvalidRequest 401. A wrong key takes as long as a right one and is told no more than none."""
-        if not self._digests:
-            return
-        scheme, _, key = head.get(b"authorization", b"").partition(b" ")
-        digest = hashlib.sha256(key.strip()).digest()
-        known = False
-        for candidate in self._digests:
-            known |= hmac.compare_digest(digest, candidate)
-        if not known or scheme.lower() != b"bearer":
-            raise InvalidRequest(
-                "A valid API key is needed: send it as 'Authorization: Bearer KEY'.",
-                status=401,
-                code="invalid_api_key",
-                headers={"www-authenticate": "Bearer"},
-            )
 
 
 class Hosts:

@@ -56,11 +56,12 @@ class Front:
         self._services.hosts.check(call.headers)
         check_site(call.headers)
         if call.path not in OPEN_PATHS:
-            self._services.keys.check(call.headers)
+            call.key = self._services.keys.check(call.headers)
         if call.path in HOT_PATHS and call.method == "POST":
             if not self._services.ready:
                 raise shutdown()
-            await self._chat(call, receive, reply)
+            with self._services.admission.admit(call.key):
+                await self._chat(call, receive, reply)
         else:
             await self._app(scope, receive, reply.forward)
 
@@ -70,7 +71,7 @@ def _report(call: Call, error: GatewayError) -> None:
     call.code = error.code or "-"
     call.note(error.notices)
     if isinstance(error, BackendError | ServerShutdown):
-        call.blame(call.code)
+        call.blame(error)
         level = LOGGER.error if error.code == "upstream_auth_error" else LOGGER.warning
         level(
             "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s ms=%s cause=%s",

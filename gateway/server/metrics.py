@@ -1,47 +1,145 @@
-"""What happened, counted -> the text that Prometheus reads (exposition format 0.0.4)."""
+"""What happened, counted and measured -> values that can be added up and shown."""
 
-from collections import Counter
-from typing import Final
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal, TypeAlias
 
-NAMES: Final = {
-    "gateway_requests_total": ("route", "status"),
-    "gateway_notices_total": ("stage", "rule"),
-    "gateway_upstream_errors_total": ("backend", "code", "phase"),
-    "gateway_client_aborts_total": ("phase",),
+import msgspec
+
+Labels: TypeAlias = tuple[str, ...]
+Series: TypeAlias = tuple[str, Labels]
+
+QUICK: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+SLOW: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+# Label values come from closed sets, except error codes that a backend makes up: those end here.
+MOST_SERIES: Final = 2000
+OTHER: Final = "other"
+
+
+class Family(msgspec.Struct, frozen=True):
+    """One metric: what it says, and by which labels it is told apart. `bounds` are those of a histogram's buckets."""
+
+    kind: Literal["counter", "gauge", "histogram"]
+    help: str
+    labels: Labels = ()
+    bounds: tuple[float, ...] = ()
+
+
+def _counter(help: str, *labels: str) -> Family:
+    return Family("counter", help, labels)
+
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    "gateway_requests_total": _counter("Requests answered.", "route", "key", "status"),
+    "gateway_errors_total": _counter("Requests that failed, whoever's fault it was.", "code", "phase"),
+    "gateway_upstream_errors_total": _counter("Failures of a backend.", "backend", "code", "phase"),
+    "gateway_upstream_rejections_total": _counter("Histories that a backend refused.", "backend", "rule"),
+    "gateway_truncated_streams_total": _counter("Answers of a backend that ended too early.", "backend"),
+    "gateway_ttfb_timeouts_total": _counter("Backends that did not begin to answer in time.", "backend"),
+    "gateway_client_aborts_total": _counter("Clients that left before the answer was complete.", "phase"),
+    "gateway_notices_total": _counter("Changes and odd things that were told.", "stage", "rule"),
+    "gateway_tokens_total": _counter("Tokens as backends report them.", "backend", "key", "kind"),
+    "gateway_log_drops_total": _counter("Log lines that did not fit into the queue."),
+    "gateway_config_reloads_total": _counter("Settings that were read again and are in use."),
+    "gateway_config_reload_failures_total": _counter("Settings that could not be used; the old ones stayed."),
+    "gateway_worker_restarts_total": _counter("Workers that ended by themselves and were started again."),
+    "gateway_running_requests": Family("gauge", "Chat requests being served now."),
+    "gateway_open_streams": Family("gauge", "Those of them that are streamed."),
+    "gateway_workers": Family("gauge", "Workers that serve now."),
+    "gateway_request_seconds": Family("histogram", "From a request's head to the end of its answer.", ("route",), SLOW),
+    "gateway_first_event_seconds": Family(
+        "histogram", "From the request's head to the first event of the backend's answer.", ("backend",), SLOW
+    ),
+    "gateway_overhead_seconds": Family(
+        "histogram",
+        "What a successful chat request took without waiting for its body and the backend.",
+        (),
+        QUICK,
+    ),
 }
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """A counter or gauge."""
+
+    name: str
+    labels: Labels
+    value: float
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """A histogram: how many fell into each bucket (the last one has no bound), and their sum."""
+
+    name: str
+    labels: Labels
+    buckets: tuple[int, ...]
+    sum: float
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything at one moment."""
+
+    counted: tuple[Counted, ...] = ()
+    measured: tuple[Measured, ...] = ()
+
+
 class Metrics:
-    """Counters. A label's values come from closed sets (routes, codes, settings), never from what a client writes."""
+    """The metrics of one process."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self._counts: dict[Series, float] = {}
+        self._measures: dict[Series, list[float]] = {}
+        self._reads: dict[str, Callable[[], float]] = {}
 
-    def count(self, name: str, *values: str) -> None:
-        """One more of this; `values` are those of the labels in NAMES."""
-        self._counts[name, values] += 1
+    def count(self, name: str, *labels: str, by: float = 1) -> None:
+        """So many more."""
+        series = (name, labels)
+        if series not in self._counts and len(self._counts) >= MOST_SERIES:
+            series = (name, (OTHER,) * len(labels))
+        self._counts[series] = self._counts.get(series, 0) + by
 
-    def value(self, name: str, *values: str) -> int:
+    def observe(self, name: str, seconds: float, *labels: str) -> None:
+        """One more measurement."""
+        bounds = FAMILIES[name].bounds
+        measure = self._measures.get((name, labels))
+        if measure is None:
+            measure = self._measures[name, labels] = [0.0] * (len(bounds) + 2)
+        measure[bisect_left(bounds, seconds)] += 1
+        measure[-1] += seconds
+
+    def read(self, name: str, value: Callable[[], float]) -> None:
+        """From now on this metric is what the function says."""
+        self._reads[name] = value
+
+    def value(self, name: str, *labels: str) -> float:
         """How many so far."""
-        return self._counts[name, values]
+        return self._counts.get((name, labels), 0)
 
-    def text(self, running: int) -> str:
-        """All counters, and how many requests are being served at this moment."""
-        lines = ["# TYPE gateway_running_requests gauge", f"gateway_running_requests {running}"]
-        for name, labels in NAMES.items():
-            lines.append(f"# TYPE {name} counter")
-            lines += (
-                f"{name}{{{_pairs(labels, values)}}} {count}"
-                for (counted, values), count in sorted(self._counts.items())
-                if counted == name
-            )
-        return "\n".join(lines) + "\n"
+    def snapshot(self) -> Snapshot:
+        """All of them now."""
+        counted = [Counted(name, labels, value) for (name, labels), value in self._counts.items()]
+        counted += (Counted(name, (), value()) for name, value in self._reads.items())
+        measured = (
+            Measured(name, labels, tuple(int(number) for number in measure[:-1]), measure[-1])
+            for (name, labels), measure in self._measures.items()
+        )
+        return Snapshot(tuple(counted), tuple(measured))
 
 
-def _pairs(labels: tuple[str, ...], values: tuple[str, ...]) -> str:
-    return ",".join(f"{label}={_quoted(value)}" for label, value in zip(labels, values, strict=True))
+def add(snapshots: Iterable[Snapshot]) -> Snapshot:
+    """The sums over several processes."""
+    values: dict[Series, float] = {}
+    measures: dict[Series, Measured] = {}
+    for snapshot in snapshots:
+        for one in snapshot.counted:
+            values[one.name, one.labels] = values.get((one.name, one.labels), 0) + one.value
+        for more in snapshot.measured:
+            before = measures.get((more.name, more.labels))
+            measures[more.name, more.labels] = more if before is None else _sum(before, more)
+    counted = tuple(Counted(name, labels, value) for (name, labels), value in values.items())
+    return Snapshot(counted, tuple(measures.values()))
 
 
-def _quoted(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+def _sum(one: Measured, other: Measured) -> Measured:
+    buckets = tuple(a + b for a, b in zip(one.buckets, other.buckets, strict=True))
+    return Measured(one.name, one.labels, buckets, one.sum + other.sum)

@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from gateway.errors import ServerShutdown, SettingsError
+from gateway.server.admission import Admission
 from gateway.server.backends import Backends
-from gateway.server.door import LOCAL_NAMES, Hosts, Keys, is_loopback, keys_in
+from gateway.server.door import LOCAL_NAMES, Hosts, is_loopback
 from gateway.server.feed import Feed
+from gateway.server.keys import check_names, load_keys
 from gateway.server.metrics import Metrics
 from gateway.server.transport import Transport
 from gateway.server.watch import Sweeper
@@ -27,9 +29,15 @@ class Services:
         self.sweeper = Sweeper()
         self.feed = Feed()
         self.metrics = Metrics()
-        self.keys = Keys(keys_in(environ.get(server.api_keys_env, "")) if server.api_keys_env else ())
+        self.metrics.count("gateway_open_streams", by=0)
+        self.keys = load_keys(server, environ)
+        check_names(settings, self.keys)
+        self.admission = Admission(time.monotonic)
+        self.admission.change(server.max_requests, settings.keys)
+        self.max_body = int(server.max_body_mb * 2**20)
         self.hosts = Hosts((*LOCAL_NAMES, *server.allowed_hosts) if is_loopback(server.host) else None)
         self.created = int(time.time())
+        self.metrics.read("gateway_running_requests", lambda: self.sweeper.size)
         self.ready = False
         self.draining = False
 
@@ -45,7 +53,7 @@ class Services:
         variable = server.api_keys_env or "DRAGOMAN_API_KEYS"
         raise SettingsError(
             f"binding to {server.host} without a key would let everybody in: set {variable} to the clients' keys, "
-            "or say --insecure-no-key"
+            "name a server.api_keys_file, or say --insecure-no-key"
         )
 
     @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.stream import StreamEncoder
-from gateway.events import Event
+from gateway.events import Event, UsageReport
 from gateway.notices import Notice
 from gateway.server.call import Call, unique
 from gateway.server.reply import Reply
@@ -97,11 +97,13 @@ class StreamWriter:
         watch.quiet_due = self._now() + settings.first_event_gate_s
 
     def __enter__(self) -> "StreamWriter":
+        self._call.stream(1)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._call.stream(-1)
         self._watch.on_quiet = None
         if self._comment is not None:
             self._comment.cancel()
@@ -146,6 +148,8 @@ def _note(call: Call, events: Sequence[Event]) -> None:
     for event in events:
         if type(event) is Notice:
             call.note((event,))
+        elif type(event) is UsageReport:
+            call.use(event)
 
 
 def completion_id() -> str:

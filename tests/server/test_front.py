@@ -256,9 +256,9 @@ async def test_the_counters_tell_what_happened(start: Start) -> None:
     assert response.headers["content-type"].startswith("text/plain")
     lines = response.text.splitlines()
     for line in (
-        'gateway_requests_total{route="chat",status="200"} 1',
-        'gateway_requests_total{route="chat",status="502"} 1',
-        'gateway_requests_total{route="other",status="404"} 1',
+        'gateway_requests_total{route="chat",key="-",status="200"} 1',
+        'gateway_requests_total{route="chat",key="-",status="502"} 1',
+        'gateway_requests_total{route="other",key="-",status="404"} 1',
         'gateway_upstream_errors_total{backend="plain",code="upstream_invalid_event",phase="head"} 1',
         "gateway_running_requests 0",
     ):
