@@ -13,6 +13,7 @@ from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
 from gateway.demo import DemoBackend
+from tests.e2e.checkers import check_log
 from tests.e2e.house import AGENTS, House, busy, open_house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -194,6 +195,34 @@ async def test_the_stream_helper(desk: Desk, model: str) -> None:
     async with desk.client.chat.completions.stream(model=model, messages=ask('Say "one two three"')) as stream:
         deltas = [event.delta async for event in stream if event.type == "content.delta"]
         assert "".join(deltas) == (await stream.get_final_completion()).choices[0].message.content == "one two three"
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_an_agent_loop_over_the_stream_helper(desk: Desk, model: str) -> None:
+    """What the helper puts together goes back as history, with the fields that it adds and those that we send."""
+    messages: Messages = ask("What is the weather in Paris and then the time in Tokyo?")
+    asked: list[str] = []
+    for _ in range(5):
+        async with desk.client.chat.completions.stream(
+            model=model, messages=messages, tools=[WEATHER, TIME], stream_options={"include_usage": True}
+        ) as stream:
+            final = await stream.get_final_completion()
+        message = final.choices[0].message
+        assert final.usage is not None and final.usage.total_tokens > 0
+        messages.append(message)
+        if not message.tool_calls:
+            break
+        for call in message.tool_calls:
+            asked.append(call.function.name)
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": f"{call.function.name} in {call.id}"})
+    assert asked == ["get_weather", "get_time"] and len(messages) == 6
+    assert "get_weather in " in messages[-1].content and "get_time in " in messages[-1].content
+    sent: Any = desk.backend(model).requests[-1].summary
+    if model == "structured":
+        assert sent["metadata"]["conversation_id"].startswith("conversation-")
+        check_log(sent)
+    raw = await desk.client.chat.completions.with_raw_response.create(model=model, messages=[*messages, *ask("Thanks")])
+    assert "repair" not in raw.headers.get("x-dragoman-changes", "")
 
 
 class Report(BaseModel):
