@@ -1,7 +1,7 @@
 """uvicorn's httptools protocol, with the promises it lacks: a deadline and caps for the request's head.
 
-Also: trailers never become headers, and exactly one Host. (httptools itself refuses Content-Length beside
-Transfer-Encoding, and bare LF.)
+Also: trailers never become headers and are capped too, exactly one Host, and no version but 1.0 and 1.1. (httptools
+itself refuses Content-Length beside Transfer-Encoding, and bare LF.)
 """
 
 import asyncio
@@ -9,8 +9,12 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from gateway.server.call import request_id
+from gateway.server.log import LOGGER
+
 MAX_HEAD: Final = 64 * 1024
 MAX_HEADERS: Final = 128
+VERSIONS: Final = ("1.0", "1.1")
 BAD_REQUEST: Final = (
     b'{"error":{"message":"The request is not valid HTTP.","type":"invalid_request_error",'
     b'"param":null,"code":"invalid_http"}}'
@@ -35,11 +39,13 @@ class GuardedProtocol(HttpToolsProtocol):
     _head_timer: asyncio.TimerHandle | None = None
     _in_head = True
     _head_size = 0
+    # The parser keeps a header, trailer or chunk size to itself until it is complete, however long it grows.
+    _untold = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
         if len(self.connections) > self.max_connections:
-            self._refuse(b"503 Service Unavailable", FULL, b"retry-after: 1\r\n")
+            self._refuse(b"503 Service Unavailable", FULL, b"retry-after: 1")
             return
         self._start_head()
 
@@ -52,10 +58,14 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if self._head_timer is None and self._in_head:
             self._start_head()
+        self._untold += len(data)
         super().data_received(data)
+        if self._untold > MAX_HEAD and not self.transport.is_closing():
+            self.send_400_response("")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._untold = 0
         self._in_head = True
         self._head_size = 0
 
@@ -64,24 +74,31 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._grow(len(name) + len(value))
         if not self._in_head:
             return
-        self._grow(len(name) + len(value))
         if len(self.headers) >= MAX_HEADERS:
             raise HeadError
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._untold = self._head_size = 0
         self._stop_timer()
+        version = self.parser.get_http_version()
         hosts = sum(1 for name, _ in self.headers if name == b"host")
-        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
+        if version not in VERSIONS or hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HeadError
         self.scope["state"]["abort"] = self.transport.abort
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._untold = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        self._untold = 0
         self._in_head = True
 
     def send_400_response(self, msg: str) -> None:
@@ -93,10 +110,19 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self._refuse(b"400 Bad Request", BAD_REQUEST)
 
-    def _refuse(self, status: bytes, body: bytes, more: bytes = b"") -> None:
-        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\n%scontent-length: %d\r\n\r\n"
-        self.transport.write(head % (status, more, len(body)) + body)
+    def _refuse(self, status: bytes, body: bytes, *more: bytes) -> None:
+        given = request_id(None)
+        lines = (
+            b"HTTP/1.1 " + status,
+            b"content-type: application/json",
+            b"content-length: %d" % len(body),
+            b"connection: close",
+            b"x-request-id: " + given.encode("ascii"),
+            *more,
+        )
+        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
         self.transport.close()
+        LOGGER.info("refused a connection: %s", status.decode("ascii"), extra={"request_id": given})
 
     @property
     def _answering(self) -> bool:
@@ -104,6 +130,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return cycle is not None and cycle.response_started and not cycle.response_complete
 
     def _grow(self, size: int) -> None:
+        self._untold = 0
         self._head_size += size
         if self._head_size > MAX_HEAD:
             raise HeadError

@@ -1,0 +1,143 @@
+"""The gateway that is attacked: real adapters, keys on both sides, and a judge of what it may answer."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import pytest
+
+from gateway.types import Json
+from tests.hostile.wire import Answer, Hostile, answers, said
+from tests.server.backend import END, HEAD, Connection, FaultyBackend, events, faulty_backend
+from tests.server.conftest import QUICK
+from tests.server.running import Running, hello, running_gateway
+
+CLIENT_KEY: Final = "client-canary-5f1e"
+BACKEND_KEY: Final = "backend-canary-93ab"
+KEYS_ENV: Final = "TEST_HOSTILE_KEYS"
+BACKEND_KEY_ENV: Final = "TEST_HOSTILE_BACKEND_KEY"
+MAX_BODY: Final = 200_000
+WARP: Final = "adapters.warp:WarpAdapter"
+CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
+
+
+class House:
+    """`gateway` before `backend`, which answers well and counts what reaches it."""
+
+    def __init__(self, gateway: Running, backend: FaultyBackend) -> None:
+        self.gateway = gateway
+        self.backend = backend
+        backends = gateway.app.services.backends
+        addresses = [backends.route(model)[1].base_url for model in ("m", "agent", "chat")]
+        self.secrets = (CLIENT_KEY, BACKEND_KEY, *(address.removeprefix("http://") for address in addresses))
+
+    async def attack(self, requests: Iterable[Hostile], at_once: int = 16) -> dict[str, str]:
+        """What is wrong with the answers to these requests, by name; and with the gateway after them."""
+        room = asyncio.Semaphore(at_once)
+
+        async def one(request: Hostile) -> str:
+            async with room:
+                return self.judge(request, await said(self.gateway, request.sent))
+
+        table = list(requests)
+        assert len({request.name for request in table}) == len(table)
+        verdicts = await asyncio.gather(*map(one, table))
+        wrong = {request.name: verdict for request, verdict in zip(table, verdicts, strict=True) if verdict}
+        return wrong | await self.health()
+
+    def judge(self, request: Hostile, received: bytes) -> str:
+        """What is wrong with the answer to this request; empty: nothing."""
+        try:
+            (answer,) = answers(received)
+        except ValueError as error:
+            return f"{error}: {received[:120]!r}"
+        if answer.status not in request.statuses:
+            return f"status {answer.status}: {answer.body[:200]!r}"
+        for secret in (*self.secrets, "Traceback", 'File "'):
+            if secret in received.decode("latin-1"):
+                return f"it shows {secret!r}"
+        return _judge_error(answer, request.code) if answer.status >= 400 else ""
+
+    async def health(self) -> dict[str, str]:
+        """Whether the gateway still serves as on its first day."""
+        response = await self.gateway.chat()
+        running = self.gateway.app.services.sweeper.size
+        if response.status_code != 200 or running:
+            return {"afterwards": f"status {response.status_code}, {running} requests still running"}
+        return {}
+
+
+def _judge_error(answer: Answer, code: str | None) -> str:
+    try:
+        error = json.loads(answer.body)["error"]
+        fields = (error["message"], error["type"], error["param"], error["code"])
+    except (ValueError, KeyError, TypeError):
+        return f"no error object: {answer.body[:200]!r}"
+    if not fields[0] or fields[1] not in ("invalid_request_error", "server_error"):
+        return f"an odd error object: {fields}"
+    if not answer.headers.get("x-request-id"):
+        return "no x-request-id"
+    return "" if code in (None, fields[3]) else f"code {fields[3]}: {fields[0]}"
+
+
+async def _well(connection: Connection) -> None:
+    await connection.send(HEAD, events("text Hello", "finish"), END)
+
+
+def _settings(base_url: str, server: dict[str, Json]) -> dict[str, Json]:
+    return {
+        "server": {"api_keys_env": KEYS_ENV, "max_body_mb": MAX_BODY / 2**20, **server},
+        "log": {"file": None, "level": "debug", "bodies": True},
+        "backends": {
+            "plain": {
+                "adapter": "tests.server.plain:PlainAdapter",
+                "base_url": base_url,
+                "api_key_env": BACKEND_KEY_ENV,
+                "timeouts": dict(QUICK),
+            },
+            "agent": {"adapter": WARP, "base_url": "demo:agent", "api_key_env": BACKEND_KEY_ENV},
+            "chat": {"adapter": CHAT, "base_url": "demo:chat", "api_key_env": BACKEND_KEY_ENV},
+        },
+        "models": {
+            "m": {"backend": "plain"},
+            "strict": {"backend": "plain", "repair": "strict"},
+            "agent": {"backend": "agent"},
+            "chat": {"backend": "chat"},
+        },
+    }
+
+
+@asynccontextmanager
+async def house(monkeypatch: pytest.MonkeyPatch, **server: Json) -> AsyncIterator[House]:
+    """A gateway that needs a key; its client has one."""
+    monkeypatch.setenv(KEYS_ENV, CLIENT_KEY)
+    monkeypatch.setenv(BACKEND_KEY_ENV, BACKEND_KEY)
+    async with contextlib.AsyncExitStack() as stack:
+        backend = await stack.enter_async_context(faulty_backend(_well))
+        gateway = await stack.enter_async_context(running_gateway(_settings(backend.base_url, dict(server))))
+        gateway.client.headers["authorization"] = f"Bearer {CLIENT_KEY}"
+        yield House(gateway, backend)
+
+
+def request(
+    body: bytes = json.dumps(hello()).encode(),
+    *more: bytes,
+    path: bytes = b"/v1/chat/completions",
+    method: bytes = b"POST",
+    key: str = CLIENT_KEY,
+    media_type: bytes = b"application/json",
+) -> bytes:
+    """A request without a fault, but for what is changed here; it asks for the connection to be closed."""
+    lines = [
+        b"%s %s HTTP/1.1" % (method, path),
+        b"host: localhost",
+        b"connection: close",
+        b"authorization: Bearer %s" % key.encode(),
+        b"content-type: %s" % media_type,
+        b"content-length: %d" % len(body),
+        *more,
+    ]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body

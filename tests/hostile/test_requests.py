@@ -1,0 +1,58 @@
+"""A running gateway under hostile requests: each gets its own refusal, shows nothing, and leaves the gateway well."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from itertools import chain
+from typing import Final
+
+import pytest
+
+from tests.hostile import bodies, heads, routes
+from tests.hostile.house import House, house
+from tests.hostile.wire import Hostile
+
+CHAT: Final = b"/v1/chat/completions"
+EXPLAIN: Final = b"/v1/explain"
+
+Tables = dict[str, Callable[[], Iterable[Hostile]]]
+
+REFUSED: Final[Tables] = {
+    "request lines": heads.request_lines,
+    "header lines": heads.header_lines,
+    "framings": heads.framings,
+    "crossed": heads.crossed,
+    "routes": routes.routes,
+    "doors": routes.doors,
+    "media types": routes.media,
+    "documents": lambda: chain(bodies.documents(CHAT), bodies.documents(EXPLAIN)),
+    "envelopes": bodies.envelopes,
+    "sizes": bodies.sizes,
+    "histories in strict mode": lambda: bodies.histories("strict", (400,)),
+}
+# A fault of a message is mended, and the request is served.
+MENDED: Final[Tables] = {
+    "histories to a text wire": lambda: bodies.histories("m", (200, 400)),
+    "histories to a protobuf wire": lambda: bodies.histories("agent", (200, 400)),
+    "histories to a JSON wire": lambda: bodies.histories("chat", (200, 400)),
+}
+
+
+@pytest.fixture
+async def attacked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    async with house(monkeypatch) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("group", REFUSED)
+async def test_every_hostile_request_is_refused(attacked: House, group: str) -> None:
+    assert await attacked.attack(REFUSED[group]()) == {}
+    assert len(attacked.backend.seen) == 1  # the greeting that asked for its health
+
+
+@pytest.mark.parametrize("group", MENDED)
+async def test_every_hostile_history_is_served_or_refused(attacked: House, group: str) -> None:
+    assert await attacked.attack(MENDED[group]()) == {}
+
+
+def test_the_tables_are_long() -> None:
+    tables = (table() for table in (*REFUSED.values(), *MENDED.values()))
+    assert len(list(chain.from_iterable(tables))) > 300
