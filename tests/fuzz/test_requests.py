@@ -1,0 +1,155 @@
+"""Law: any body of a request gives an answer of the contract or InvalidRequest, by every adapter and every policy."""
+
+from typing import Any, Final
+
+import msgspec
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.warp import WarpAdapter
+from adapters.warp.options import WarpOptions
+from gateway.adapter import Adapter
+from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
+from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.errors import BackendError, InvalidRequest
+from gateway.events import Event
+from gateway.exchange import Exchange
+from gateway.explain import explain
+from gateway.lint import FORMATS, lint
+from gateway.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
+from gateway.profiles import PROFILES
+from gateway.types import Conversation
+from tests.fuzz.strategies import WILD, bodies, encoded, requests
+
+LIMIT: Final = 1 << 20
+
+ADAPTERS: Final[dict[str, Adapter]] = {
+    "openai chat": OpenAIChatAdapter(OpenAIChatOptions(), LIMIT),
+    "warp": WarpAdapter(WarpOptions(), LIMIT),
+    "warp, structured": WarpAdapter(WarpOptions(encoding="structured", accept_hex=True), LIMIT),
+    "warp, loose": WarpAdapter(
+        WarpOptions(strict_frames=False, rollback="stream", native_tools="expose", empty_answer="error"), LIMIT
+    ),
+}
+POLICIES: Final = st.builds(
+    Policy,
+    max_tool_results=st.none() | st.integers(0, 3),
+    max_history_messages=st.none() | st.integers(0, 4),
+    max_tool_result_chars=st.none() | st.integers(0, 20),
+    trim_step=st.integers(1, 3),
+    tool_result_overflow=st.sampled_from(["elide", "drop"]),
+    repair=st.sampled_from(["repair", "repair", "strict", "off"]),
+    orphaned_results=st.sampled_from(["note", "drop"]),
+    flatten=st.builds(FlattenOptions, style=st.sampled_from(["labels", "json", "fenced"])),
+    envelope_failure=st.sampled_from(["error", "pass"]),
+    images=st.sampled_from(["refuse", "placeholder"]),
+    profile=st.sampled_from(list(PROFILES.values())),
+    recent_tool_results=st.builds(RecentToolResults, enabled=st.booleans(), redact=st.sampled_from([(), ("a+",)])),
+    loop_guard=st.builds(LoopGuard, repeats=st.integers(0, 2), action=st.sampled_from(["notice", "nudge", "no_tools"])),
+)
+WIRES: Final = st.binary(max_size=80) | st.lists(
+    st.sampled_from([b"data: ", b"\n\n", b"\n", b"[DONE]", b"event: x", b"CgA=", b"EgA=", b"GgA="])
+    | WILD.map(encoded)
+    | st.binary(max_size=20),
+    max_size=12,
+).map(b"".join)
+
+
+def _read(body: bytes) -> Conversation | None:
+    try:
+        return decode(body)
+    except InvalidRequest as error:
+        assert 400 <= error.status < 500
+        assert encode_error(error).body
+        return None
+
+
+@given(body=bodies())
+@example(b'{"model":"m","messages":[{"role":"user","content":"\\ud83d"}]}')
+@example(b'{"model":"m","messages":[{"role":"user","content":"x"}],"seed":' + b"9" * 5000 + b"}")
+def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
+    conversation = _read(body)
+    if conversation is not None:
+        # What stands in it can be written again, whatever it is.
+        assert msgspec.json.encode(conversation)
+
+
+SOUND: Final = requests().map(encoded)
+
+
+@given(body=SOUND | SOUND | bodies(), policy=POLICIES, name=st.sampled_from(list(ADAPTERS)), wire=WIRES)
+def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, name: str, wire: bytes) -> None:
+    conversation = _read(body)
+    if conversation is None:
+        return
+    try:
+        exchange = Exchange(ADAPTERS[name], conversation, policy)
+    except InvalidRequest as error:
+        assert 400 <= error.status < 500
+        return
+    for notice in exchange.notices:
+        assert msgspec.json.encode(notice)
+    assert ADAPTERS[name].readable(exchange.request.body) is not None
+    _answer(exchange, wire)
+
+
+def _answer(exchange: Exchange, wire: bytes) -> None:
+    """Play any bytes as the backend's answer, and write what came for the client, both ways."""
+    written = StreamEncoder("id", 0, "model", include_usage=True, diagnostics=True)
+    events: list[Event] = []
+    try:
+        for piece in (wire[:7], wire[7:]):
+            if not exchange.done:
+                events += exchange.feed(piece)
+        events += exchange.close()
+    except BackendError as error:
+        assert encode_error_frame(error).startswith(b"data: ")
+        written.feed(events)
+        return
+    written.feed(events)
+    if exchange.finished:
+        assert written.close().endswith(b"data: [DONE]\n\n")
+        assert encode_completion(events, id="id", created=0, model="model", diagnostics=True)
+
+
+@given(body=SOUND | bodies(), policy=POLICIES, name=st.sampled_from(list(ADAPTERS)))
+def test_any_conversation_can_be_explained(body: bytes, policy: Policy, name: str) -> None:
+    conversation = _read(body)
+    if conversation is not None:
+        assert msgspec.json.encode(explain(conversation, policy, ADAPTERS[name], "backend"))
+
+
+@given(body=bodies(), form=st.sampled_from(list(FORMATS)))
+def test_any_file_can_be_linted_or_is_refused(body: bytes, form: str) -> None:
+    try:
+        findings = lint("file", body)
+    except InvalidRequest:
+        return
+    FORMATS[form](findings).encode()
+
+
+# Any: a header's value is text here, and nothing else is promised.
+HEADERS: Final[st.SearchStrategy[dict[str, Any]]] = st.dictionaries(
+    st.sampled_from(["content-type", "retry-after", "retry-after-ms", "x-should-retry"]),
+    st.sampled_from(["1", "-1", "1e9", "Fri, 31 Dec 1999 23:59:59 GMT", "application/json", "a\r\nb: c"])
+    | st.text(st.characters(max_codepoint=255), max_size=12),
+)
+
+
+@given(
+    status=st.integers(100, 599),
+    headers=HEADERS,
+    body=WILD.map(encoded) | st.binary(max_size=60),
+    name=st.sampled_from(list(ADAPTERS)),
+)
+def test_any_refusal_of_a_backend_is_an_error_for_the_client(
+    status: int, headers: dict[str, str], body: bytes, name: str
+) -> None:
+    error = ADAPTERS[name].decode_error(status, headers, body)
+    assert 400 <= error.status < 600
+    assert encode_error(error).body
+    for value in error.headers.values():
+        assert "\r" not in value and "\n" not in value

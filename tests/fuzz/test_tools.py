@@ -1,0 +1,116 @@
+"""Law: whatever a model writes is text and calls in order, or a BackendError; however it is cut, and nothing else."""
+
+import contextlib
+import json
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.conversation.parse import parse
+from gateway.errors import BackendError
+from gateway.events import Event, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.policy import Envelope, FlattenOptions, Policy
+from gateway.testing.strategies import TOOLS
+from gateway.tools.envelope import BrokenEnvelope, open_envelope
+from gateway.tools.prompted.formats import FORMATS
+from gateway.tools.unwrap import Unwrapper
+from tests.fuzz.strategies import TEXTS, WILD
+
+MARKS: Final = (
+    *("<tool_call>", "</tool_call>", "<tool_", "<function=f>", "<parameter=n>", "</parameter>", "</function>", "```"),
+    *(
+        "```json\n",
+        "Action: f",
+        "Action Input: ",
+        "Observation:",
+        "[TOOL_CALLS]",
+        '{"name": "f", "arguments": {"n": 1}}',
+    ),
+    *(
+        '{"name": "f", "arguments": ',
+        '{"name": "nobody"}',
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        "\\",
+        "\\u00",
+        ":",
+        ",",
+        "\n",
+        "  ",
+    ),
+    *("User: ", "Assistant: ", "Tool calls: ", "Called f with args: ", "Tool result (k0): "),
+)
+WRITTEN: Final = st.lists(st.sampled_from(MARKS) | TEXTS | WILD.map(json.dumps), max_size=10)
+
+
+@given(pieces=WRITTEN, name=st.sampled_from(sorted(FORMATS)), chopped=st.booleans())
+def test_any_text_is_text_and_calls_in_order_or_an_error(pieces: list[str], name: str, chopped: bool) -> None:
+    if chopped:
+        pieces = list("".join(pieces))
+    parser = FORMATS[name].parser(TOOLS, "id_")
+    events: list[Event] = []
+    try:
+        for piece in pieces:
+            events += parser.feed(piece)
+        events += parser.close()
+    except BackendError as error:
+        assert error.status >= 500
+        return
+    open_calls: set[int] = set()
+    for event in events:
+        match event:
+            case ToolCallStart():
+                assert event.name in ("f", "g")
+                open_calls.add(event.index)
+            case ToolCallDelta() | TextDelta():
+                assert isinstance(event, TextDelta) or event.index in open_calls
+            case ToolCallEnd():
+                open_calls.remove(event.index)
+            case _:
+                pass
+    assert not open_calls
+
+
+@given(
+    text=WILD.map(json.dumps)
+    | st.builds(lambda name, args: json.dumps({"name": name, "args": args}), WILD, WILD)
+    | st.text(max_size=30)
+)
+def test_any_envelope_holds_a_call_or_is_broken(text: str) -> None:
+    envelopes = {"call_mcp_tool": Envelope(), "other": Envelope(("tool",), ("input", "args"))}
+    try:
+        opened = open_envelope(text, envelopes["call_mcp_tool"], envelopes, {"f"})
+    except BrokenEnvelope as error:
+        assert str(error)
+    else:
+        assert opened.name
+        assert isinstance(json.loads(opened.arguments), dict)
+
+
+POLICIES: Final = {"error": Policy(envelope_failure="error"), "pass": Policy(envelope_failure="pass")}
+
+
+@given(pieces=st.lists(TEXTS | WILD.map(json.dumps), max_size=4), failure=st.sampled_from(sorted(POLICIES)))
+def test_any_enveloped_arguments_are_unwrapped_released_or_refused(pieces: list[str], failure: str) -> None:
+    unwrapper = Unwrapper(POLICIES[failure], frozenset({"f"}))
+    begin = ToolCallStart(0, "k0", "call_mcp_tool", enveloped=True)
+    deltas = [ToolCallDelta(0, piece) for piece in pieces]
+    try:
+        events = unwrapper.feed([begin, *deltas, ToolCallEnd(0)])
+    except BackendError as error:
+        assert failure == "error" and error.code == "upstream_invalid_tool_call"
+    else:
+        assert any(isinstance(event, ToolCallEnd) for event in events)
+
+
+STYLES: Final = (FlattenOptions("labels"), FlattenOptions("json"), FlattenOptions("fenced"))
+
+
+@given(text=WRITTEN.map("".join), options=st.sampled_from(STYLES))
+def test_any_text_is_parsed_as_flattened_or_refused(text: str, options: FlattenOptions) -> None:
+    with contextlib.suppress(ValueError):
+        parse(text, options)
