@@ -21,6 +21,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     `honours` names the request fields (OpenAI chat names) that reach the backend with their meaning intact.
     `passthrough` says that every field does, known to us or not. `images` and `tools` say what turns may carry.
     `flattens` says that the conversation goes out as one text, so that a continuation turn may be needed.
+    `continues` says that the model goes on with that text, so that it may write turns which are not its own.
     """
 
     honours: frozenset[str] = frozenset()
@@ -28,6 +29,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     tools: bool = True
     images: bool = False
     flattens: bool = False
+    continues: bool = False
 
 
 class BackendRequest(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from gateway.adapter import Adapter, Holding
 from gateway.capabilities import check_capabilities
 from gateway.conversation.fit import fit
 from gateway.conversation.prepare import prepare
+from gateway.conversation.turn_guard import TurnGuard
 from gateway.errors import BackendProtocolError, BackendTruncated
 from gateway.events import Event, Finish, Reason, ToolCallEnd
 from gateway.notices import Notice
@@ -40,6 +41,7 @@ class Exchange:
         self._decoder = adapter.decoder(self.conversation)
         self._holding = self._decoder if isinstance(self._decoder, Holding) else None
         self._unwrapper = Unwrapper(policy, frozenset(tool.name for tool in conversation.tools))
+        self._guard = TurnGuard(policy.flatten) if adapter.capabilities.continues else None
         emulates_stop = conversation.sampling.stop and not (
             adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
         )
@@ -51,7 +53,8 @@ class Exchange:
     @property
     def done(self) -> bool:
         """Nothing more can come; the backend's connection may be closed."""
-        return self._decoder.done or (self._stop is not None and self._stop.matched)
+        stopped = (self._guard is not None and self._guard.stopped) or (self._stop is not None and self._stop.matched)
+        return self._decoder.done or stopped
 
     @property
     def progress(self) -> int:
@@ -88,6 +91,8 @@ class Exchange:
     def _emit(self, events: list[Event]) -> list[Event]:
         self._decoded += len(events)
         events = self.fitted.idmap.restore(self._unwrapper.feed(events))
+        if self._guard is not None:
+            events = self._guard.feed(events)
         if self._stop is not None:
             events = self._stop.feed(events)
         for position, event in enumerate(events):

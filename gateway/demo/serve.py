@@ -9,12 +9,14 @@ from aiohttp import web
 from gateway.demo.agent import agent_app
 from gateway.demo.chat import chat_app
 from gateway.demo.recorder import RecordedRequest, Recorder
+from gateway.demo.text import text_app
 
-Kind = Literal["agent", "chat"]
+Kind = Literal["agent", "chat", "text"]
 
 KINDS: Final[dict[str, tuple[Callable[[Recorder], web.Application], str]]] = {
     "agent": (agent_app, ""),
     "chat": (chat_app, "/v1"),
+    "text": (text_app, ""),
 }
 
 
@@ -48,7 +50,7 @@ class DemoBackend:
 
 @asynccontextmanager
 async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[DemoBackend]:
-    """Serve one kind of demo backend (`agent` or `chat`) until the block is left. Raises ValueError for others."""
+    """Serve one kind of demo backend (`agent`, `chat`, `text`) until the block ends. Raises ValueError for others."""
     if kind not in KINDS:
         raise ValueError(f"there is no demo backend {kind!r}; there are {', '.join(KINDS)}")
     build, prefix = KINDS[kind]

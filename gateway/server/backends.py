@@ -15,6 +15,7 @@ from gateway.server.credentials import Credential, credential_for
 from gateway.settings import BackendSettings, ModelSettings, Settings, Timeouts, check_options
 
 DEMO = "demo:"
+DEMOS = ("agent", "chat", "text")
 
 
 class Backend:
@@ -109,8 +110,8 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
 
 def _check_address(where: str, base_url: str) -> None:
     if base_url.startswith(DEMO):
-        if base_url.removeprefix(DEMO) not in ("agent", "chat"):
-            raise SettingsError(f"{where}.base_url: the demo backends are 'demo:agent' and 'demo:chat'")
+        if base_url.removeprefix(DEMO) not in DEMOS:
+            raise SettingsError(f"{where}.base_url: the demo backends are 'demo:agent', 'demo:chat' and 'demo:text'")
         return
     try:
         url = URL(base_url)

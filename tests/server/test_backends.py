@@ -29,7 +29,7 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"base_url": "ftp://x"}, "must begin with http:// or https://"),
         ({"base_url": "http://"}, "name a host"),
         ({"base_url": "http://me:secret@x"}, "must hold no credential"),
-        ({"base_url": "demo:none"}, "'demo:agent' and 'demo:chat'"),
+        ({"base_url": "demo:none"}, "'demo:agent', 'demo:chat' and 'demo:text'"),
         ({"api_key_env": "NO_SUCH_VARIABLE_HERE"}, "NO_SUCH_VARIABLE_HERE"),
     ],
 )

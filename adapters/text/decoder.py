@@ -1,0 +1,153 @@
+"""The bytes of an answer in, events out, on any wire."""
+
+from typing import Final
+
+from adapters.text.failure import invalid_event, reported_failure
+from adapters.text.frames import FRAMES, utf8
+from adapters.text.read import FAILURES, Piece, Reader
+from adapters.text.speech import Speech
+from gateway.errors import BackendProtocolError, BackendRejected, BackendTruncated
+from gateway.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
+from gateway.notices import Notice
+from gateway.types import Json
+from gateway.wire.json_text import NotJson, decode_json
+
+_ONE_CALL: Final = "one_call"
+
+
+class TextDecoder:
+    """One answer. `estimate` is the length of the prompt where token counts are to be made up, else None."""
+
+    def __init__(self, reader: Reader, speech: Speech, max_event: int, estimate: int | None = None) -> None:
+        self._reader = reader
+        self._wire = reader.wire
+        self._frames = FRAMES[reader.wire.framing](max_event)
+        self._last = None if reader.wire.last is None else reader.wire.last.encode()
+        self._utf8 = utf8()
+        self._speech = speech
+        self._estimate = estimate
+        self._started = False
+        self._finished = False
+        self._noted_late = False
+        self._usage: UsageReport | None = None
+        self.done = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Raises BackendError."""
+        events: list[Event] = []
+        for payload in self._frames.feed(data) if not self.done else ():
+            self._payload(payload, events)
+            if self.done:
+                break
+        return events
+
+    def close(self) -> list[Event]:
+        """Raises BackendTruncated unless the answer was complete."""
+        events: list[Event] = []
+        if self.done:
+            return events
+        tail = self._frames.tail()
+        if tail is not None and tail.strip():
+            self._tail(tail, events)
+        if not self._finished:
+            if self._wire.ends == "event":
+                raise BackendTruncated("The backend's answer ended before it was complete.")
+            self._text(self._utf8.decode(b"", True), events)
+            if not self.done:
+                self._finish("stop", None, events)
+        self.done = True
+        return events
+
+    def _payload(self, payload: bytes, events: list[Event]) -> None:
+        if self._last is not None and payload.strip() == self._last:
+            self._end(events)
+        elif not self._wire.is_json:
+            self._text(self._utf8.decode(payload), events)
+        elif payload.strip():
+            self._piece(self._reader.read(_decoded(payload)), events)
+
+    def _end(self, events: list[Event]) -> None:
+        """The event that closes the stream."""
+        if not self._finished:
+            if self._wire.is_json:
+                raise BackendTruncated("The backend ended its stream without a finish reason.")
+            self._finish("stop", None, events)
+        self.done = True
+
+    def _tail(self, tail: bytes, events: list[Event]) -> None:
+        """An event without its end counts when it is whole; half of one is where the bytes were cut off."""
+        try:
+            self._payload(tail, events)
+        except BackendProtocolError:
+            if self._finished:
+                detail = "half an event after the end of the answer"
+                events.append(Notice("backend", "dropped", "TAIL_BROKEN", detail, level="warning"))
+            else:
+                raise BackendTruncated("The backend's answer ended in the middle of an event.") from None
+
+    def _piece(self, piece: Piece, events: list[Event]) -> None:
+        if piece.error is not None:
+            raise reported_failure(piece.error)
+        self._start(events)
+        if piece.reasoning and not self._finished:
+            events.append(ReasoningDelta(piece.reasoning))
+        self._text(piece.text, events)
+        if piece.usage is not None:
+            self._count(piece.usage, events)
+        if piece.word is not None and not self._finished:
+            self._close(piece.word, events)
+
+    def _start(self, events: list[Event]) -> None:
+        if not self._started:
+            self._started = True
+            events.append(ResponseStart())
+
+    def _text(self, text: str, events: list[Event]) -> None:
+        self._start(events)
+        if not text:
+            return
+        if self._finished:
+            if not self._noted_late:
+                self._noted_late = True
+                detail = "text came after the end of the answer"
+                events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
+            return
+        events += self._speech.feed(text)
+        if self._speech.stopped:
+            self._finish("tool_calls", _ONE_CALL, events)
+            self.done = True
+
+    def _count(self, usage: UsageReport, events: list[Event]) -> None:
+        """Counts that come with every event are told once, with the last."""
+        self._usage = usage
+        if self._finished:
+            events.append(usage)
+
+    def _close(self, word: str, events: list[Event]) -> None:
+        if word.lower() in FAILURES:
+            raise BackendRejected("The backend broke its answer off.", code="upstream_stream_truncated")
+        reason = self._reader.reason(word)
+        if reason is None:
+            detail = f"the backend's finish reason {word[:40]!r} is unknown; read as stop"
+            events.append(Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning"))
+        self._finish(reason or "stop", word, events)
+
+    def _finish(self, reason: Reason, word: str | None, events: list[Event]) -> None:
+        self._start(events)
+        if not self._speech.stopped:
+            events += self._speech.close(reason)
+        if self._usage is None and self._estimate is not None:
+            prompt, completion = -(-self._estimate // 4), -(-self._speech.characters // 4)
+            self._usage = UsageReport(prompt, completion, prompt + completion, estimated=True)
+        if self._usage is not None:
+            events.append(self._usage)
+        events.append(Finish(reason, word))
+        self._finished = True
+        self.done = self.done or (self._last is None and self._wire.framing != "json")
+
+
+def _decoded(payload: bytes) -> Json:
+    try:
+        return decode_json(payload, lenient=True)
+    except NotJson as error:
+        raise invalid_event(f"no JSON: {error.reason}") from error

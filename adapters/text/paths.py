@@ -1,0 +1,33 @@
+"""A path such as `choices[0].text` and a decoded event in, the value there out."""
+
+import re
+from typing import Final, TypeAlias
+
+from gateway.types import Json
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_STEP: Final = re.compile(r"(?:\A|\.)([^.\[\]]+)|\[(\d{1,4})\]")
+
+
+def parse_path(written: str) -> Path:
+    """The steps of a path; the empty path is the event itself. Raises ValueError for what is no path."""
+    steps: list[str | int] = []
+    position = 0
+    while position < len(written):
+        step = _STEP.match(written, position)
+        if step is None:
+            raise ValueError(f"{written!r} is no path; write names and places like choices[0].text")
+        steps.append(int(step[2]) if step[1] is None else step[1])
+        position = step.end()
+    return tuple(steps)
+
+
+def look_up(document: Json, path: Path) -> Json:
+    """The value at a path; None when the path leads nowhere."""
+    for step in path:
+        if isinstance(step, str):
+            document = document.get(step) if isinstance(document, dict) else None
+        else:
+            document = document[step] if isinstance(document, list) and step < len(document) else None
+    return document

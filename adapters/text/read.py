@@ -1,0 +1,99 @@
+"""One decoded event of a wire in, what it says out."""
+
+from typing import Final
+
+import msgspec
+
+from adapters.text.paths import Path, look_up, parse_path
+from adapters.text.wire import Wire
+from gateway.events import Reason, UsageReport
+from gateway.types import Json
+
+REASONS: Final[dict[str, Reason]] = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "word", "stop_sequence", "stop_token", "none"), "stop"),
+    **dict.fromkeys(("length", "limit", "stopped_limit", "max_tokens", "max_length", "model_length"), "length"),
+    **dict.fromkeys(("content_filter", "safety"), "content_filter"),
+}
+# To call one of these a stop would report a failure as a success.
+FAILURES: Final = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "timeout"})
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """What one event says. `word`: why the answer is complete, and None while it is not."""
+
+    text: str = ""
+    reasoning: str = ""
+    word: str | None = None
+    usage: UsageReport | None = None
+    error: Json = None
+
+
+class Reader:
+    """A wire with its paths taken apart once."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self._text = [parse_path(path) for path in wire.text]
+        self._reasoning = [parse_path(path) for path in wire.reasoning]
+        self._finish = [(path, parse_path(path)) for path in wire.finish]
+        self._error = [parse_path(path) for path in wire.error]
+        self._hidden = _optional(wire.hidden)
+        self._final = _optional(wire.final)
+        usage = wire.usage
+        self._usage = [_optional(path) for path in (usage.prompt, usage.completion, usage.total)]
+        self._reasons: dict[str, Reason] = {**REASONS, **{word.lower(): kind for word, kind in wire.reasons.items()}}
+
+    def read(self, event: Json) -> Piece:
+        """Places that hold something of another kind than they should hold nothing."""
+        error = next((found for path in self._error if (found := look_up(event, path))), None) if self._error else None
+        if error is not None and isinstance(event, dict):
+            return Piece(error=error)
+        hidden = self._hidden is not None and bool(look_up(event, self._hidden))
+        word = self._word(event)
+        return Piece(
+            "" if hidden else _first_text(event, self._text),
+            _first_text(event, self._reasoning),
+            word,
+            self._counts(event) if word is not None or not self.wire.final else None,
+        )
+
+    def reason(self, word: str) -> Reason | None:
+        """The word as one of ours, when anybody has heard it."""
+        return self._reasons.get(word.lower())
+
+    def _word(self, event: Json) -> str | None:
+        if self.wire.framing == "json":
+            return self._said(event) or "stop"
+        if self._final is None:
+            return self._said(event)
+        return (self._said(event) or "stop") if look_up(event, self._final) else None
+
+    def _said(self, event: Json) -> str | None:
+        for name, path in self._finish:
+            found = look_up(event, path)
+            if found is True:
+                return name
+            if isinstance(found, str) and found:
+                return found
+        return None
+
+    def _counts(self, event: Json) -> UsageReport | None:
+        counts = [None if path is None else _count(look_up(event, path)) for path in self._usage]
+        if all(count is None for count in counts):
+            return None
+        prompt, completion, total = counts
+        if total is None and prompt is not None and completion is not None:
+            total = prompt + completion
+        return UsageReport(prompt, completion, total)
+
+
+def _optional(path: str | None) -> Path | None:
+    return None if path is None else parse_path(path)
+
+
+def _first_text(event: Json, paths: list[Path]) -> str:
+    return next((found for path in paths if isinstance(found := look_up(event, path), str)), "")
+
+
+def _count(value: Json) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

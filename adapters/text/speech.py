@@ -1,0 +1,61 @@
+"""The model's text in pieces in, the events of its answer out: text and calls, no more calls than were allowed."""
+
+from gateway.errors import InvalidToolCall
+from gateway.events import Event, Reason, TextDelta, ToolCallStart
+from gateway.notices import Notice
+from gateway.tools.prompted.parser import ToolCallParser
+
+
+class Speech:
+    """`forced`: text is held until a call has begun, and an answer without one is an error. Unless `parallel`, the
+    answer ends where a second call begins, and `stopped` turns true."""
+
+    def __init__(self, parser: ToolCallParser, prefill: str, forced: bool, parallel: bool) -> None:
+        self._parser = parser
+        self._prefill = prefill
+        self._forced = forced
+        self._parallel = parallel
+        self._called = False
+        self._held: list[Event] = []
+        self.characters = 0
+        self.stopped = False
+
+    def feed(self, text: str) -> list[Event]:
+        """Raises BackendError for a call that cannot be one."""
+        self.characters += len(text)
+        if self._prefill:
+            text, self._prefill = self._prefill + text, ""
+        return self._allowed(self._parser.feed(text))
+
+    def close(self, reason: Reason) -> list[Event]:
+        """The end of the text. Raises InvalidToolCall for an answer without the call that it had to be, and
+        BackendTruncated for half a call."""
+        events = self._allowed(self._parser.close(reason))
+        if self._forced and not self._called:
+            raise InvalidToolCall("The model answered without the tool call that tool_choice asks for.")
+        return events
+
+    def _allowed(self, events: list[Event]) -> list[Event]:
+        allowed: list[Event] = []
+        for event in events:
+            if isinstance(event, ToolCallStart):
+                if self._called and not self._parallel:
+                    allowed.append(_ONE_CALL)
+                    self.stopped = True
+                    break
+                self._called = True
+                allowed += self._held
+                self._held = []
+            if self._forced and not self._called and isinstance(event, TextDelta):
+                self._held.append(event)
+            else:
+                allowed.append(event)
+        return allowed
+
+
+_ONE_CALL = Notice(
+    "backend",
+    "dropped",
+    "SECOND_CALL_DROPPED",
+    "parallel_tool_calls is false, so the answer ends before its second call",
+)

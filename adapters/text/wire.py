@@ -1,0 +1,128 @@
+"""How a text backend is asked and how it answers, as a value: a request template, a framing and the places of things.
+
+A wire of one's own is written in settings.json alone, from nothing or from the `base` it resembles.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+
+from adapters.text.paths import parse_path
+from adapters.text.template import names_in
+from gateway.events import Reason
+
+Framing = Literal["sse", "ndjson", "json", "sse_text", "text"]
+
+# What a template may ask for. `$request.NAME` is the client's own field of that name.
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "$prompt": (),
+    "$system": (),
+    "$transcript": (),
+    "$model": (),
+    "$stop": (),
+    "$schema": ("response_format",),
+    "$max_tokens": ("max_tokens", "max_completion_tokens"),
+    "$temperature": ("temperature",),
+    "$temperature_above_0": ("temperature",),
+    "$samples": (),
+    "$top_p": ("top_p",),
+    "$top_p_below_1": ("top_p",),
+    "$seed": ("seed",),
+}
+FIELD: Final = "$request."
+
+MEDIA: Final[Mapping[str, tuple[str, ...]]] = {
+    "sse": ("text/event-stream",),
+    "sse_text": ("text/event-stream",),
+    "ndjson": ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json"),
+    "json": ("application/json",),
+    "text": ("text/plain", "application/octet-stream"),
+}
+
+
+class UsagePaths(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the counts of tokens stand."""
+
+    prompt: str | None = None
+    completion: str | None = None
+    total: str | None = None
+
+
+class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One wire. Places are paths like `choices[0].text`, looked up in each event; of several the first that has a
+    value counts, and the empty path is the event itself.
+
+    `framing`: `sse`, `ndjson` and `json` (one document) hold JSON; `sse_text` and `text` are the text itself.
+    `hidden`: while this place says true, the event's text is no text (a special token).
+    `final`: this place says true in the last event. `finish` holds the word for why; a flag there is a word itself.
+    `reasons` maps such words to ours, beyond those that everybody uses. `last` is the data of an event that closes
+    the stream. `ends`: `event`, unless only the end of the body tells that the answer is complete.
+    `max_stops`: how many stop sequences the backend takes. `max_tokens`: what is asked for when the client does not
+    say, for backends whose own answer to that is a few words.
+    """
+
+    path: str
+    request: Mapping[str, Any]
+    framing: Framing = "sse"
+    text: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    hidden: str | None = None
+    finish: tuple[str, ...] = ()
+    final: str | None = None
+    reasons: Mapping[str, Reason] = {}
+    last: str | None = None
+    ends: Literal["event", "close"] = "event"
+    usage: UsagePaths = UsagePaths()
+    error: tuple[str, ...] = ("error",)
+    accepts: tuple[str, ...] = ()
+    max_stops: int | None = None
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a wire that cannot work."""
+        if self.path and not self.path.startswith("/"):
+            raise ValueError(f"the path {self.path!r} must begin with /")
+        for name in self.names:
+            if name not in VALUES and not (name.startswith(FIELD) and len(name) > len(FIELD)):
+                raise ValueError(f"the request asks for {name!r}; there are {', '.join(VALUES)} and {FIELD}NAME")
+        if not {"$prompt", "$transcript"} & self.names:
+            raise ValueError("the request must hold $prompt, or $transcript")
+        self._check_answer()
+
+    def _check_answer(self) -> None:
+        places = [*self.text, *self.reasoning, *self.finish, *self.error, self.hidden, self.final]
+        for place in [*places, self.usage.prompt, self.usage.completion, self.usage.total]:
+            parse_path(place or "")
+        if self.is_json and not self.text:
+            raise ValueError(f"the framing {self.framing!r} needs a path to the text")
+        if self.ends == "event" and not (self.finish or self.final or self.framing == "json"):
+            tells = self.framing == "sse_text" and self.last is not None
+            if not tells:
+                raise ValueError("nothing tells where the answer ends; name `final` or `finish`, or set ends: close")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What the request asks for."""
+        return frozenset(names_in(dict(self.request)))
+
+    @property
+    def is_json(self) -> bool:
+        return self.framing in ("sse", "ndjson", "json")
+
+    @property
+    def constrains(self) -> bool:
+        """Whether the backend can be held to a JSON Schema."""
+        return "$schema" in self.names
+
+    @property
+    def has_cue(self) -> bool:
+        """Whether the text itself ends with the word that makes the model speak."""
+        return "$prompt" in self.names
+
+    @property
+    def honours(self) -> frozenset[str]:
+        """The client's fields that reach the backend."""
+        names = self.names
+        known = {field for name in names & VALUES.keys() for field in VALUES[name]}
+        return frozenset(known | {name.removeprefix(FIELD) for name in names if name.startswith(FIELD)})

@@ -1,0 +1,200 @@
+"""The wires that are known by name, and how a name, or an object in settings.json, becomes a Wire.
+
+Sources: llama.cpp, server README, `POST /completion`; OpenAI, legacy `POST /v1/completions`; Ollama, API reference,
+`/api/generate` and `/api/chat`; Text Generation Inference, `POST /generate_stream`; KoboldCpp, its API page,
+`/api/extra/generate/stream`.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from adapters.text.template import merged
+from adapters.text.wire import UsagePaths, Wire
+
+_OLLAMA: Final[Mapping[str, Any]] = {
+    "model": "$model",
+    "stream": True,
+    "keep_alive": "$request.keep_alive",
+    "format": "$schema",
+    # Without it a prompt that is too long would be cut at its beginning, in silence.
+    "options": {
+        "num_ctx": 8192,
+        "num_predict": "$max_tokens",
+        "temperature": "$temperature",
+        "top_p": "$top_p",
+        "top_k": "$request.top_k",
+        "seed": "$seed",
+        "stop": "$stop",
+    },
+}
+_PENALTIES: Final[Mapping[str, Any]] = {
+    "frequency_penalty": "$request.frequency_penalty",
+    "presence_penalty": "$request.presence_penalty",
+}
+_COMPLETIONS: Final[Mapping[str, Any]] = {
+    "model": "$model",
+    "prompt": "$prompt",
+    "stream": True,
+    "stream_options": {"include_usage": True},
+    "max_tokens": "$max_tokens",
+    "temperature": "$temperature",
+    "top_p": "$top_p",
+    "seed": "$seed",
+    "stop": "$stop",
+    "user": "$request.user",
+    **_PENALTIES,
+}
+_COMPLETIONS_USAGE: Final = UsagePaths("usage.prompt_tokens", "usage.completion_tokens", "usage.total_tokens")
+
+WIRES: Final[Mapping[str, Wire]] = {
+    "llama_cpp": Wire(
+        "/completion",
+        {
+            "prompt": "$prompt",
+            "stream": True,
+            "cache_prompt": True,
+            "n_predict": "$max_tokens",
+            "temperature": "$temperature",
+            "top_p": "$top_p",
+            "top_k": "$request.top_k",
+            "min_p": "$request.min_p",
+            "repeat_penalty": "$request.repeat_penalty",
+            "seed": "$seed",
+            "stop": "$stop",
+            "json_schema": "$schema",
+            **_PENALTIES,
+        },
+        text=("content",),
+        final="stop",
+        # Servers from before `stop_type` tell by flags.
+        finish=("stop_type", "stopped_limit"),
+        usage=UsagePaths("tokens_evaluated", "tokens_predicted"),
+    ),
+    "completions": Wire(
+        "/completions",
+        _COMPLETIONS,
+        text=("choices[0].text",),
+        finish=("choices[0].finish_reason",),
+        last="[DONE]",
+        usage=_COMPLETIONS_USAGE,
+        max_stops=4,
+        max_tokens=1024,
+    ),
+    "vllm": Wire(
+        "/completions",
+        # Special tokens are how some models write a call.
+        {**_COMPLETIONS, "skip_special_tokens": False, "structured_outputs": {"json": "$schema"}},
+        text=("choices[0].text",),
+        finish=("choices[0].finish_reason",),
+        last="[DONE]",
+        usage=_COMPLETIONS_USAGE,
+        max_tokens=1024,
+    ),
+    "ollama": Wire(
+        "/api/generate",
+        {**_OLLAMA, "prompt": "$prompt", "raw": True},
+        "ndjson",
+        text=("response",),
+        reasoning=("thinking",),
+        final="done",
+        finish=("done_reason",),
+        usage=UsagePaths("prompt_eval_count", "eval_count"),
+    ),
+    "ollama_chat": Wire(
+        "/api/chat",
+        {
+            **_OLLAMA,
+            "messages": [
+                {"$with": "$system", "role": "system", "content": "$system"},
+                {"role": "user", "content": "$transcript"},
+            ],
+        },
+        "ndjson",
+        text=("message.content",),
+        reasoning=("message.thinking",),
+        final="done",
+        finish=("done_reason",),
+        usage=UsagePaths("prompt_eval_count", "eval_count"),
+    ),
+    "tgi": Wire(
+        "/generate_stream",
+        {
+            "inputs": "$prompt",
+            "parameters": {
+                "details": True,
+                "return_full_text": False,
+                "max_new_tokens": "$max_tokens",
+                # It takes neither a temperature of 0 nor a top_p of 1.
+                "do_sample": "$samples",
+                "temperature": "$temperature_above_0",
+                "top_p": "$top_p_below_1",
+                "seed": "$seed",
+                "stop": "$stop",
+                "grammar": {"$with": "$schema", "type": "json", "value": "$schema"},
+                "frequency_penalty": "$request.frequency_penalty",
+            },
+        },
+        text=("token.text",),
+        hidden="token.special",
+        finish=("details.finish_reason",),
+        usage=UsagePaths("details.input_length", "details.generated_tokens"),
+        max_stops=4,
+        max_tokens=512,
+    ),
+    "koboldcpp": Wire(
+        "/api/extra/generate/stream",
+        {
+            "prompt": "$prompt",
+            "max_length": "$max_tokens",
+            "temperature": "$temperature",
+            "top_p": "$top_p",
+            "top_k": "$request.top_k",
+            "min_p": "$request.min_p",
+            "sampler_seed": "$seed",
+            "stop_sequence": "$stop",
+            "trim_stop": True,
+        },
+        text=("token",),
+        finish=("finish_reason",),
+        max_tokens=512,
+    ),
+    "plain": Wire("", {"prompt": "$prompt"}, "text", ends="close"),
+    "plain_sse": Wire("", {"prompt": "$prompt", "stream": True}, "sse_text", last="[DONE]"),
+    "plain_ndjson": Wire(
+        "",
+        {"prompt": "$prompt", "stream": True},
+        "ndjson",
+        text=("text", "content", "token", "response", ""),
+        reasoning=(),
+        final="done",
+        finish=("finish_reason",),
+        usage=UsagePaths("usage.prompt_tokens", "usage.completion_tokens", "usage.total_tokens"),
+    ),
+}
+
+
+def find_wire(chosen: str | Mapping[str, Any]) -> Wire:
+    """The wire of a name, or the one that an object describes. Raises ValueError that says what is wrong."""
+    if isinstance(chosen, str):
+        return _named(chosen)
+    own = dict(chosen)
+    base = own.pop("base", None)
+    if base is not None and not isinstance(base, str):
+        raise ValueError("the wire's base must name a wire")
+    described = own if base is None else merged(msgspec.to_builtins(_named(base)), own)
+    try:
+        return msgspec.convert(described, Wire)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at `$.")
+        raise ValueError(f"wire.{place.rstrip('`')}: {reason}" if place else f"wire: {reason}") from error
+
+
+def _named(name: str) -> Wire:
+    if name not in WIRES:
+        nearest = difflib.get_close_matches(name, WIRES, n=1, cutoff=0.5)
+        advice = f"; did you mean {nearest[0]!r}?" if nearest else f"; there are {', '.join(WIRES)}"
+        raise ValueError(f"there is no wire {name!r}{advice}")
+    return WIRES[name]

@@ -1,0 +1,56 @@
+"""Lines of JSON, bytes in, each line out (newline-delimited JSON, as Ollama and many log streams write it).
+
+Lines end at LF or CRLF only: U+2028 and its like stand unescaped inside JSON strings.
+"""
+
+from typing import Final
+
+from gateway.errors import BackendProtocolError
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class NDJSONDecoder:
+    """Yields each line that is not blank, without its end. `tail()` gives what a missing last line end left behind.
+
+    A line may have `max_event` bytes; one beyond is BackendProtocolError `upstream_event_too_large`. What is decoded,
+    errors included, does not depend on how the bytes are cut.
+    """
+
+    def __init__(self, max_event: int) -> None:
+        self._max_event = max_event
+        self._partial = bytearray()  # the unfinished line; a bytearray grows in linear time, bytes would not
+        self._started = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Every line completed by these bytes, in order. Raises BackendProtocolError."""
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines:
+            lines[0] = bytes(self._partial) + lines[0]
+            self._partial.clear()
+        found = [line for written in lines if (line := self._line(written))]
+        self._partial += rest
+        # The line's end and the first line's mark are not part of it.
+        self._bound(len(self._partial) - 1 - (0 if self._started else len(_BOM)))
+        return found
+
+    def tail(self) -> bytes | None:
+        """The last line, when nothing ended it; None when there is none. Raises BackendProtocolError."""
+        line = self._line(bytes(self._partial))
+        self._partial.clear()
+        return line or None
+
+    def _line(self, line: bytes) -> bytes:
+        if not self._started:
+            self._started = True
+            line = line.removeprefix(_BOM)
+        line = line.removesuffix(b"\r")
+        self._bound(len(line))
+        return b"" if line.isspace() else line
+
+    def _bound(self, size: int) -> None:
+        if size > self._max_event:
+            raise BackendProtocolError(
+                f"The backend sent an event larger than {self._max_event} bytes.", code="upstream_event_too_large"
+            )
