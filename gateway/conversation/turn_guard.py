@@ -13,7 +13,7 @@ from gateway.policy import FlattenOptions
 
 RAW: Final = "turn_invented"
 
-# A run of blank lines is held back no longer than this, so that what is held stays small.
+# More blanks than these are not held back, so that what is held stays small.
 _BLANKS: Final = 32
 _MARKERS: Final = {"labels": (), "json": ('{"role":',), "fenced": ("<<T-",)}
 
@@ -100,7 +100,7 @@ class TurnGuard:
             text = self._without_own_label(text, shown)
         found = self._turn.search(text, 0 if self._line_start else 1)
         if found is not None:
-            self._show(text[: found.start()].rstrip(), shown)
+            self._show(text[: _without_blanks(text, found.start())], shown)
             self._cut = True
             detail = "the model went on with a turn that is not its own; the answer ends before it"
             shown.append(Notice("backend", "dropped", "TURN_INVENTED", detail, level="warning"))
@@ -125,14 +125,11 @@ class TurnGuard:
         return any(len(line) < len(marker) and marker.startswith(line) for marker in self._markers)
 
     def _certain(self, text: str) -> int:
-        """How much of the text is certainly no part of a line that opens a turn."""
+        """How much of the text is certainly neither part of a line that opens a turn nor blank before one."""
         at = text.rfind("\n") + 1
-        if (at == 0 and not self._line_start) or len(text) - at > self._longest:
-            return len(text)
-        if not self._may_become_turn(text[at:].lstrip(" \t")):
-            return len(text)
-        blank = len(text[:at].rstrip())
-        return max(blank, at - _BLANKS)
+        begins_line = at > 0 or self._line_start
+        may_open = begins_line and len(text) - at <= self._longest and self._may_become_turn(text[at:].lstrip(" \t"))
+        return _without_blanks(text, at if may_open else len(text))
 
     def _show(self, text: str, shown: list[Event]) -> None:
         if text:
@@ -142,3 +139,8 @@ class TurnGuard:
     def _release(self, shown: list[Event]) -> None:
         self._show(self._held, shown)
         self._held = ""
+
+
+def _without_blanks(text: str, end: int) -> int:
+    """Where the text up to an end stops being blank, going back a little."""
+    return max(len(text[:end].rstrip()), end - _BLANKS)
