@@ -16,8 +16,13 @@ DEMO_SETTINGS: Json = {
     "backends": {
         "demo-agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": "demo:agent"},
         "demo-chat": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"},
+        "demo-text": {"adapter": "adapters.text:TextAdapter", "base_url": "demo:text"},
     },
-    "models": {"demo-agent": {"backend": "demo-agent", "name": "auto"}, "demo-chat": {"backend": "demo-chat"}},
+    "models": {
+        "demo-agent": {"backend": "demo-agent", "name": "auto"},
+        "demo-chat": {"backend": "demo-chat"},
+        "demo-text": {"backend": "demo-text"},
+    },
     "log": {"file": None},
 }
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from adapters.openai_chat import OpenAIChatOptions
+from adapters.text import TextOptions
 from adapters.warp.options import WarpOptions
 from gateway.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.profiles import PROFILES, Profile
@@ -30,6 +31,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("backends.*.", BackendSettings),
     ("", WarpOptions),
     ("", OpenAIChatOptions),
+    ("", TextOptions),
 ]
 
 

@@ -26,6 +26,11 @@ def can_force(wire: Wire, tool_format: ToolFormat) -> bool:
     return wire.constrains and tool_format.grammar(_PROBE, "required") is not None
 
 
+def writes_raw(tool_format: ToolFormat) -> bool:
+    """Whether a call of this format may hold lines as they are, so that a label in it opens no turn."""
+    return "\nUser: x" in tool_format.render_call("f", '{"text": "\\nUser: x"}')
+
+
 def calling_of(conversation: Conversation, wire: Wire, tool_format: ToolFormat) -> Calling:
     """Raises Unsupported for a choice that names no tool of the conversation."""
     choice = conversation.tool_choice

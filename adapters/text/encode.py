@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from adapters.text.calling import Calling, calling_of
+from adapters.text.calling import Calling, calling_of, writes_raw
 from adapters.text.options import TextOptions
 from adapters.text.prompt import write_prompt
 from adapters.text.template import render
@@ -90,7 +90,7 @@ def _stops(
         stops += calling.constraint.stop
     if calling.tools:
         stops += tool_format.stops
-    if options.turn_stops:
+    if options.turn_stops and not (calling.tools and writes_raw(tool_format)):
         stops += [f"\n{marker}" for marker in turn_markers(policy.flatten)]
     sent: list[Json] = [*dict.fromkeys(stops)]
     return sent[: wire.max_stops]
