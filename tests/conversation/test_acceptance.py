@@ -8,12 +8,14 @@ from typing import Final
 import pytest
 
 from adapters.openai_chat.adapter import OpenAIChatAdapter, OpenAIChatOptions
+from gateway.conversation.flatten import flatten
+from gateway.conversation.prepare import prepare
 from gateway.dialects.openai_chat.decode import decode
 from gateway.errors import InvalidRequest
 from gateway.exchange import Exchange
 from gateway.policy import Policy
 from gateway.types import Json, JsonObject
-from tests.e2e.checkers import check_chat
+from tests.e2e.checkers import check_chat, check_text
 
 
 def _calling(*ids: str) -> JsonObject:
@@ -82,6 +84,18 @@ def test_no_history_is_refused_after_repair() -> None:
 )
 def test_no_history_is_refused_after_repair_and_trimming(policy: Policy) -> None:
     assert [history for history in HISTORIES if not _is_accepted(_sent(history, policy))] == []
+
+
+def test_every_history_as_text_tells_whole_rounds_and_every_word() -> None:
+    for history in HISTORIES:
+        body = json.dumps({"model": "m", "messages": _messages(history)}).encode()
+        prepared = prepare(decode(body), Policy())
+        text = flatten(prepared.conversation, Policy()).text
+        check_text(text)
+        dropped = sum(notice.action == "dropped" for notice in prepared.notices)
+        assert text.count("question") == history.count("user")
+        assert text.count("answer") == history.count("assistant")
+        assert text.count("result of ") + dropped == sum(name.startswith("result") for name in history)
 
 
 def test_an_accepted_history_is_sent_as_it_came() -> None:
