@@ -7,7 +7,6 @@ import json
 from collections.abc import Container
 from typing import Final
 
-from gateway.errors import InvalidToolCall
 from gateway.tools.prompted.json_scan import BLANKS, JsonScanner, Signal, mended_object, skip
 from gateway.tools.prompted.reader import CallReader
 
@@ -48,8 +47,7 @@ class JsonCallReader(CallReader):
         if at < len(text):
             self._begun = True
             if text[at] != "{":
-                self.refuse("no JSON object follows its mark")
-                self.done = True
+                self.end_broken("no JSON object follows its mark")
         return at
 
     def _take(self, text: str, begin: int, end: int) -> None:
@@ -70,7 +68,7 @@ class JsonCallReader(CallReader):
     def _follow(self, text: str, at: int) -> None:
         match self._scanner.signal:
             case Signal.BROKEN:
-                self._end_broken()
+                self._break()
             case Signal.END:
                 self._end()
             case _ if self.refusal is not None:
@@ -148,13 +146,11 @@ class JsonCallReader(CallReader):
                 self.mended["missing arguments became {}"] += 1
                 self._call()
 
-    def _end_broken(self) -> None:
-        self.done = True
-        if self.name is None:
-            self.refuse("it is no valid JSON")
-        elif self._in_arguments:
-            raise InvalidToolCall("The model wrote a tool call whose arguments are no valid JSON.")
+    def _break(self) -> None:
+        if self.name is None or self._in_arguments:
+            self.end_broken("it is no valid JSON")
         else:
+            self.done = True
             self.mended["objects without their last brace were closed"] += 1
 
     def _taken_text(self) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.errors import BackendTruncated
+from gateway.errors import BackendTruncated, InvalidToolCall
 from gateway.events import Event, Reason, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.notices import Action, Level, Notice
 from gateway.tools.prompted.json_scan import skip
@@ -63,24 +63,29 @@ class ToolCallParser:
         self._raw: list[str] = []
         self._started = False
         self._closed = False
+        self._error: InvalidToolCall | None = None
 
     def feed(self, text: str) -> list[Event]:
-        """The next piece of the model's text. Raises InvalidToolCall for a call that has begun and cannot be one,
-        and ValueError after `close`."""
+        """The next piece of the model's text. Raises InvalidToolCall when a call that has begun turned out in an
+        earlier piece not to be one (so that what came before it is shown), and ValueError after `close`."""
         if self._closed:
             raise ValueError("the text has ended already")
+        if self._error is not None:
+            raise self._error
         events: list[Event] = []
         if self._search is None:
             return [TextDelta(text)] if text else events
         text, self._held, at = self._held + text, "", 0
-        while at < len(text):
+        while at < len(text) and self._error is None:
             at = self._step(text, at, events)
         return events
 
     def close(self, reason: Reason = "stop") -> list[Event]:
         """The end of the text. Raises BackendTruncated when a call is open, unless the model reached its length:
-        then the call ends as it is, which a finish reason of length tells the client."""
+        then the call ends as it is, which a finish reason of length tells the client. Raises InvalidToolCall."""
         self._closed = True
+        if self._error is not None:
+            raise self._error
         events: list[Event] = []
         if self._step == self._text:
             if self._held or not self._index:
@@ -149,7 +154,9 @@ class ToolCallParser:
         if reader.arguments:
             events.append(ToolCallDelta(self._index, "".join(reader.arguments)))
             reader.arguments.clear()
-        if reader.done:
+        if reader.failure is not None:
+            self._error = InvalidToolCall(f"The model wrote a tool call that cannot be read: {reader.failure}.")
+        elif reader.done:
             self._end_call(events)
 
     def _end_call(self, events: list[Event]) -> None:

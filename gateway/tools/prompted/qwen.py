@@ -45,7 +45,8 @@ class EitherReader(CallReader):
             self._reader = JsonCallReader(self._declared) if is_json else XmlCallReader(self._declared, opened=False)
             self._reader.arguments, self._reader.mended = self.arguments, self.mended
         at = self._reader.read(text, at)
-        self.name, self.refusal, self.done = self._reader.name, self._reader.refusal, self._reader.done
+        self.name, self.done = self._reader.name, self._reader.done
+        self.refusal, self.failure = self._reader.refusal, self._reader.failure
         return at
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Container
 from typing import Final
 
-from gateway.errors import InvalidToolCall
 from gateway.tools.prompted.json_scan import JsonScanner, Signal, skip
 from gateway.tools.prompted.reader import CallReader
 
@@ -36,7 +35,7 @@ class ReactReader(CallReader):
         self._taken += text[at : end if end >= 0 else min(room, len(text))]
         if end < 0:
             if len(self._taken) == _LONGEST:
-                self._give_up("a long line follows its mark")
+                self.end_broken("a long line follows its mark")
             return min(room, len(text))
         self._called = self._taken.strip()
         self._step = self._label
@@ -49,7 +48,7 @@ class ReactReader(CallReader):
         at = at if self._matched else skip(text, at)
         while at < len(text) and self._matched < len(INPUT):
             if text[at] != INPUT[self._matched]:
-                self._give_up("no action input follows")
+                self.end_broken("no action input follows")
                 return at
             self._matched += 1
             at += 1
@@ -62,23 +61,20 @@ class ReactReader(CallReader):
         if at < len(text):
             self._step = self._object
             if text[at] != "{":
-                self._give_up("its arguments are no object")
+                self.end_broken("its arguments are no object")
             else:
                 self.name = self._called
         return at
 
     def _object(self, text: str, at: int) -> int:
         begin, at = at, self._scanner.scan(text, at)
-        if self._scanner.signal is Signal.BROKEN:
-            raise InvalidToolCall("The model wrote a tool call whose arguments are no valid JSON.")
         if self._scanner.signal is Signal.MENDED:
             self.mended["characters in strings were escaped"] += 1
             self.arguments.append(text[begin : at - 1] + self._scanner.mended)
         elif at > begin:
             self.arguments.append(text[begin:at])
-        self.done = self._scanner.signal is Signal.END
+        if self._scanner.signal is Signal.BROKEN:
+            self.end_broken("it is no valid JSON")
+        elif self._scanner.signal is Signal.END:
+            self.done = True
         return at
-
-    def _give_up(self, reason: str) -> None:
-        self.refuse(reason)
-        self.done = True

@@ -21,24 +21,33 @@ class CallReader:
 
     `name` is set once the text is certainly a call of a declared tool, and never again. From then on `arguments`
     collects what the arguments' JSON text goes on with. `refusal` is set instead when it is no call; the reader may
-    then still read on to where the text that is no call ends, so that nothing in it is taken for another call.
-    `done`: the call, or what is none, has ended at the cursor. `mended` counts what was changed.
+    then still read on to where that text ends, so that nothing in it is taken for another call. `failure` is set when
+    it has a name and then turns out to be no call. `done`: the call, or what is none, has ended at the cursor.
+    `mended` counts what was changed.
     """
 
     def __init__(self) -> None:
         self.name: str | None = None
         self.arguments: list[str] = []
         self.refusal: Refusal | None = None
+        self.failure: str | None = None
         self.done = False
         self.mended: Counter[str] = Counter()
 
     def read(self, text: str, at: int) -> int:
-        """Go on from the cursor to the end of the text or of the call; the new cursor. Raises InvalidToolCall when
-        a call that has a name turns out not to be one."""
+        """Go on from the cursor to the end of the text or of the call; the new cursor."""
         raise NotImplementedError
 
     def refuse(self, reason: str) -> None:
         self.refusal = self.refusal or Refusal("TEXT_CALL_BROKEN", reason)
+
+    def end_broken(self, reason: str) -> None:
+        """It ends here, and is no call: too late when it has a name, and text otherwise."""
+        self.done = True
+        if self.name is None:
+            self.refuse(reason)
+        else:
+            self.failure = reason
 
     def refuse_name(self, name: str) -> None:
         shown = f" {name}" if _NAME.fullmatch(name) else ""

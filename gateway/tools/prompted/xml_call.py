@@ -7,7 +7,6 @@ tag of the call follows; any other closing tag is content.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gateway.errors import InvalidToolCall
 from gateway.tools.prompted.json_scan import skip
 from gateway.tools.prompted.reader import CallReader
 from gateway.tools.prompted.typed import STRING, string, typed, types_of
@@ -146,10 +145,7 @@ class XmlCallReader(CallReader):
             self.arguments.append(written)
 
     def _fail(self, at: int) -> int:
-        if self.name is not None:
-            raise InvalidToolCall("The model wrote a tool call that holds something beside its parameters.")
-        self.refuse("it holds something that does not belong there")
-        self.done = True
+        self.end_broken("it holds something that does not belong there")
         return at
 
 
