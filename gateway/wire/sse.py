@@ -9,7 +9,9 @@ from typing import Final
 from gateway.errors import BackendProtocolError
 
 _BOM: Final = b"\xef\xbb\xbf"
-_FIELD: Final = len(b"data: ")
+_BLANK: Final = b"\n\n"
+_DATA: Final = b"data: "
+_FIELD: Final = len(_DATA)
 
 
 class SSEDecoder:
@@ -22,6 +24,7 @@ class SSEDecoder:
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
+        self._longest_line = max_event + _FIELD
         self._partial = bytearray()  # the unfinished line; a bytearray grows in linear time, bytes would not
         self._data: list[bytes] = []
         self._size = 0
@@ -36,17 +39,18 @@ class SSEDecoder:
         if b"\r" in data:
             self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        lines = data.split(b"\n")
-        rest = lines.pop()
         events: list[bytes] = []
-        if lines and self._partial:
-            self._partial += lines[0]
-            lines[0] = bytes(self._partial)
-            self._partial.clear()
-        for line in lines:
-            self._line(line, events)
-        self._partial += rest
-        self._bound(len(self._partial))
+        *blocks, rest = data.split(_BLANK)
+        inside = bool(self._partial or self._data or not self._started)
+        for block in blocks:
+            # Nearly every event is one line with this beginning.
+            if not inside and block.startswith(_DATA) and b"\n" not in block and len(block) <= self._longest_line:
+                events.append(block[_FIELD:])
+            else:
+                self._lines(block + _BLANK, events)
+                inside = False
+        if rest:
+            self._lines(rest, events)
         return events
 
     def tail(self) -> bytes | None:
@@ -57,6 +61,18 @@ class SSEDecoder:
         self._line(b"", events)
         self._partial.clear()
         return events[0] if events else None
+
+    def _lines(self, data: bytes, events: list[bytes]) -> None:
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if lines and self._partial:
+            self._partial += lines[0]
+            lines[0] = bytes(self._partial)
+            self._partial.clear()
+        for line in lines:
+            self._line(line, events)
+        self._partial += rest
+        self._bound(len(self._partial))
 
     def _line(self, line: bytes, events: list[bytes]) -> None:
         self._bound(len(line))
@@ -76,7 +92,7 @@ class SSEDecoder:
             self._bound(self._size - 1 + _FIELD)
 
     def _bound(self, size: int) -> None:
-        if size > self._max_event + _FIELD:
+        if size > self._longest_line:
             raise BackendProtocolError(
                 f"The backend sent an event larger than {self._max_event} bytes.", code="upstream_event_too_large"
             )
