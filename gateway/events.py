@@ -17,13 +17,13 @@ class ResponseStart(msgspec.Struct, frozen=True):
     model: str | None = None
 
 
-class TextDelta(msgspec.Struct, frozen=True):
+class TextDelta(msgspec.Struct, frozen=True, gc=False):
     """A non-empty piece of the answer."""
 
     text: str
 
 
-class ReasoningDelta(msgspec.Struct, frozen=True):
+class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
     """A non-empty piece of the reasoning."""
 
     text: str
@@ -43,7 +43,7 @@ class ToolCallStart(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
 
 
-class ToolCallDelta(msgspec.Struct, frozen=True):
+class ToolCallDelta(msgspec.Struct, frozen=True, gc=False):
     """A non-empty piece of the call's arguments (JSON text; the pieces concatenate)."""
 
     index: int

@@ -60,7 +60,12 @@ class _Stream:
         for event in self._sse.feed(data):
             if self.done:
                 break
-            self._guarded(event, events)
+            known = self._template.read(event)
+            if known is None:
+                self._guarded(event, events)
+            else:
+                self._reader.repeated(known[-1])
+                events += known
         return events
 
     def close(self) -> list[Event]:
@@ -73,11 +78,7 @@ class _Stream:
         return events
 
     def _event(self, data: bytes, events: list[Event]) -> None:
-        known = self._template.read(data)
-        if known is not None:
-            self._reader.repeated(known[-1])
-            events += known
-        elif data.strip() == _DONE:
+        if data.strip() == _DONE:
             self.done = True
             if not self._reader.finished:
                 raise BackendTruncated("The backend ended its stream without a finish reason.")

@@ -6,7 +6,8 @@ checked by reading the chunk once more with another text in its place, so that n
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -34,7 +35,7 @@ class Template:
         self._before = b""
         self._after = b""
         self._extensions: tuple[Extension, ...] = ()
-        self._delta: Delta = TextDelta("")
+        self._delta: Callable[[str], Delta] = TextDelta
         self._tries = _TRIES
 
     def read(self, chunk: bytes) -> list[Event] | None:
@@ -42,13 +43,13 @@ class Template:
         if not (self._learned and chunk.startswith(self._before) and chunk.endswith(self._after)):
             return None
         try:
-            text = _decode_text(chunk[len(self._before) : len(chunk) - len(self._after)])
+            text = _decode_text(chunk[len(self._before) : -len(self._after)])
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         if not text:
             return None
         self._tries = _TRIES
-        return [*self._extensions, _with_text(self._delta, text)]
+        return [*self._extensions, self._delta(text)]
 
     def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
         """Keep the chunk, when its events are one delta and perhaps unknown fields before it."""
@@ -67,18 +68,13 @@ class Template:
         ((start, end),) = places
         if _changes_only_the_text(chunk[:start], chunk[end:], document, delta):
             self._before, self._after = chunk[:start], chunk[end:]
-            self._extensions, self._delta = extensions, delta
+            self._extensions = extensions
+            self._delta = partial(ToolCallDelta, delta.index) if isinstance(delta, ToolCallDelta) else type(delta)
             self._learned = True
 
 
 def _text(delta: Delta) -> str:
     return delta.arguments if isinstance(delta, ToolCallDelta) else delta.text
-
-
-def _with_text(delta: Delta, text: str) -> Delta:
-    if isinstance(delta, TextDelta):
-        return TextDelta(text)
-    return ToolCallDelta(delta.index, text) if isinstance(delta, ToolCallDelta) else ReasoningDelta(text)
 
 
 def _decoded(string: bytes) -> str | None:

@@ -29,7 +29,7 @@ class Unwrapper:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """The events with every envelope opened. Raises InvalidToolCall."""
-        if not self._held and not any(isinstance(event, ToolCallStart) for event in events):
+        if not self._held and ToolCallStart not in map(type, events):
             return events
         shown: list[Event] = []
         for event in events:

@@ -50,10 +50,9 @@ class StreamEncoder:
         self._head = b"data: " + _encode(head)[:-1] + b","
         self._open = self._head + b'"choices":[{"index":0,"delta":{'
         self._tail = b'}],"usage":null}\n\n' if include_usage else b"}]}\n\n"
-        self._delta_tail = b'},"finish_reason":null' + self._tail
-        self._arguments_tail = b"}}]" + self._delta_tail
-        self._text_head = self._open + b'"content":'
-        self._reasoning_head = self._open + b'"reasoning_content":'
+        # What stands around the delta of a chunk, and the pending fields that stand among it.
+        self._frame = (self._open, b"", self._tail)
+        self._framed: dict[str, JsonObject] = {}
         self._calls: dict[int, _Call] = {}
         self._begun = False
         self._finished = False
@@ -68,19 +67,7 @@ class StreamEncoder:
         """The bytes of these events; they may be sent in one piece."""
         out: list[bytes] = []
         for event in events:
-            # The three deltas that an answer consists of, one after the other, when there is nothing to add to them.
-            if self._pending or not self._begun:
-                self._event(event, out)
-            elif type(event) is TextDelta:
-                out.append(self._text_head + _encode(event.text) + self._delta_tail)
-            elif type(event) is ToolCallDelta:
-                call = self._calls[event.index]
-                call.empty = False
-                out.append(self._open + call.head + _encode(event.arguments) + self._arguments_tail)
-            elif type(event) is ReasoningDelta:
-                out.append(self._reasoning_head + _encode(event.text) + self._delta_tail)
-            else:
-                self._event(event, out)
+            self._event(event, out)
         if self._pending:
             self._own_chunk(out)
         return _one_line_each(b"".join(out))
@@ -111,18 +98,22 @@ class StreamEncoder:
         match event:
             case TextDelta():
                 self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
+            case Extension():
+                self._extend(event)
+            case ToolCallDelta():
+                call = self._calls[event.index]
+                call.empty = False
+                self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
             case ReasoningDelta():
                 self._chunk(out, b'"reasoning_content":' + _encode(event.text))
-            case ToolCallStart() | ToolCallDelta() | ToolCallEnd():
+            case ToolCallStart() | ToolCallEnd():
                 self._call(event, out)
             case Finish():
                 self._finished = True
-                self._chunk(out, b"", _ROLE_TEXT, event.reason.encode())
+                self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
             case UsageReport():
                 self._usage = merge_usage(self._usage, event)
                 self._usage_fields.update(self._pending.pop("response", {}))
-            case Extension():
-                self._extend(event)
             case Notice():
                 if self._notices is not None:
                     self._notices.append(event)
@@ -131,17 +122,14 @@ class StreamEncoder:
             case _:
                 assert_never(event)
 
-    def _call(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd, out: list[bytes]) -> None:
+    def _call(self, event: ToolCallStart | ToolCallEnd, out: list[bytes]) -> None:
         if isinstance(event, ToolCallStart):
             call = self._calls[event.index] = _Call(len(self._calls), event.extra.get("type") == "custom")
             self._chunk(out, b'"tool_calls":[' + call.start(event) + b"]")
             return
         call = self._calls[event.index]
-        if isinstance(event, ToolCallDelta):
-            call.empty = False
-            self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
-        elif call.empty and not call.custom:
-            # Clients parse the arguments: a call without any has the empty object, never empty text.
+        # Clients parse the arguments: a call without any has the empty object, never empty text.
+        if call.empty and not call.custom:
             self._chunk(out, call.head + b'"{}"}}]')
 
     def _extend(self, event: Extension) -> None:
@@ -153,19 +141,23 @@ class StreamEncoder:
         merge_fields(merged, event.fields, grow=event.scope != "response")
         self._pending[event.scope] = merged
 
-    def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes | None = None) -> None:
+    def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes = b"null") -> None:
         """One chunk. The role comes in a chunk of its own before the first, as clients know it from OpenAI."""
         if not self._begun:
             self._begun = True
-            out.append(self._open + role + self._delta_tail)
-        ended = b'},"finish_reason":null' if reason is None else b'},"finish_reason":"' + reason + b'"'
-        if not self._pending:
-            out.append(self._open + delta + ended + self._tail)
-            return
-        response, choice, more = (_members(self._pending.get(scope)) for scope in ("response", "choice", "delta"))
+            out.append(self._open + role + b'},"finish_reason":null' + self._tail)
+        if self._pending != self._framed:
+            self._reframe()
         self._pending.clear()
-        out += (self._head, response, b"," if response else b"", b'"choices":[{"index":0,"delta":{', delta)
-        out += (b"," if delta and more else b"", more, ended, b"," if choice else b"", choice, self._tail)
+        before, more, after = self._frame
+        out += (before, delta, b"," if delta and more else b"", more, b'},"finish_reason":', reason, after)
+
+    def _reframe(self) -> None:
+        """Backends repeat their unknown fields in every chunk: they are written once, until others come."""
+        response, choice, more = (_members(self._pending.get(scope)) for scope in ("response", "choice", "delta"))
+        before = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
+        self._frame = (before, more, b"," + choice + self._tail if choice else self._tail)
+        self._framed = self._pending.copy()
 
     def _own_chunk(self, out: list[bytes]) -> None:
         """Fields that came without any event of their own. Before the first chunk those of the response wait for it,
