@@ -11,7 +11,7 @@ from sse_starlette import EventSourceResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp
+from starlette.types import Receive, Scope, Send
 
 from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.errors import GatewayError, InvalidRequest
@@ -31,6 +31,7 @@ class Gateway(FastAPI):
 
     def __init__(self, settings: Settings) -> None:
         self.services = Services(settings)
+        self._front = Front(super().__call__, self.services)
         super().__init__(
             title="Dragoman",
             version=gateway_version(),
@@ -40,9 +41,9 @@ class Gateway(FastAPI):
             redoc_url=None,
         )
 
-    def build_middleware_stack(self) -> ASGIApp:
-        """Everything FastAPI brings, behind the front."""
-        return Front(super().build_middleware_stack(), self.services)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The front comes first; behind it is everything that FastAPI brings."""
+        await self._front(scope, receive, send)
 
 
 @asynccontextmanager

@@ -6,8 +6,8 @@ environment proxies and cookies are not used, and compression is not asked for (
 
 import asyncio
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
 import aiohttp
@@ -18,6 +18,8 @@ from gateway.errors import BackendError, BackendProtocolError, BackendTimeout, B
 
 NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 ERROR_BODY_CAP = 64 * 1024
+# What a wire can fail with. (Every kind of timeout is an OSError.)
+_FAULTS: tuple[type[Exception], ...] = (aiohttp.ClientError, HttpProcessingError, OSError, ValueError)
 
 
 def gateway_version() -> str:
@@ -39,8 +41,10 @@ class Answer:
 
     async def read(self) -> bytes:
         """All bytes that have arrived, at least one; empty at the end. Raises BackendError."""
-        with _body_faults():
+        try:
             piece = await self._response.content.readany()
+        except _FAULTS as error:
+            raise _body_fault(error) from error
         self._left -= len(piece)
         if self._left < 0:
             raise BackendError("The backend's answer is larger than allowed.", code="upstream_response_too_large")
@@ -105,15 +109,12 @@ class Transport:
     async def send(self, method: str, url: URL, headers: Mapping[str, str], body: bytes, connect: float) -> Answer:
         """Send a request and wait for the head of its answer; `connect` limits name look-up, TCP and TLS, in seconds.
         How long the head may take is the caller's business. Raises BackendError."""
-        with _head_faults():
+        try:
             response = await self._session.request(
-                method,
-                url,
-                headers=headers,
-                data=body,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, connect=connect, sock_read=None),
+                method, url, headers=headers, data=body, allow_redirects=False, timeout=_timeout(connect)
             )
+        except _FAULTS as error:
+            raise _head_fault(error) from error
         answer = Answer(response, self._max_response)
         try:
             _check_head(answer)
@@ -121,6 +122,11 @@ class Transport:
             answer.close()
             raise
         return answer
+
+
+@lru_cache(maxsize=64)
+def _timeout(connect: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, connect=connect, sock_read=None)
 
 
 def _check_head(answer: Answer) -> None:
@@ -133,38 +139,32 @@ def _check_head(answer: Answer) -> None:
         )
 
 
-@contextmanager
-def _head_faults() -> Iterator[None]:
+def _head_fault(error: Exception) -> BackendError:
     """The one place where aiohttp's exceptions before the answer's head become ours."""
-    try:
-        yield
-    except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-        raise BackendUnavailable(
-            "No trusted TLS connection to the backend could be made.", code="upstream_tls_error", headers=NO_RETRY
-        ) from error
-    except aiohttp.ClientConnectorError as error:
-        raise BackendUnavailable("The backend could not be reached.") from error
-    except aiohttp.ConnectionTimeoutError as error:
-        raise BackendUnavailable("The backend did not accept a connection in time.") from error
-    except (aiohttp.ServerTimeoutError, TimeoutError) as error:
-        raise BackendTimeout("The backend did not answer in time.") from error
-    except (aiohttp.ClientResponseError, HttpProcessingError, ValueError) as error:
-        if "chunk" in str(error).lower():
-            raise truncated() from error
-        raise BackendProtocolError("The backend's answer is not HTTP.", code="upstream_protocol_error") from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise BackendUnavailable("The backend closed the connection before it answered.") from error
+    match error:
+        case aiohttp.ClientSSLError() | ssl.SSLError():
+            return BackendUnavailable(
+                "No trusted TLS connection to the backend could be made.", code="upstream_tls_error", headers=NO_RETRY
+            )
+        case aiohttp.ClientConnectorError():
+            return BackendUnavailable("The backend could not be reached.")
+        case aiohttp.ConnectionTimeoutError():
+            return BackendUnavailable("The backend did not accept a connection in time.")
+        case aiohttp.ServerTimeoutError() | TimeoutError():
+            return BackendTimeout("The backend did not answer in time.")
+        case aiohttp.ClientResponseError() | HttpProcessingError() | ValueError():
+            if "chunk" in str(error).lower():
+                return truncated()
+            return BackendProtocolError("The backend's answer is not HTTP.", code="upstream_protocol_error")
+        case _:
+            return BackendUnavailable("The backend closed the connection before it answered.")
 
 
-@contextmanager
-def _body_faults() -> Iterator[None]:
+def _body_fault(error: Exception) -> BackendError:
     """The same for the answer's body."""
-    try:
-        yield
-    except (aiohttp.ServerTimeoutError, TimeoutError) as error:
-        raise BackendTimeout("The backend stopped sending.") from error
-    except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
-        raise truncated() from error
+    if isinstance(error, TimeoutError):
+        return BackendTimeout("The backend stopped sending.")
+    return truncated()
 
 
 def truncated() -> BackendTruncated:

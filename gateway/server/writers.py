@@ -22,6 +22,7 @@ from gateway.settings import ServerSettings
 from gateway.types import Conversation
 
 PING: Final = b": ping\n\n"
+_TOLD: Final = frozenset({Notice, UsageReport})
 
 
 class Writer(Protocol):
@@ -145,6 +146,8 @@ class StreamWriter:
 
 
 def _note(call: Call, events: Sequence[Event]) -> None:
+    if _TOLD.isdisjoint(map(type, events)):
+        return
     for event in events:
         if type(event) is Notice:
             call.note((event,))
