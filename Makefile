@@ -49,7 +49,7 @@ test: $(DEV) ## Run the tests (ARGS= goes to pytest)
 	$(BIN)/python -m pytest $(ARGS)
 
 e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pytest)
-	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m local tests/local $(ARGS)
+	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m local tests/local tests/e2e $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
