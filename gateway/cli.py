@@ -90,10 +90,16 @@ class _Version(argparse.Action):
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from gateway.settings import load_settings, override_server, read_settings
+    from gateway.settings import Settings, load_settings, override_server, read_settings
 
-    settings = read_settings(DEMO_SETTINGS) if options.command == "demo" else load_settings(options.settings)
-    _listen(override_server(settings, options.host, options.port), options.insecure_no_key)
+    if options.command == "demo":
+        _listen(override_server(read_settings(DEMO_SETTINGS), options.host, options.port), options.insecure_no_key)
+        return 0
+
+    def load() -> Settings:
+        return override_server(load_settings(options.settings), options.host, options.port)
+
+    _listen(load(), options.insecure_no_key, (options.settings, load))
     return 0
 
 
@@ -107,8 +113,9 @@ def _local(options: argparse.Namespace) -> int:
     return 0
 
 
-def _listen(settings: "Settings", insecure: bool) -> None:
+def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[[], Settings]] | None" = None) -> None:
     # The heavy imports come after everything that can be told without them.
+    from gateway.server.reload import Source
     from gateway.server.run import serve
 
     models = [name for name in settings.models if name != "*"]
@@ -120,7 +127,7 @@ def _listen(settings: "Settings", insecure: bool) -> None:
         if models:
             print(f"Try it:\n  {curl(address, models[0], key)}", flush=True)
 
-    serve(settings, insecure, announce)
+    serve(settings, insecure, announce, Source(*source) if source else None)
 
 
 def curl(address: str, model: str, key: str) -> str:

@@ -60,9 +60,10 @@ def create_app(settings: Settings) -> Gateway:
 
     @app.get("/v1/models", tags=["models"])
     @app.get("/models", include_in_schema=False)
-    async def list_models() -> Response:
-        """The models this gateway serves."""
-        return _json(encode_models(services.backends.models, services.created))
+    async def list_models(request: Request) -> Response:
+        """The models this gateway serves, or those of them that the key may use."""
+        allowed = services.admission.allowance(request.scope["key"]).allows
+        return _json(encode_models(tuple(filter(allowed, services.backends.models)), services.created))
 
     @app.get("/v1/models/{name:path}", tags=["models"])
     @app.get("/models/{name:path}", include_in_schema=False)
@@ -91,15 +92,15 @@ def create_app(settings: Settings) -> Gateway:
         """What would be sent for a chat request, and why. Nothing is sent."""
         head = dict(request.scope["headers"])
         check_media_type(head)
-        body = await read_body(request.receive, head, int(settings.server.max_body_mb * 2**20))
+        body = await read_body(request.receive, head, services.max_body)
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
-        told = await asyncio.to_thread(explain_request, body, settings, services.backends.adapters)
+        told = await asyncio.to_thread(explain_request, body, services.settings, services.backends.adapters)
         return _json(msgspec.json.encode(told))
 
     @app.get("/metrics", tags=["health"])
     async def metrics() -> Response:
         """What happened, counted and measured, as Prometheus reads it."""
-        return Response(metrics_text(services.metrics.snapshot()), media_type=MEDIA_TYPE)
+        return Response(metrics_text(services.snapshot()), media_type=MEDIA_TYPE)
 
     describe_chat(app)
     app.add_exception_handler(HTTPException, _http_error)

@@ -2,8 +2,7 @@
 
 import difflib
 import importlib
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from yarl import URL
@@ -12,6 +11,7 @@ from gateway.adapter import Adapter
 from gateway.errors import InvalidRequest, SettingsError
 from gateway.server.admission import backend_slots
 from gateway.server.credentials import Credential, credential_for
+from gateway.server.demos import Demos
 from gateway.settings import BackendSettings, ModelSettings, Settings, Timeouts, check_options
 
 DEMO = "demo:"
@@ -21,11 +21,15 @@ DEMOS = ("agent", "chat", "text")
 class Backend:
     """One backend entry. `base_url` of a demo backend is known only while it runs."""
 
-    def __init__(self, name: str, settings: BackendSettings, max_event: int) -> None:
+    def __init__(
+        self, name: str, settings: BackendSettings, max_event: int, credential: Credential | None = None
+    ) -> None:
         self.name = name
+        self.settings = settings
+        self.max_event = max_event
         self.base_url = settings.base_url
         self.adapter = load_adapter(name, settings, max_event)
-        self.credential: Credential = credential_for(settings)
+        self.credential: Credential = credential or credential_for(settings)
         self.timeouts: Timeouts = settings.timeouts
         self.slots = backend_slots(name, settings.max_concurrent)
         self._headers = {key.lower(): value for key, value in settings.headers.items()}
@@ -46,10 +50,11 @@ class Backend:
 class Backends:
     """All backends, and which of them a model name stands for."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, before: "Backends | None" = None) -> None:
         self._settings = settings
-        max_event = int(settings.limits.max_event_mb * 2**20)
-        self._backends = {name: Backend(name, entry, max_event) for name, entry in settings.backends.items()}
+        self._backends = {
+            name: _backend(name, settings, before.known(name) if before else None) for name in settings.backends
+        }
         self.models = tuple(name for name in settings.models if name != "*")
 
     @property
@@ -71,21 +76,27 @@ class Backends:
             )
         return entry, self._backends[entry.backend]
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Start the demo backends that the settings ask for; stop them at the end."""
-        async with AsyncExitStack() as stack:
-            urls: dict[str, str] = {}
-            for backend in self._backends.values():
-                if not backend.base_url.startswith(DEMO):
-                    continue
-                kind = backend.base_url.removeprefix(DEMO)
-                if kind not in urls:
-                    from gateway.demo import serve_demo
+    def known(self, name: str) -> Backend | None:
+        """The backend of an entry."""
+        return self._backends.get(name)
 
-                    urls[kind] = (await stack.enter_async_context(serve_demo(kind))).base_url
-                backend.base_url = urls[kind]
-            yield
+    async def start(self, demos: Demos) -> None:
+        """Have the demo backends that the settings ask for."""
+        for backend in self._backends.values():
+            if backend.base_url.startswith(DEMO):
+                backend.base_url = await demos.url(backend.base_url.removeprefix(DEMO))
+
+
+def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
+    """An entry that has not changed stays the backend it was; one that has keeps at least a token that was bought."""
+    entry = settings.backends[name]
+    max_event = int(settings.limits.max_event_mb * 2**20)
+    if old is None:
+        return Backend(name, entry, max_event)
+    if (old.settings, old.max_event) == (entry, max_event):
+        return old
+    bought = entry.refresh is not None and old.settings.refresh == entry.refresh
+    return Backend(name, entry, max_event, old.credential if bought else None)
 
 
 def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapter:
@@ -98,7 +109,7 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
         raise SettingsError(f"{where}.adapter must be written module:Class; it is {settings.adapter!r}")
     try:
         kind = getattr(importlib.import_module(module_name), attribute)
-    except ImportError as error:
+    except (ImportError, SyntaxError) as error:
         raise SettingsError(f"{where}.adapter: {settings.adapter!r} cannot be imported: {error}") from error
     except AttributeError as error:
         raise SettingsError(f"{where}.adapter: there is no {attribute!r} in {module_name!r}") from error

@@ -63,7 +63,7 @@ class Front:
             with self._services.admission.admit(call.key):
                 await self._chat(call, receive, reply)
         else:
-            await self._app(scope, receive, reply.forward)
+            await self._app({**scope, "key": call.key}, receive, reply.forward)
 
 
 def _report(call: Call, error: GatewayError) -> None:

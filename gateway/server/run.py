@@ -1,4 +1,4 @@
-"""Settings -> a serving process: uvicorn with our protocol guard, signals, draining and an exit status."""
+"""Settings -> a serving process: uvicorn with our protocol guard, signals, reloading, draining and an exit status."""
 
 import asyncio
 import contextlib
@@ -15,6 +15,7 @@ from gateway.errors import SettingsError
 from gateway.server.app import Gateway, create_app
 from gateway.server.guard import guarded
 from gateway.server.log import LOGGER, logging_to
+from gateway.server.reload import Reloader, Source
 from gateway.settings import ServerSettings, Settings
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -23,10 +24,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class GatewayServer(uvicorn.Server):
     """Drains on the first signal, stops at once on the second, and leaves with status 0 after either."""
 
-    def __init__(self, app: Gateway, signals: bool = True) -> None:
+    def __init__(self, app: Gateway, signals: bool = True, source: Source | None = None) -> None:
         super().__init__(_config(app))
         self._services = app.services
         self._signals = signals
+        self._source = source
+        self._tasks: list[asyncio.Task[None]] = []
+        self._terminal = os.isatty(2)
         self.on_ready: Callable[[], None] = lambda: None
 
     @contextlib.contextmanager
@@ -50,10 +54,26 @@ class GatewayServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            if self._source is not None:
+                self._watch(Reloader(self._services, self._source))
             self.on_ready()
+
+    def _watch(self, reloader: Reloader) -> None:
+        self._tasks.append(asyncio.create_task(reloader.run()))
+        if self._signals:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up, reloader)
+
+    def _hang_up(self, reloader: Reloader) -> None:
+        """Whoever closes the terminal wants an end; whoever sends the signal wants the file to be read."""
+        if self._terminal and not os.isatty(2):
+            self.handle_exit(signal.SIGHUP, None)
+        else:
+            reloader.ask()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._services.drain()
+        for task in self._tasks:
+            task.cancel()
         await super().shutdown(sockets)
 
 
@@ -73,15 +93,17 @@ def bind(server: ServerSettings) -> socket.socket:
     return listener
 
 
-def serve(settings: Settings, insecure: bool, announce: Callable[[str], None]) -> None:
-    """Serve until a signal. `announce` is given the address once requests are taken. Raises SettingsError."""
+def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], source: Source | None = None) -> None:
+    """Serve until a signal. `announce` is given the address once requests are taken; from `source` the settings are
+    read again. Raises SettingsError."""
     app = create_app(settings)
     app.services.check_exposure(insecure)
     listener = bind(settings.server)
-    server = GatewayServer(app)
+    server = GatewayServer(app, source=source)
     server.on_ready = lambda: announce(address(listener))
     with contextlib.closing(listener), logging_to(settings.log) as log:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            app.services.metrics.read("gateway_log_drops_total", lambda: log.dropped)
             runner.run(_serve(server, listener))
         if log.dropped:
             LOGGER.warning("%d log lines were dropped", log.dropped)

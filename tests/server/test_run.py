@@ -48,12 +48,16 @@ class Process:
         async with asyncio.timeout(15):
             _, errors = await self.process.communicate()
         assert self.process.returncode is not None
-        return self.process.returncode, errors.decode()
+        return self.process.returncode, (errors or b"").decode()
 
 
 @asynccontextmanager
 async def started(
-    folder: Path, settings: Mapping[str, Json] | None, *arguments: str, **environ: str
+    folder: Path,
+    settings: Mapping[str, Json] | None,
+    *arguments: str,
+    stderr: int = asyncio.subprocess.PIPE,
+    **environ: str,
 ) -> AsyncIterator[Process]:
     if settings is not None:
         (folder / "settings.json").write_text(json.dumps(settings))
@@ -66,7 +70,7 @@ async def started(
         cwd=folder,
         env={**inherited, "PYTHONPATH": str(ROOT), **environ},
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        stderr=stderr,
     )
     try:
         yield Process(process)

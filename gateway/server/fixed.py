@@ -1,0 +1,32 @@
+"""Settings in use and other ones -> what can be taken over while the gateway runs, and what would need a restart."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from gateway.settings import Settings
+
+# What is bound, opened or handed to uvicorn at the start.
+FIXED: Final[Mapping[str, tuple[str, ...]]] = {
+    "server": ("host", "port", "workers", "reload", "max_connections", "head_timeout_s", "drain_s"),
+    "limits": ("max_response_mb",),
+    "log": ("file", "max_mb", "backups"),
+}
+
+
+def keep_fixed(used: Settings, wanted: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """The wanted settings, with the old values of those that cannot change; and the names of these."""
+    kept: list[str] = []
+    parts: dict[str, msgspec.Struct] = {}
+    for part, names in FIXED.items():
+        before, after = getattr(used, part), getattr(wanted, part)
+        stay = {name: getattr(before, name) for name in names if getattr(before, name) != getattr(after, name)}
+        parts[part] = msgspec.structs.replace(after, **stay)
+        kept += (f"{part}.{name}" for name in stay)
+    return msgspec.structs.replace(wanted, **parts), tuple(kept)
+
+
+def changed(before: Settings, after: Settings) -> Iterator[str]:
+    """The parts of settings.json that differ."""
+    return (name for name in Settings.__struct_fields__ if getattr(before, name) != getattr(after, name))
