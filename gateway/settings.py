@@ -104,6 +104,10 @@ class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     store: str | None = None
     token_field: str = "access_token"
 
+    def __repr__(self) -> str:
+        """Without the query of the address: with some issuers it holds a key."""
+        return f"RefreshCredential({self.token_url.partition('?')[0]!r}, {self.refresh_token_env!r})"
+
 
 class BackendSettings(msgspec.Struct, frozen=True):
     """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start.
@@ -122,6 +126,10 @@ class BackendSettings(msgspec.Struct, frozen=True):
     timeouts: Timeouts = Timeouts()
     max_concurrent: Count | None = None
     options: Mapping[str, Any] = {}
+
+    def __repr__(self) -> str:
+        """Without the values of headers, which may be keys."""
+        return f"BackendSettings({self.adapter!r}, {self.base_url!r}, headers={sorted(self.headers)})"
 
 
 class ModelSettings(msgspec.Struct, frozen=True):

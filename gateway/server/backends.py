@@ -62,6 +62,12 @@ class Backends:
         """The adapter of each backend entry."""
         return {name: backend.adapter for name, backend in self._backends.items()}
 
+    def redact(self, text: str) -> str:
+        """The text without the credential of any backend."""
+        for backend in self._backends.values():
+            text = backend.credential.redact(text)
+        return text
+
     def route(self, model: str) -> tuple[ModelSettings, Backend]:
         """The entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""
         entry = self._settings.route(model)

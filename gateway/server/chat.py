@@ -1,7 +1,7 @@
 """POST /v1/chat/completions: request bytes -> Exchange -> backend -> the answer, whole or streamed."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -64,7 +64,7 @@ class ChatCompletions:
             try:
                 await self._exchange(call, backend, exchange, watch, writer)
             except BackendError as error:
-                error.message = backend.credential.redact(error.message)
+                redact(error, self._services.redact)
                 raise
 
     async def _exchange(self, call: Call, backend: Backend, exchange: Exchange, watch: Watch, writer: Writer) -> None:
@@ -128,6 +128,13 @@ class ChatCompletions:
             request.body,
             backend.timeouts.connect,
         )
+
+
+def redact(error: BackendError, blot: Callable[[str], str]) -> None:
+    """Blot the secrets out of every word of an error that may be the backend's own."""
+    error.message = blot(error.message)
+    error.code = error.code and blot(error.code)
+    error.param = error.param and blot(error.param)
 
 
 async def _listen(receive: Receive, watch: Watch, reply: Reply) -> None:

@@ -22,6 +22,9 @@ from gateway.types import Json
 EARLY_S: Final = 300
 TIMEOUT_S: Final = 5
 FALLBACK_LIFETIME_S: Final = 3600
+SHORTEST: Final = 4
+CUT: Final = "…"
+REDACTED: Final = "[redacted]"
 
 
 class Credential(Protocol):
@@ -59,7 +62,7 @@ class StaticCredential:
         pass
 
     def redact(self, text: str) -> str:
-        return text.replace(self._value, "[redacted]") if self._value else text
+        return blot(text, self._value or "")
 
 
 class RefreshedCredential:
@@ -95,9 +98,7 @@ class RefreshedCredential:
                 await self._refresh()
 
     def redact(self, text: str) -> str:
-        for value in (self._token, self._refresh_token, self._first):
-            text = text.replace(value, "[redacted]") if value else text
-        return text
+        return blot(text, self._token, self._refresh_token, self._first)
 
     async def _refresh_or_keep(self) -> None:
         """A token that is still valid outlives an issuer that is down."""
@@ -176,6 +177,25 @@ class _Kept(msgspec.Struct, frozen=True):
 
     login: str
     refresh_token: str
+
+
+def blot(text: str, *secrets: str) -> str:
+    """The text without these secrets; also without the beginning of one where a long text was cut."""
+    for secret_value in secrets:
+        # What is shorter is a placeholder, and a part of many words.
+        if len(secret_value) < SHORTEST:
+            continue
+        text = text.replace(secret_value, REDACTED)
+        if text.endswith(CUT):
+            text = _blot_end(text.removesuffix(CUT), secret_value) + CUT
+    return text
+
+
+def _blot_end(text: str, secret_value: str) -> str:
+    for size in range(min(len(secret_value), len(text)), SHORTEST - 1, -1):
+        if text.endswith(secret_value[:size]):
+            return text[:-size] + REDACTED
+    return text
 
 
 def credential_for(settings: BackendSettings) -> Credential:

@@ -7,6 +7,7 @@ from gateway.conversation.classify import classify
 from gateway.exchange import Exchange
 from gateway.server.backends import Backend
 from gateway.server.call import Call
+from gateway.server.credentials import blot
 from gateway.server.log import BANNER, LOGGER
 from gateway.types import Conversation
 
@@ -28,7 +29,8 @@ def log_request(call: Call, backend: Backend, exchange: Exchange, body: bytes | 
     ]
     if body is not None:
         text = body[:BODY_CAP].decode(errors="replace")
-        lines.append(f"  Client request: {backend.credential.redact(text)}")
+        _, _, key = call.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        lines.append(f"  Client request: {backend.credential.redact(blot(text, key.strip()))}")
     for line in (*lines, BANNER):
         LOGGER.debug("%s", line, extra={"request_id": call.id})
 

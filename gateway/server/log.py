@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -43,6 +43,10 @@ class LineFormatter(logging.Formatter):
     _second = -1
     _stamp = ""
 
+    def __init__(self, redact: Callable[[str], str] = str) -> None:
+        super().__init__()
+        self._redact = redact
+
     def format(self, record: logging.LogRecord) -> str:
         second = int(record.created)
         if second != self._second:
@@ -53,17 +57,17 @@ class LineFormatter(logging.Formatter):
         if record.exc_info:
             trace = self.formatException(record.exc_info)
             line += "".join(f"\n  | {one_line(part)}" for part in trace.splitlines())
-        return line
+        return self._redact(line)
 
 
 class LineQueue(logging.Handler):
     """Takes records from any thread at once and writes them in batches from its own."""
 
-    def __init__(self, targets: list[logging.Handler], limit: int = 10_000) -> None:
+    def __init__(self, targets: list[logging.Handler], limit: int = 10_000, redact: Callable[[str], str] = str) -> None:
         super().__init__()
         self.dropped = 0
         self._targets = targets
-        self._lines = LineFormatter()
+        self._lines = LineFormatter(redact)
         self._limit = limit
         self._records: deque[logging.LogRecord] = deque()
         self._wake = threading.Event()
@@ -131,8 +135,9 @@ class _ForgivingFile(RotatingFileHandler):
 
 
 @contextmanager
-def logging_to(settings: LogSettings) -> Iterator[LineQueue]:
-    """Send every record of this process where the settings say, until the block ends."""
+def logging_to(settings: LogSettings, redact: Callable[[str], str] = str) -> Iterator[LineQueue]:
+    """Send every record of this process where the settings say, until the block ends. `redact` takes the secrets out
+    of every line, tracebacks included, whoever wrote it."""
     targets: list[logging.Handler] = [_Forgiving(sys.stderr)]
     problem = ""
     if settings.file is not None:
@@ -140,7 +145,7 @@ def logging_to(settings: LogSettings) -> Iterator[LineQueue]:
             targets.append(_open_file(settings, Path(settings.file)))
         except OSError as error:
             problem = f"{settings.file}: {error.strerror}; logging to standard error only"
-    queue = LineQueue(targets)
+    queue = LineQueue(targets, redact=redact)
     root = logging.getLogger()
     before = (list(root.handlers), root.level)
     # What our lines never show costs most of a record (the logging HOWTO's own list): frames, threads, processes.

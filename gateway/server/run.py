@@ -101,7 +101,7 @@ def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], s
     listener = bind(settings.server)
     server = GatewayServer(app, source=source)
     server.on_ready = lambda: announce(address(listener))
-    with contextlib.closing(listener), logging_to(settings.log) as log:
+    with contextlib.closing(listener), logging_to(settings.log, app.services.redact) as log:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             app.services.metrics.read("gateway_log_drops_total", lambda: log.dropped)
             runner.run(_serve(server, listener))

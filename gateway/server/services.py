@@ -47,6 +47,10 @@ class Services:
         """The monotonic clock of all deadlines."""
         return asyncio.get_running_loop().time()
 
+    def redact(self, text: str) -> str:
+        """The text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""
+        return self.backends.redact(text)
+
     def check_exposure(self, insecure: bool) -> None:
         """Raises SettingsError when the gateway would be open to others than this machine."""
         self._exposed = insecure

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from gateway.errors import BackendError, SettingsError
-from gateway.server.credentials import RefreshedCredential, StaticCredential, credential_for
+from gateway.server.credentials import RefreshedCredential, StaticCredential, blot, credential_for
 from gateway.settings import BackendSettings, RefreshCredential
 from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
@@ -218,3 +218,19 @@ async def test_a_backend_that_repeats_the_key_does_not_leak_it(monkeypatch: pyte
             response = await gateway.chat()
     assert "[redacted]" in response.text
     assert "sk-secret" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("key secret-1 and secret-1", "key [redacted] and [redacted]"),
+        ("cut at secre…", "cut at [redacted]…"),
+        ("cut at secr…", "cut at [redacted]…"),
+        ("cut at sec…", "cut at sec…"),
+        ("not cut at secre", "not cut at secre"),
+        ("an x stays", "an x stays"),
+        ("", ""),
+    ],
+)
+def test_secrets_are_blotted_out_whole_or_cut(text: str, shown: str) -> None:
+    assert blot(text, "secret-1", "", "x") == shown

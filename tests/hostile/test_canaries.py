@@ -1,0 +1,183 @@
+"""Every secret is a canary: none may sing in the log, an answer, a header, the feed, the metrics or a repr."""
+
+import json
+import logging
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gateway.server.log import logging_to
+from gateway.settings import LogSettings
+from gateway.types import Json
+from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, chunk, faulty_backend
+from tests.server.conftest import QUICK
+from tests.server.running import Running, hello, running_gateway
+from tests.server.test_credentials import issuer_running
+
+CLIENT: Final = "canary-of-the-client"
+STATIC: Final = "canary-of-the-backend"
+HEADER: Final = "canary-of-a-header"
+FIRST: Final = "refresh-0"  # what the made-up issuer expects
+CANARIES: Final = (CLIENT, STATIC, HEADER, FIRST, "token-1", "token-2", "refresh-1", "web-key")
+ENVIRONMENT: Final = {"TEST_CANARY_CLIENT": CLIENT, "TEST_CANARY_STATIC": STATIC, "TEST_CANARY_REFRESH": FIRST}
+CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
+
+ECHO: Final = {"message": STATIC, "type": STATIC, "code": STATIC, "param": STATIC, "detail": STATIC}
+CUT: Final = "y" * 288 + STATIC
+
+
+def _refusals() -> dict[str, bytes]:
+    """Answers of a backend that says its key aloud wherever it can."""
+    loud = (b"x-key: %s" % STATIC.encode(), b"set-cookie: k=%s" % STATIC.encode(), b"retry-after: %s" % STATIC.encode())
+    bodies = {
+        "an object": json.dumps({"error": ECHO}).encode(),
+        "a text": json.dumps({"error": STATIC}).encode(),
+        "a list": json.dumps([{"error": ECHO}]).encode(),
+        "cut": json.dumps({"error": {**ECHO, "message": CUT}}).encode(),
+        "HTML": f"<html>{STATIC}</html>".encode(),
+        "a status line": b"",
+    }
+    told: dict[str, bytes] = {}
+    for status in (302, 400, 401, 403, 404, 409, 413, 422, 429, 500, 503):
+        location = (b"location: http://x/?key=%s" % STATIC.encode(),)
+        for name, body in bodies.items() if status in (400, 401, 500) else [("an object", bodies["an object"])]:
+            told[f"{status} with {name}"] = answer(f"{status} {STATIC}", body, *loud, *location)
+    event = b"data: %s\n\n" % json.dumps({"error": ECHO}).encode()
+    told["an error in the stream"] = HEAD + chunk(event) + END
+    told["a broken event"] = HEAD + chunk(b"data: {%s\n\n" % STATIC.encode()) + END
+    told["another media type"] = answer("200 OK", b"{}", b"content-type: text/%s" % STATIC.encode())
+    told["another encoding"] = answer("200 OK", b"{}", b"content-encoding: %s" % STATIC.encode())
+    told["no HTTP"] = STATIC.encode() + b"\r\n\r\n"
+    return told
+
+
+REFUSALS: Final = _refusals()
+
+
+class _Scripted:
+    """A backend that gives the answer it was last told to give."""
+
+    def __init__(self) -> None:
+        self.answer = b""
+
+    async def __call__(self, connection: Connection) -> None:
+        await connection.send(self.answer)
+        if not self.answer.startswith(b"HTTP/1.1 "):
+            connection.reset()
+
+
+def _settings(backend: FaultyBackend, token_url: str) -> dict[str, Json]:
+    entry: dict[str, Json] = {"base_url": backend.base_url, "timeouts": dict(QUICK)}
+    headers: Json = {"x-more": HEADER}
+    static: dict[str, Json] = {**entry, "api_key_env": "TEST_CANARY_STATIC", "headers": headers}
+    plain: Json = {"adapter": "tests.server.plain:PlainAdapter", **static}
+    refresh: Json = {"token_url": token_url, "refresh_token_env": "TEST_CANARY_REFRESH"}
+    return {
+        "server": {"api_keys_env": "TEST_CANARY_CLIENT"},
+        "log": {"file": None, "level": "debug", "bodies": True},
+        "backends": {
+            "chat": {"adapter": CHAT, **static},
+            "plain": plain,
+            "fresh": {"adapter": CHAT, **entry, "refresh": refresh},
+        },
+        "models": {"chat": {"backend": "chat"}, "m": {"backend": "plain"}, "fresh": {"backend": "fresh"}},
+    }
+
+
+class Cage:
+    """A gateway whose every output is collected: `heard` is all of it."""
+
+    def __init__(self, gateway: Running, backend: _Scripted) -> None:
+        self.gateway = gateway
+        self.backend = backend
+        self.heard: list[str] = []
+
+    async def ask(self, reply: bytes, **fields: Json) -> None:
+        """One request that the backend answers like this; the key also stands in the prompt."""
+        self.backend.answer = reply
+        prompt: Json = [{"role": "user", "content": f"My key is {CLIENT}, yours may be {STATIC}."}]
+        response = await self.gateway.client.post(
+            "/v1/chat/completions",
+            json={**hello("chat"), "messages": prompt, **fields},
+            headers={"x-dragoman-explain": "1"},
+        )
+        self.heard.append(f"{response.status_code} {dict(response.headers)} {response.text}")
+
+
+@asynccontextmanager
+async def _cage(monkeypatch: pytest.MonkeyPatch, log: Path) -> AsyncIterator[Cage]:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    script = _Scripted()
+    async with AsyncExitStack() as stack:
+        issuer = await stack.enter_async_context(issuer_running())
+        issuer.rotates = True
+        backend = await stack.enter_async_context(faulty_backend(script))
+        gateway = await stack.enter_async_context(running_gateway(_settings(backend, issuer.url)))
+        stack.enter_context(logging_to(LogSettings("debug", str(log), bodies=True), gateway.app.services.redact))
+        gateway.client.headers["authorization"] = f"Bearer {CLIENT}"
+        yield Cage(gateway, script)
+
+
+def _sing(heard: str) -> list[str]:
+    return [canary for canary in CANARIES if canary in heard]
+
+
+async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = tmp_path / "gateway.log"
+    async with _cage(monkeypatch, log) as cage:
+        for model in ("chat", "m", "fresh"):
+            for place, reply in enumerate(REFUSALS.values()):
+                await cage.ask(reply, model=model, stream=place % 2 == 0)
+        # A bug whose exception quotes the backend.
+        await cage.ask(HEAD + chunk(b"data: bug %s\n\n" % STATIC.encode()) + END, model="m")
+        for path in ("/metrics", "/v1/models", "/openapi.json", "/nowhere"):
+            cage.heard.append((await cage.gateway.client.get(path)).text)
+        cage.heard.append((await cage.gateway.client.post("/v1/explain", json=hello("chat"))).text)
+        services = cage.gateway.app.services
+        for part in (services.settings, services, services.backends, services.keys, services.transport):
+            cage.heard.append(repr(part))
+    written = log.read_text()
+    assert "Traceback" in written and "ZeroDivisionError" in written
+    assert "Client request: " in written
+    assert len(cage.heard) > 90
+    for heard in cage.heard:
+        assert _sing(heard) == [], heard[:2000]
+    for line in written.splitlines():
+        assert _sing(line) == [], line[:2000]
+    # What a long message is cut to must not end in half a secret either.
+    assert not [heard for heard in cage.heard if "yyyy" + STATIC[:4] in heard]
+    assert [heard for heard in cage.heard if "yyyy" in heard]
+
+
+async def test_the_feed_shows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async with _cage(monkeypatch, tmp_path / "log") as cage:
+        shown: list[str] = []
+        async with cage.gateway.client.stream("GET", "/v1/events") as feed:
+            lines = feed.aiter_lines()
+            for reply in REFUSALS.values():
+                await cage.ask(reply)
+            async for line in lines:
+                shown.append(line)
+                if sum(line.startswith("event: request") for line in shown) == len(REFUSALS):
+                    break
+        assert _sing("\n".join(shown)) == []
+
+
+async def test_credentials_keep_their_secret_in_repr_and_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_CANARY_STATIC", STATIC)
+    from gateway.server.credentials import credential_for
+    from gateway.settings import BackendSettings
+
+    credential = credential_for(BackendSettings(CHAT, "http://x", api_key_env="TEST_CANARY_STATIC"))
+    assert (await credential.headers())["authorization"].endswith(STATIC)
+    assert STATIC not in repr(credential)
+    try:
+        raise RuntimeError(credential)
+    except RuntimeError:
+        assert STATIC not in traceback.format_exc()
+        logging.getLogger("test").debug("%r", credential)
