@@ -267,14 +267,22 @@ async def test_a_client_hears_something_while_the_backend_is_silent() -> None:
         assert answer.comments >= 2
 
 
-@pytest.mark.parametrize("model", ["impatient", "structured-impatient"])
-async def test_a_long_answer_is_no_stalled_one(house: House, model: str) -> None:
+async def test_a_long_answer_is_no_stalled_one(house: House) -> None:
     """Whether its words are shown as they come or held until they are certain: while they come, nobody is impatient."""
-    for fields in (WHOLE, STREAMED):
-        answer = await play(house, model, "plain_text", "delay_ms=120", fields=fields)
-        check(answer, STREAMS["plain_text"], streamed=bool(fields))
-        answer = await play(house, model, "numbers", "chunk=90 delay_ms=50", fields=fields)
-        check(answer, STREAMS["numbers"], streamed=bool(fields))
+
+    async def listen(model: str, name: str, pace: str, fields: Fields) -> None:
+        answer = await play(house, model, name, pace, fields=fields)
+        check(answer, STREAMS[name], streamed=bool(fields))
+
+    pace = {"plain_text": "delay_ms=120", "numbers": "chunk=90 delay_ms=50"}
+    await asyncio.gather(
+        *(
+            listen(model, name, pace[name], fields)
+            for model in ("impatient", "structured-impatient")
+            for name in pace
+            for fields in (WHOLE, STREAMED)
+        )
+    )
 
 
 async def test_an_expired_token_is_refreshed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
