@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from gateway.tools.prompted.parser import ToolCallParser
+from gateway.tools.prompted.parser import Mark, ToolCallParser
 from gateway.types import JsonObject, ToolChoice, ToolSpec
 
 
@@ -42,11 +42,13 @@ class ToolFormat(Protocol):
         """A result of the history; None when the format has no way of its own, and the transcript's labels do."""
         ...
 
-    def parser(self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto") -> ToolCallParser:
+    def parser(
+        self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto", also: Sequence[Mark] = ()
+    ) -> ToolCallParser:
         """A parser for one answer. Without tools, or when the choice is none, it lets every text through untouched.
 
         The ids of its calls are the prefix and a number, so the prefix must differ from answer to answer
-        (`gateway.tools.prompted.ids`).
+        (`gateway.tools.prompted.ids`). `also` adds marks, such as those of `gateway.tools.prompted.prose`.
         """
         ...
 

@@ -7,7 +7,8 @@ import json
 from collections.abc import Container
 from typing import Final
 
-from gateway.tools.prompted.json_scan import BLANKS, JsonScanner, Signal, mended_object, skip
+from gateway.tools.prompted.arguments import whole_arguments
+from gateway.tools.prompted.json_scan import BLANKS, JsonScanner, Signal, skip
 from gateway.tools.prompted.reader import CallReader
 
 NAME_KEY: Final = "name"
@@ -117,18 +118,10 @@ class JsonCallReader(CallReader):
 
     def _hold(self, taken: str) -> None:
         """Arguments that came before the name, or as a string, or not at all."""
-        if taken.startswith('"'):
-            self.mended["arguments written as a string were decoded"] += 1
-            taken = _in_utf8(json.loads(taken)).strip() or "null"
-        if taken == "null":
-            self.mended["missing arguments became {}"] += 1
-            taken = "{}"
-        written = mended_object(taken)
+        written = whole_arguments(taken, self.mended)
         if written is None:
             self.refuse("its arguments are no object")
             return
-        if written != taken:
-            self.mended["characters in strings were escaped"] += 1
         self._held = [written]
         if self._called is not None:
             self._call()
@@ -157,12 +150,3 @@ class JsonCallReader(CallReader):
         taken = "".join(self._taken)
         self._taken.clear()
         return taken
-
-
-def _in_utf8(text: str) -> str:
-    """JSON text that can be encoded: half a character (a lone surrogate) becomes its escape again."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join(f"\\u{ord(part):04x}" if "\ud800" <= part <= "\udfff" else part for part in text)
-    return text

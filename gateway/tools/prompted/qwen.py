@@ -81,9 +81,11 @@ class QwenXml(msgspec.Struct, frozen=True):
     def render_result(self, call_id: str, name: str, text: str) -> str | None:
         return None
 
-    def parser(self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto") -> ToolCallParser:
+    def parser(
+        self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto", also: Sequence[Mark] = ()
+    ) -> ToolCallParser:
         # Some models leave out the first mark, and then still write the closing one.
-        marks = (Mark(_MARK, EitherReader, _CLOSER), Mark(FUNCTION, read_function, _CLOSER))
+        marks = (Mark(_MARK, EitherReader, _CLOSER), Mark(FUNCTION, read_function, _CLOSER), *also)
         return ToolCallParser(marks, () if choice == "none" else tools, id_prefix)
 
     def grammar(self, tools: Sequence[ToolSpec], choice: ToolChoice) -> Constraint | None:

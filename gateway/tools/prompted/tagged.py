@@ -48,8 +48,10 @@ class Tagged(msgspec.Struct, frozen=True):
     def render_result(self, call_id: str, name: str, text: str) -> str | None:
         return None
 
-    def parser(self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto") -> ToolCallParser:
-        return ToolCallParser(self.marks, () if choice == "none" else tools, id_prefix)
+    def parser(
+        self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto", also: Sequence[Mark] = ()
+    ) -> ToolCallParser:
+        return ToolCallParser((*self.marks, *also), () if choice == "none" else tools, id_prefix)
 
     def grammar(self, tools: Sequence[ToolSpec], choice: ToolChoice) -> Constraint | None:
         allowed = callable_tools(tools, choice)
