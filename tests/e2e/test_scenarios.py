@@ -259,6 +259,18 @@ async def test_usage_that_was_not_counted_is_marked(house: House) -> None:
     assert unasked.usage is None
 
 
+async def test_no_answer_waits_for_the_acknowledgement_of_its_own_head(house: House) -> None:
+    """With Nagle's delay on, every answer takes at least the 40 ms after which a kernel acknowledges what it has."""
+    for model in ("flat", "chat"):
+        for fields in (WHOLE, STREAMED):
+            took: list[float] = []
+            for _ in range(10):
+                began = time.monotonic()
+                await house.ask(model, [user("Hello")], fields)
+                took.append(time.monotonic() - began)
+            assert min(took) < 0.035
+
+
 async def test_a_client_hears_something_while_the_backend_is_silent() -> None:
     agents: dict[str, dict[str, Json]] = {"flat": {"timeouts": {"first_byte": 1, "idle": 1}}}
     async with open_house(agents, {}, server={"api_keys_env": None, "keep_alive_s": 0.2}) as house:
