@@ -29,6 +29,7 @@ class TextDecoder:
         self._started = False
         self._finished = False
         self._noted_late = False
+        self._noted_unknown = False
         self._usage: UsageReport | None = None
         self.done = False
 
@@ -64,7 +65,10 @@ class TextDecoder:
         elif not self._wire.is_json:
             self._text(self._utf8.decode(payload), events)
         elif payload.strip():
-            self._piece(self._reader.read(_decoded(payload)), events)
+            event = _decoded(payload)
+            if not self._reader.takes(event):
+                raise invalid_event("it is no object")
+            self._piece(self._reader.read(event), events)
 
     def _end(self, events: list[Event]) -> None:
         """The event that closes the stream."""
@@ -89,6 +93,8 @@ class TextDecoder:
         if piece.error is not None:
             raise reported_failure(piece.error)
         self._start(events)
+        if not piece.known:
+            self._unknown(events)
         if piece.reasoning and not self._finished:
             events.append(ReasoningDelta(piece.reasoning))
         self._text(piece.text, events)
@@ -96,6 +102,14 @@ class TextDecoder:
             self._count(piece.usage, events)
         if piece.word is not None and not self._finished:
             self._close(piece.word, events)
+
+    def _unknown(self, events: list[Event]) -> None:
+        if self._wire.framing == "json":
+            raise BackendProtocolError("The backend's answer holds no text.", code="upstream_invalid_response")
+        if not self._noted_unknown:
+            self._noted_unknown = True
+            detail = "an event has none of the places that the wire names"
+            events.append(Notice("backend", "ignored", "UNKNOWN_EVENT", detail, level="warning"))
 
     def _start(self, events: list[Event]) -> None:
         if not self._started:

@@ -19,13 +19,15 @@ FAILURES: Final = frozenset({"error", "abort", "aborted", "cancelled", "canceled
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What one event says. `word`: why the answer is complete, and None while it is not."""
+    """What one event says. `word`: why the answer is complete, and None while it is not. `known`: it has at least
+    one of the places that the wire names."""
 
     text: str = ""
     reasoning: str = ""
     word: str | None = None
     usage: UsageReport | None = None
     error: Json = None
+    known: bool = True
 
 
 class Reader:
@@ -41,6 +43,8 @@ class Reader:
         self._final = _optional(wire.final)
         usage = wire.usage
         self._usage = [_optional(path) for path in (usage.prompt, usage.completion, usage.total)]
+        self._places = [*self._text, *self._reasoning, *(path for _, path in self._finish)]
+        self._places += [path for path in (self._hidden, self._final, *self._usage) if path is not None]
         self._reasons: dict[str, Reason] = {**REASONS, **{word.lower(): kind for word, kind in wire.reasons.items()}}
 
     def read(self, event: Json) -> Piece:
@@ -55,7 +59,12 @@ class Reader:
             _first_text(event, self._reasoning),
             word,
             self._counts(event) if word is not None or not self.wire.final else None,
+            known=any(look_up(event, path) is not None for path in self._places),
         )
+
+    def takes(self, event: Json) -> bool:
+        """Whether an event can be one of this wire at all."""
+        return isinstance(event, dict) or () in self._text
 
     def reason(self, word: str) -> Reason | None:
         """The word as one of ours, when anybody has heard it."""
