@@ -12,7 +12,7 @@ MODEL := $(VENV)/local-model
 SOURCES := gateway adapters tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check format lint typecheck proto golden conformance pins clean
+.PHONY: help install run local model test e2e check format lint typecheck proto golden conformance pins sbom fuzz clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -73,6 +73,13 @@ golden: $(DEV) ## Rewrite the expected files in tests/golden from what the code 
 conformance: $(DEV) ## Run the conformance kit over every adapter
 	$(BIN)/python -m pytest tests/test_conformance.py
 
+fuzz: $(DEV) ## Feed the parsers anything, for long (FUZZ_EXAMPLES= for each law)
+	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz $(ARGS)
+
+sbom: $(BIN)/python ## Write the bill of materials to dist/sbom.json (CycloneDX)
+	@mkdir -p dist
+	$(BIN)/python requirements/sbom.py > dist/sbom.json
+
 pins: $(BIN)/python ## Resolve the pinned requirements anew
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
@@ -84,5 +91,5 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	  --output-file requirements/local.txt
 
 clean: ## Remove the environment and everything generated at run time
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

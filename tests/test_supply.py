@@ -1,0 +1,85 @@
+"""What the gateway is built from: pinned by hash, free of known holes, from no place named here, and listed."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+REQUIREMENTS: Final = sorted((ROOT / "requirements").glob("*.txt"))
+
+# The first versions without a published hole that reaches a gateway.
+FLOORS: Final = {
+    "starlette": (1, 0, 1),  # host headers that changed the path, and slow ranges
+    "h11": (0, 16),  # chunks read leniently
+    "protobuf": (6, 33, 5),  # recursion without an end
+}
+# Parsers of forms: what is not installed cannot be reached.
+UNWANTED: Final = ("python-multipart", "litellm", "pyyaml", "requests", "jinja2")
+
+
+def _versions(text: str) -> dict[str, tuple[int, ...]]:
+    pins = re.findall(r"^([a-z0-9_.-]+)==([0-9.]+)", text, re.MULTILINE)
+    return {name: tuple(int(part) for part in version.split(".")) for name, version in pins}
+
+
+@pytest.mark.parametrize("file", REQUIREMENTS, ids=lambda file: file.name)
+def test_every_requirement_is_pinned_by_hash_and_from_no_named_place(file: Path) -> None:
+    text = file.read_text()
+    assert "://" not in text
+    for option in ("--index", "--extra-index", "--find-links", "--trusted-host", "-e ", "git+"):
+        assert option not in text
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", text)[1:]
+    assert blocks
+    for block in blocks:
+        assert re.match(r"[A-Za-z0-9_.-]+==[^\s;]+", block) and "--hash=sha256:" in block, block[:60]
+
+
+@pytest.mark.parametrize("file", ["runtime.txt", "dev.txt"])
+def test_no_pin_lies_below_a_known_hole(file: str) -> None:
+    versions = _versions((ROOT / "requirements" / file).read_text())
+    assert {name for name in FLOORS if versions[name] < FLOORS[name]} == set()
+    assert not versions.keys() & set(UNWANTED)
+
+
+def _bill(*arguments: str) -> str:
+    command = [sys.executable, str(ROOT / "requirements" / "sbom.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_the_bill_of_materials_lists_every_pin_with_its_hashes() -> None:
+    written = _bill()
+    document = json.loads(written)
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
+    pinned = (ROOT / "requirements" / "runtime.txt").read_text()
+    listed = {part["name"]: part for part in document["components"]}
+    assert listed.keys() == set(re.findall(r"^([A-Za-z0-9_.-]+)==", pinned, re.MULTILINE))
+    assert sum(len(part["hashes"]) for part in listed.values()) == pinned.count("--hash=sha256:")
+    assert "://" not in written
+    assert _bill() == written
+
+
+def test_the_bill_of_materials_knows_who_needs_what() -> None:
+    document = json.loads(_bill())
+    needs = {entry["ref"]: entry["dependsOn"] for entry in document["dependencies"]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], *project["optional-dependencies"]["build"]]
+    direct = {re.split(r"[><=;\[ ]", requirement)[0] for requirement in asked}
+    own = needs[document["metadata"]["component"]["bom-ref"]]
+    assert {ref.removeprefix("pkg:pypi/").partition("@")[0] for ref in own} == direct
+    assert needs.keys() == {part["bom-ref"] for part in document["components"]} | {
+        document["metadata"]["component"]["bom-ref"]
+    }
+
+
+def test_a_requirement_without_a_hash_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "some.txt"
+    for line in ("msgspec==1.0", "msgspec>=1.0 \\\n    --hash=sha256:" + "0" * 64):
+        file.write_text(line + "\n")
+        with pytest.raises(subprocess.CalledProcessError):
+            _bill(str(file))
