@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from gateway.demo import DemoBackend, serve_demo
 from gateway.errors import SettingsError
-from gateway.local import find_weights, run_model
+from gateway.local import backend_for_model, find_weights, run_model
 from gateway.types import Json
 from tests.e2e.answers import Answer, read_stream, read_whole
 from tests.e2e.house import busy, user
@@ -70,7 +70,7 @@ async def _local() -> AsyncIterator[tuple[dict[str, Json], None]]:
     except SettingsError as error:
         pytest.skip(error.message.partition(":")[0])
     with run_model(weights) as model:
-        yield {"adapter": "adapters.text:TextAdapter", "base_url": model.base_url}, None
+        yield backend_for_model(model.base_url), None
 
 
 DEMO_FAULTS: Final[Mapping[str, tuple[int, str]]] = {

@@ -142,8 +142,9 @@ async def test_after_the_result_comes_an_answer(desk: Desk, tool_choice: str) ->
         [question, first.choices[0].message, result], tools=TOOLS, tool_choice=tool_choice, max_tokens=60
     )
     (choice,) = answer.choices
-    if tool_choice == "auto" and choice.finish_reason == "tool_calls":
-        assert only_call(answer).function.name in SCHEMAS
+    if tool_choice == "auto" and choice.message.tool_calls:
+        # A model of this size may well ask again.
+        assert all(call.type == "function" and call.function.name in SCHEMAS for call in choice.message.tool_calls)
         return
     assert not choice.message.tool_calls
     assert choice.finish_reason in ("stop", "length")
