@@ -94,11 +94,11 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        return tuple(block for block in self.blocks if isinstance(block, ToolCall))
+        return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+        return tuple([block for block in self.blocks if isinstance(block, ToolResult)])
 
     def changed(self, *blocks: Block) -> "Turn":
         """The same turn with other blocks and, because it is no longer what the client wrote, without a source."""

@@ -34,7 +34,7 @@ def groups(turns: Sequence[Turn]) -> tuple[Group, ...]:
     start = 0
     while start < len(turns):
         stop = _reach(ends, start)
-        if stop == start + 1 and not turns[start].calls:
+        if stop == start + 1 and not is_calling(turns[start]):
             found.append(Group(start, stop, results=(start,) if turns[start].role == "tool" else ()))
         else:
             found.append(_bound(turns, start, stop))

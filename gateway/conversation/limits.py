@@ -60,7 +60,7 @@ class _Planner:
         self._classification = classify(turns)
         self._step = policy.trim_step
         self._overflow: Fate = policy.tool_result_overflow
-        self._live = [self._live_results(turn) for turn in turns]
+        self._live = [self._live_results(turn) if turn.role == "tool" else 0 for turn in turns]
         uncounted = {self._classification.last_user, *self._classification.results_since}
         self._history = [n for n in range(self._classification.system_prefix, len(turns)) if n not in uncounted]
 
@@ -112,7 +112,7 @@ class _Planner:
 
     def _give(self, group: Group, fate: Fate) -> None:
         for position in range(group.start, group.stop):
-            if fate == "drop" or self._turns[position].results:
+            if fate == "drop" or self._turns[position].role == "tool":
                 self.fates[position] = fate
 
     def result_count(self) -> Count:
