@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -101,7 +103,12 @@ def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], s
     app.services.check_exposure(insecure)
     listener = bind(settings.server)
     server = GatewayServer(app, source=source)
-    server.on_ready = lambda: announce(address(listener))
+
+    def on_ready() -> None:
+        _settle()
+        announce(address(listener))
+
+    server.on_ready = on_ready
     with contextlib.closing(listener), logging_to(settings.log, app.services.redact) as log:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             app.services.metrics.read("gateway_log_drops_total", lambda: log.dropped)
@@ -123,6 +130,16 @@ def address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def _settle() -> None:
+    """Suit the interpreter to a server. The collector looks no more at what lives as long as the process, and less
+    often at what dies young by itself: with Python's own thresholds it took a fifth of a request's time. A thread
+    that reads a large request gives way sooner to the loop."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    sys.setswitchinterval(0.001)
+
+
 def _config(app: Gateway) -> uvicorn.Config:
     server = app.services.settings.server
     return uvicorn.Config(
@@ -130,6 +147,8 @@ def _config(app: Gateway) -> uvicorn.Config:
         http=guarded(server.head_timeout_s, server.max_connections or _default_connections()),
         ws="none",
         lifespan="on",
+        interface="asgi3",
+        proxy_headers=False,
         log_config=None,
         access_log=False,
         server_header=False,
