@@ -1,6 +1,7 @@
 """One request and its response, sans-IO: prepare, encode, then decode, unwrap and finish whatever bytes come back."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from gateway.adapter import Adapter, Holding
 from gateway.capabilities import check_capabilities
@@ -15,6 +16,8 @@ from gateway.rejections import explained
 from gateway.stop import StopMatcher
 from gateway.tools.unwrap import Unwrapper
 from gateway.types import Conversation
+
+_ENDS: Final = frozenset({ToolCallEnd, Finish})
 
 
 class Exchange:
@@ -95,6 +98,8 @@ class Exchange:
             events = self._guard.feed(events)
         if self._stop is not None:
             events = self._stop.feed(events)
+        if _ENDS.isdisjoint(map(type, events)):
+            return events
         for position, event in enumerate(events):
             if isinstance(event, ToolCallEnd):
                 self._called = True
