@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 from starlette.types import Receive
@@ -24,6 +24,11 @@ from gateway.server.writers import CompletionWriter, StreamWriter, Writer
 BODY_S: Final = 120
 # After the answer's logical end its framing may still be on the way; a moment saves the connection.
 SETTLE_S: Final = 0.05
+# Reading and preparing less than this takes about a millisecond.
+LARGE: Final = 128 * 1024
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ChatCompletions:
@@ -48,14 +53,14 @@ class ChatCompletions:
                 listener.cancel()
 
     async def _serve(self, call: Call, body: bytes, watch: Watch, reply: Reply) -> None:
-        conversation = decode(body)
+        conversation = await _aside(body, decode, body)
         call.model = conversation.model
         route, backend = self._services.backends.route(conversation.model)
         self._services.admission.check_model(call.key, conversation.model)
         call.backend = backend.name
         if route.name is not None:
             conversation = msgspec.structs.replace(conversation, model=route.name)
-        exchange = Exchange(backend.adapter, conversation, route.policy)
+        exchange = await _aside(body, Exchange, backend.adapter, conversation, route.policy)
         call.notices = exchange.notices
         call.note(exchange.notices)
         log_request(call, backend, exchange, body if self._services.settings.log.bodies else None)
@@ -135,6 +140,13 @@ def redact(error: BackendError, blot: Callable[[str], str]) -> None:
     error.message = blot(error.message)
     error.code = error.code and blot(error.code)
     error.param = error.param and blot(error.param)
+
+
+async def _aside(body: bytes, call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """The call's result; when the body is large, from a thread, because streams are being served meanwhile."""
+    if len(body) < LARGE:
+        return call(*args, **named)
+    return await asyncio.to_thread(call, *args, **named)
 
 
 async def _listen(receive: Receive, watch: Watch, reply: Reply) -> None:
