@@ -65,8 +65,12 @@ def valid(message: Any) -> bool:
 def _told(message: Any) -> str:
     calls = message.get("tool_calls") or []
     if calls:
-        return " ".join(f"`{call['function']['name']}({call['function']['arguments']})`" for call in calls)
+        return " ".join(f"`{call['function']['name']}({_one_line(call['function']['arguments'])})`" for call in calls)
     return "text: " + json.dumps((message.get("content") or "")[:WIDTH], ensure_ascii=False)
+
+
+def _one_line(arguments: str) -> str:
+    return " ".join(arguments.split())
 
 
 def summary(way: str, rows: Sequence[tuple[bool, str, float]]) -> str:
