@@ -9,7 +9,7 @@ call or around its marks belong to the marks.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,6 +21,9 @@ from gateway.tools.prompted.reader import CallReader
 from gateway.types import ToolSpec
 
 Declared = Mapping[str, ToolSpec]
+
+_BRACE: Final = "}"
+_BEFORE_CLOSER: Final = re.compile(r"[ \t\n\r}]*+")
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -92,6 +95,8 @@ class ToolCallParser:
                 self._show(self._held, events)
         elif self._step == self._call:
             self._close_call(reason, events)
+        else:
+            self._end_closing(events)
         return events
 
     def _text(self, text: str, at: int, events: list[Event]) -> int:
@@ -150,7 +155,7 @@ class ToolCallParser:
     def _pass_call(self, reader: CallReader, name: str, events: list[Event]) -> None:
         if not self._started:
             self._started = True
-            events.append(ToolCallStart(self._index, self._id, name))
+            events.append(ToolCallStart(self._index, self._id(self._index), name))
         if reader.arguments:
             events.append(ToolCallDelta(self._index, "".join(reader.arguments)))
             reader.arguments.clear()
@@ -161,26 +166,39 @@ class ToolCallParser:
 
     def _end_call(self, events: list[Event]) -> None:
         for what, count in self._reader.mended.items():
-            events.append(self._notice("changed", "TEXT_CALL_MENDED", f"in a call: {what} ({count})", "info"))
+            events.append(
+                self._notice("changed", "TEXT_CALL_MENDED", f"in a call: {what} ({count})", "info", self._index)
+            )
         events.append(ToolCallEnd(self._index))
         self._index += 1
         self._alone = True
         self._step = self._closing
 
     def _closing(self, text: str, at: int, events: list[Event]) -> int:
-        if (end := skip(text, at)) > at:
+        """Blanks, and braces that are too many, belong to the call when its closing mark follows them."""
+        closer = self._mark.closer if self._mark else ""
+        if (end := _before_closer(text, at) if closer else skip(text, at)) > at:
             self._blanks.append(text[at:end])
             return end
-        closer = self._mark.closer if self._mark else ""
         piece = text[at : at + len(closer)]
         if piece != closer and closer.startswith(piece):
             self._held = piece
             return len(text)
         self._step = self._text
-        if not closer or piece != closer:
-            return at
+        if closer and piece == closer:
+            self._end_closing(events)
+            return at + len(closer)
+        if _BRACE in (shown := "".join(self._blanks)):
+            self._blanks.clear()
+            events.append(TextDelta(shown))
+        return at
+
+    def _end_closing(self, events: list[Event]) -> None:
+        braces = "".join(self._blanks).count(_BRACE)
         self._blanks.clear()
-        return at + len(closer)
+        if braces:
+            detail = f"after a call: braces that are too many were left out ({braces})"
+            events.append(self._notice("dropped", "TEXT_CALL_MENDED", detail, "info", self._index - 1))
 
     def _refuse(self, reader: CallReader, events: list[Event]) -> None:
         raw = "".join(self._raw)
@@ -210,12 +228,16 @@ class ToolCallParser:
             raise BackendTruncated("The model's answer ended inside a tool call.")
         else:
             detail = "the answer reached its length inside a call, whose arguments are incomplete"
-            events.append(self._notice("seen", "TEXT_CALL_CUT", detail, "warning"))
+            events.append(self._notice("seen", "TEXT_CALL_CUT", detail, "warning", self._index))
             events.append(ToolCallEnd(self._index))
 
-    @property
-    def _id(self) -> str:
-        return f"{self._id_prefix}{self._index}"
+    def _id(self, index: int) -> str:
+        return f"{self._id_prefix}{index}"
 
-    def _notice(self, action: Action, rule: str, detail: str, level: Level) -> Notice:
-        return Notice("backend", action, rule, detail, tool_call_id=self._id, level=level)
+    def _notice(self, action: Action, rule: str, detail: str, level: Level, index: int) -> Notice:
+        return Notice("backend", action, rule, detail, tool_call_id=self._id(index), level=level)
+
+
+def _before_closer(text: str, at: int) -> int:
+    found = _BEFORE_CLOSER.match(text, at)
+    return found.end() if found else at

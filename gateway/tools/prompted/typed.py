@@ -22,7 +22,8 @@ def typed(text: str, types: frozenset[str]) -> str:
     """The text as JSON when that is of an allowed type, or when no string is allowed; a JSON string otherwise."""
     bare = text.strip()
     value = mended_value(_PYTHON.get(bare, bare))
-    if value is not None and (_kind(value) in types or ("string" not in types and not value.startswith('"'))):
+    kinds = types | {"integer"} if "number" in types else types
+    if value is not None and (_kind(value) in kinds or ("string" not in types and not value.startswith('"'))):
         return value
     return string(text)
 
@@ -47,7 +48,7 @@ def _types(schema: Json) -> Iterator[str]:
 
 
 def _kind(value: str) -> str:
-    """The JSON type of a JSON text. Every integer is a number too, and is told as what schemas mean by it."""
+    """The JSON type of a JSON text."""
     match value[0]:
         case "{":
             return "object"

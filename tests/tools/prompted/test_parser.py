@@ -144,6 +144,16 @@ def test_a_missing_last_brace_is_mended() -> None:
     assert (arguments(parsed), parsed.text, parsed.rules) == (['{"text": "x"}'], "", ["TEXT_CALL_MENDED"])
 
 
+def test_braces_that_are_too_many_are_left_out_and_told() -> None:
+    one = written("x")
+    for text in (f"<tool_call>{one}}}\n}}</tool_call>", f"<tool_call>{one}}}\n}}"):
+        for pieces in ([text], list(text)):
+            parsed = parse(pieces)
+            assert (parsed.text, len(parsed.calls), parsed.rules) == ("", 1, ["TEXT_CALL_MENDED"])
+    assert parse([f"<tool_call>{one}}} x"]).text == "} x"
+    assert parse([f"<tool_call>{one}}}{WRITE}"]).text == "}"
+
+
 @pytest.mark.parametrize(
     ("raw", "mended"),
     [

@@ -61,13 +61,17 @@ def test_what_is_no_function_stays_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["<parameter=days>5</parameter> x", "<parameter=a>1</parameter><parameter=a>2</parameter>", "<parameter=>"]
+    ("body", "named"),
+    [
+        ("<parameter=days>5</parameter> x", True),
+        ("<parameter=a>1</parameter><parameter=a>2</parameter>", True),
+        ("<parameter=>", True),
+        ("x<parameter=days>5</parameter>", False),
+    ],
 )
-def test_what_is_no_parameter_is_an_error_once_the_call_has_begun(body: str) -> None:
-    parsed = parse([f"<function=get_weather>{body}</function>"], "qwen_xml")
-    assert parsed.error is not None or parsed.calls == ()
-
-
-def test_a_key_may_stand_only_once() -> None:
-    parsed = parse([call(("days", "1"), ("days", "2"))], "qwen_xml")
-    assert parsed.error is not None
+def test_what_is_no_parameter_is_an_error_once_the_call_has_begun(body: str, named: bool) -> None:
+    text = f"<function=get_weather>{body}</function>"
+    for pieces in ([text], list(text)):
+        parsed = parse(pieces, "qwen_xml")
+        assert (parsed.error is not None) == named
+        assert named or parsed.text == text
