@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 MODEL := $(VENV)/local-model
-SOURCES := gateway adapters tests
+SOURCES := gateway adapters bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check format lint typecheck proto golden conformance pins sbom fuzz clean
+.PHONY: help install run local model test e2e check format lint typecheck proto golden conformance pins sbom fuzz bench clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -79,6 +79,9 @@ fuzz: $(DEV) ## Feed the parsers anything, for long (FUZZ_EXAMPLES= for each law
 sbom: $(BIN)/python ## Write the bill of materials to dist/sbom.json (CycloneDX)
 	@mkdir -p dist
 	$(BIN)/python requirements/sbom.py > dist/sbom.json
+
+bench: $(DEV) ## Measure requests, chunks, latency and memory beside a relay and nginx (ARGS= goes to it)
+	$(BIN)/python -m bench $(ARGS)
 
 pins: $(BIN)/python ## Resolve the pinned requirements anew
 	$(BIN)/pip install --quiet --disable-pip-version-check uv

@@ -1,0 +1,127 @@
+"""Gateways and cases -> one table: `python -m bench`. The gateway has core 0, backend and load have core 1."""
+
+import argparse
+import asyncio
+import contextlib
+import math
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Final
+from urllib.parse import urlsplit
+
+import uvloop
+
+from bench import payload
+from bench.cases import CASES, STREAMED, warm
+from bench.gateways import BACKEND_PORT, Gateway, Running, known, started
+from bench.load import Target
+
+Figures = dict[str, list[float]]
+# Where more is better; everywhere else less is.
+_RATES: Final = frozenset({"requests/s", "chunks/s"})
+
+
+def main() -> None:
+    """Measure and print."""
+    options = _options()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        gateways = {**known(folder), **{added: _running(text, options.header) for added, text in options.at}}
+        chosen = {key: gateways[key] for key in gateways if not options.only or key in ("direct", *options.only)}
+        figures: dict[str, Figures] = {}
+        mock = (sys.executable, "-m", "bench.mock", str(BACKEND_PORT))
+        with started(mock, BACKEND_PORT, 1, {}, folder / "mock.log"):
+            for _ in range(options.rounds):
+                for key, gateway in chosen.items():
+                    _measure(key, gateway, options.seconds, folder, figures)
+    print(_table({name: _medians(found) for name, found in figures.items()}))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure gateways in one and the same way.")
+    parser.add_argument("--seconds", type=float, default=2, help="how long each case is repeated")
+    parser.add_argument("--rounds", type=int, default=1, help="the table shows the medians of so many")
+    parser.add_argument("--only", nargs="*", help="names of gateways; `direct` is always measured")
+    parser.add_argument("--at", nargs=2, action="append", default=[], metavar=("NAME", "URL"), help="one that runs")
+    parser.add_argument("--header", action="append", default=[], help="of the requests to those, as 'name: value'")
+    return parser.parse_args()
+
+
+def _running(url: str, headers: Sequence[str]) -> Gateway:
+    pairs = (header.partition(":") for header in headers)
+    return Gateway(Target(url, tuple((name.strip(), value.strip()) for name, _, value in pairs)))
+
+
+def _measure(name: str, gateway: Gateway, seconds: float, folder: Path, figures: dict[str, Figures]) -> None:
+    with contextlib.ExitStack() as stack:
+        running = Running(None, math.nan)
+        if gateway.command is not None:
+            port = urlsplit(gateway.target.url).port or 80
+            log = folder / f"{name}.log"
+            running = stack.enter_context(started(gateway.command, port, 0, gateway.environ, log))
+        row = figures.setdefault(name, {})
+        uvloop.run(_cases(name, gateway.target, running, payload.model(), seconds, tuple(CASES), row))
+        for path, model in gateway.models.items():
+            row = figures.setdefault(f"{name}, {path}", {})
+            uvloop.run(_cases(f"{name}, {path}", gateway.target, running, model, seconds, STREAMED, row))
+
+
+async def _cases(
+    name: str, target: Target, running: Running, model: str, seconds: float, cases: Sequence[str], row: Figures
+) -> None:
+    await warm(target, model)
+    for case in cases:
+        value = await CASES[case](target, running, model, seconds)
+        row.setdefault(case, []).append(value)
+        print(f"{name}: {case} {value:.4g}", file=sys.stderr)
+        await asyncio.sleep(0.2)
+
+
+def _medians(figures: Figures) -> dict[str, float]:
+    return {case: median(values) for case, values in figures.items()}
+
+
+def _table(rows: Mapping[str, Mapping[str, float]]) -> str:
+    """Markdown: the figures, then the same as ratios to the direct call (1 is as good as no gateway)."""
+    head = (
+        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
+    )
+    packages = ", ".join(f"{name} {version(name)}" for name in ("uvicorn", "uvloop", "httptools", "aiohttp", "msgspec"))
+    titles = f"| gateway | {' | '.join(CASES)} |\n|{'---|' * (len(CASES) + 1)}"
+    plain = "\n".join(_line(name, [_number(row.get(case)) for case in CASES]) for name, row in rows.items())
+    direct = rows["direct"]
+    ratios = "\n".join(
+        _line(name, [_ratio(case, row.get(case), direct.get(case)) for case in CASES])
+        for name, row in rows.items()
+        if name != "direct"
+    )
+    return f"{head}; {packages}\n\n{titles}\n{plain}\n\nTimes a direct call:\n\n{titles}\n{ratios}"
+
+
+def _line(name: str, cells: Sequence[str]) -> str:
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _ratio(case: str, value: float | None, direct: float | None) -> str:
+    if value is None or direct is None or math.isnan(value) or math.isnan(direct) or not direct:
+        return "-"
+    return f"{value / direct:.2f}" if case in _RATES else f"{value / direct:.1f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Names -> gateways to be measured: how each is started, where it listens, and what its requests need besides."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.load import Target
+
+BACKEND_PORT: Final = 9200
+BACKEND: Final = f"http://127.0.0.1:{BACKEND_PORT}"
+CHAT: Final = "/v1/chat/completions"
+KEY: Final = "bench-key"
+_PAGE_KB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Gateway(msgspec.Struct, frozen=True):
+    """One to be measured. `command` None: it runs already. `models`: paths beside the native one, and their model."""
+
+    target: Target
+    command: tuple[str, ...] | None = None
+    environ: Mapping[str, str] = {}
+    models: Mapping[str, str] = {}
+
+
+class Running:
+    """A started process."""
+
+    def __init__(self, pid: int | None, start_s: float) -> None:
+        self.pid = pid
+        self.start_s = start_s
+        self.idle_mb = self.memory_mb
+
+    @property
+    def cpu_s(self) -> float:
+        """Seconds of processor time so far (Linux; else 0)."""
+        return sum(int(fields[11]) + int(fields[12]) for fields in self._stats()) / _TICKS
+
+    @property
+    def memory_mb(self) -> float:
+        """Resident memory (Linux; else 0)."""
+        return sum(int(fields[21]) for fields in self._stats()) * _PAGE_KB / 1024
+
+    def _stats(self) -> Iterator[list[str]]:
+        """The process and its children."""
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            for pid in (str(self.pid), *children):
+                yield Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def known(folder: Path) -> dict[str, Gateway]:
+    """Dragoman with its defaults, and the controls that are installed. Their files go into `folder`."""
+    python = sys.executable
+    own = Gateway(
+        Target(f"http://127.0.0.1:9201{CHAT}", (("authorization", f"Bearer {KEY}"),)),
+        (python, "-m", "gateway", "serve", "--settings", str(_settings(folder))),
+        {"DRAGOMAN_API_KEYS": KEY},
+        {"protobuf": "agent"},
+    )
+    relay = (python, "-m", "uvicorn", "bench.relay:app", "--port", "9202", "--no-access-log", "--log-level", "warning")
+    found = {
+        "direct": Gateway(Target(BACKEND + CHAT)),
+        "dragoman": own,
+        "relay": Gateway(Target(f"http://127.0.0.1:9202{CHAT}"), relay, {"BENCH_BACKEND": BACKEND}),
+    }
+    if (nginx := shutil.which("nginx")) is not None:
+        command = (nginx, "-p", str(folder), "-c", str(_nginx(folder)))
+        found["nginx"] = Gateway(Target(f"http://127.0.0.1:9203{CHAT}"), command)
+    return found
+
+
+def _settings(folder: Path) -> Path:
+    file = folder / "settings.json"
+    settings = {
+        "server": {"port": 9201},
+        "log": {"file": str(folder / "gateway.log")},
+        "backends": {
+            "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
+            "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
+        },
+        "models": {"agent": {"backend": "agent", "name": "auto"}, "*": {"backend": "native"}},
+    }
+    file.write_bytes(msgspec.json.encode(settings))
+    return file
+
+
+def _nginx(folder: Path) -> Path:
+    file = folder / "nginx.conf"
+    file.write_text(
+        f"worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log stderr warn;\n"
+        "events { worker_connections 8192; }\n"
+        "http { access_log off; client_max_body_size 64m; client_body_buffer_size 16m; keepalive_requests 1000000;\n"
+        + "".join(
+            f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        + f"upstream backend {{ server 127.0.0.1:{BACKEND_PORT}; keepalive 1024; keepalive_requests 1000000; }}\n"
+        "server { listen 127.0.0.1:9203 backlog=4096; location / { proxy_pass http://backend;\n"
+        'proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } } }\n'
+    )
+    return file
+
+
+@contextlib.contextmanager
+def started(command: tuple[str, ...], port: int, core: int, environ: Mapping[str, str], log: Path) -> Iterator[Running]:
+    """Run a command pinned to one core, from its first accepted connection on. Raises TimeoutError."""
+    begun = time.perf_counter()
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, env={**os.environ, **environ}, stdout=out, stderr=out)
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(process.pid, {core % (os.cpu_count() or 1)})
+        try:
+            _await_port(port, process)
+            start_s = time.perf_counter() - begun
+            time.sleep(0.3)
+            yield Running(process.pid, start_s)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.perf_counter() + 30
+    while time.perf_counter() < until:
+        time.sleep(0.01)
+        # Another process may have the port.
+        if process.poll() is not None:
+            break
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+            return
+    raise TimeoutError(f"nothing listens on port {port}")

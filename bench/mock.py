@@ -1,0 +1,86 @@
+"""The backend of the measurements: `python -m bench.mock PORT`. Chat completions, and the agent wire."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+import httptools
+import uvloop
+
+from bench import payload
+
+_KNOBS: Final = re.compile(rb"bench-(\d+)-(\d+)")
+_STREAM: Final = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+_WHOLE: Final = payload.completion()
+_ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
+    len(_WHOLE),
+    _WHOLE,
+)
+
+
+@lru_cache(maxsize=8)
+def _events(agent: bool, count: int) -> Sequence[bytes]:
+    events = payload.frames(count) if agent else payload.chunks(count)
+    return [b"%x\r\n%s\r\n" % (len(event), event) for event in events]
+
+
+class Backend(asyncio.Protocol):
+    """One connection. Without a delay every turn of the loop writes one event, as a quick backend would."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+        self._transport = transport
+        self._parser = httptools.HttpRequestParser(self)
+        self._body: list[bytes] = []
+        self._url = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_message_begin(self) -> None:
+        self._body.clear()
+
+    def on_url(self, url: bytes) -> None:
+        self._url = url
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        # The fields before the messages, or those behind them, say what is wanted.
+        body = b"".join((self._body[0], self._body[-1])) if self._body else b""
+        agent = b"multi-agent" in self._url
+        if not agent and not re.search(rb'"stream": ?true', body):
+            self._transport.write(_ANSWER)
+            return
+        knobs = _KNOBS.search(body)
+        count, delay = (int(knobs[1]), int(knobs[2])) if knobs and not agent else (payload.CHUNKS, 0)
+        self._transport.write(_STREAM)
+        self._play(_events(agent, count), 0, delay / 1000)
+
+    def _play(self, events: Sequence[bytes], at: int, delay: float) -> None:
+        if self._transport.is_closing():
+            return
+        if at == len(events):
+            self._transport.write(b"0\r\n\r\n")
+            return
+        self._transport.write(events[at])
+        loop = asyncio.get_running_loop()
+        if delay:
+            loop.call_later(delay, self._play, events, at + 1, delay)
+        else:
+            loop.call_soon(self._play, events, at + 1, delay)
+
+
+async def serve(port: int) -> None:
+    """Serve until the process ends."""
+    server = await asyncio.get_running_loop().create_server(Backend, "127.0.0.1", port, backlog=4096)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(int(sys.argv[1])))

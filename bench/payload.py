@@ -1,0 +1,72 @@
+"""Sizes -> request bodies, and the bytes a backend answers with; the same for every gateway that is measured."""
+
+import base64
+from typing import Final
+
+import msgspec
+
+from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo.actions import Ids, actions_event, add, append, create_task, init_event, output
+
+CHUNKS: Final = 100
+TEXT: Final = "twenty letters here "
+_IDS: Final = Ids("conversation", "request", "task")
+
+
+def model(chunks: int = CHUNKS, delay_ms: int = 0) -> str:
+    """What the backend shall do travels in the model's name, which gateways hand on."""
+    return f"bench-{chunks}-{delay_ms}"
+
+
+def request(name: str, *, stream: bool, messages: int = 2, size: int = 60) -> bytes:
+    """A chat request of so many messages of so many characters, every fourth of them a tool's result."""
+    history = [turn for group in range(messages // 4) for turn in _round(group, size)]
+    rest = [{"role": "user", "content": _text(size)} for _ in range(messages % 4 or 1)]
+    return msgspec.json.encode({"model": name, "stream": stream, "temperature": 0.7, "messages": history + rest})
+
+
+def _round(number: int, size: int) -> list[dict[str, object]]:
+    call = {"id": f"call_{number}", "type": "function", "function": {"name": "read_file", "arguments": '{"path":"a"}'}}
+    return [
+        {"role": "user", "content": _text(size)},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"call_{number}", "content": _text(size)},
+        {"role": "assistant", "content": _text(size)},
+    ]
+
+
+def _text(size: int) -> str:
+    return (TEXT * (size // len(TEXT) + 1))[:size]
+
+
+def completion() -> bytes:
+    """A whole answer of 600 characters."""
+    message = {"role": "assistant", "content": _text(600), "refusal": None}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 19, "completion_tokens": 150, "total_tokens": 169}
+    return msgspec.json.encode({**_head("chat.completion"), "choices": [choice], "usage": usage})
+
+
+def chunks(count: int) -> list[bytes]:
+    """A streamed answer, an event each."""
+    deltas = [{"role": "assistant", "content": ""}, *({"content": TEXT} for _ in range(count))]
+    said = [_chunk(delta, None) for delta in deltas]
+    return [*said, _chunk({}, "stop"), b"data: [DONE]\n\n"]
+
+
+def _chunk(delta: dict[str, str], reason: str | None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": reason}
+    return b"data: " + msgspec.json.encode({**_head("chat.completion.chunk"), "choices": [choice]}) + b"\n\n"
+
+
+def _head(kind: str) -> dict[str, object]:
+    return {"id": "chatcmpl-1", "object": kind, "created": 1760000000, "model": "m", "system_fingerprint": "fp_1"}
+
+
+def frames(count: int) -> list[bytes]:
+    """The same answer on the agent wire."""
+    first = actions_event(create_task(_IDS.task), add(_IDS.task, output("m1", _IDS.task, "")))
+    grown = actions_event(append(_IDS.task, "agent_output.text", output("m1", _IDS.task, TEXT)))
+    done = pb.ResponseEvent(finished=pb.StreamFinished(done=pb.StreamFinished.Done()))
+    events = [init_event(_IDS), first, *[grown] * count, done]
+    return [b"data: " + base64.urlsafe_b64encode(event.SerializeToString()) + b"\n\n" for event in events]
