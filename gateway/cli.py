@@ -53,6 +53,12 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
         help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
     )
+    for command in (serve, demo):
+        command.add_argument(
+            "--workers",
+            default=environ.get("DRAGOMAN_WORKERS") or None,
+            help="how many processes serve (DRAGOMAN_WORKERS), instead of server.workers",
+        )
     _explain_parser(commands, environ)
     lint = commands.add_parser("lint", help="check chat requests against the rules of the message protocol")
     lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request a line; - for stdin")
@@ -93,11 +99,12 @@ def _serve(options: argparse.Namespace) -> int:
     from gateway.settings import Settings, load_settings, override_server, read_settings
 
     if options.command == "demo":
-        _listen(override_server(read_settings(DEMO_SETTINGS), options.host, options.port), options.insecure_no_key)
+        settings = override_server(read_settings(DEMO_SETTINGS), options.host, options.port, options.workers)
+        _listen(settings, options.insecure_no_key)
         return 0
 
     def load() -> Settings:
-        return override_server(load_settings(options.settings), options.host, options.port)
+        return override_server(load_settings(options.settings), options.host, options.port, options.workers)
 
     _listen(load(), options.insecure_no_key, (options.settings, load))
     return 0

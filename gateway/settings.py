@@ -403,8 +403,8 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return entry
 
 
-def override_server(settings: Settings, host: str | None, port: str | None) -> Settings:
-    """The settings with the address from the command line or the environment. Raises SettingsError."""
+def override_server(settings: Settings, host: str | None, port: str | None, workers: str | None = None) -> Settings:
+    """The settings with what the command line or the environment says of the server. Raises SettingsError."""
     changes: dict[str, Json] = {}
     if host:
         changes["host"] = host
@@ -412,6 +412,10 @@ def override_server(settings: Settings, host: str | None, port: str | None) -> S
         if not (port.isascii() and port.isdigit()):
             raise SettingsError(f"the port must be a number from 0 to 65535; it is {port!r}")
         changes["port"] = int(port[:9])
+    if workers is not None:
+        if not (workers.isascii() and workers.isdigit()):
+            raise SettingsError(f"the number of workers must be a number from 1 to 256; it is {workers!r}")
+        changes["workers"] = int(workers[:9])
     if not changes:
         return settings
     server = _struct({**msgspec.to_builtins(settings.server), **changes}, ServerSettings, "server")

@@ -1,5 +1,6 @@
 """What is known of one client request while it is served: the source of its access line and diagnostic headers."""
 
+import os
 import random
 import time
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,8 @@ ROUTES: Final = {"/v1/chat/completions": "chat", "/chat/completions": "chat", "/
 # Notices that tell of something seen or kept, not of a change to what was asked or answered.
 _NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "held", "failed"})
 _ids: Final = random.Random()
+# Workers would otherwise go on with one and the same sequence.
+os.register_at_fork(after_in_child=_ids.seed)
 _ID_CHARS: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
 
 

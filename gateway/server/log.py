@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.notices import Level, Notice, Stage
+from gateway.server.log_file import SharedFile
 from gateway.settings import LogSettings
 
 LOGGER: Final = logging.getLogger("gateway")
@@ -127,7 +128,7 @@ class _Forgiving(logging.StreamHandler):  # type: ignore[type-arg]  # generic on
         pass
 
 
-class _ForgivingFile(RotatingFileHandler):
+class _ForgivingFile(SharedFile):
     """A rotated file that swallows its own failures (a full disk, a removed folder)."""
 
     def handleError(self, record: logging.LogRecord) -> None:

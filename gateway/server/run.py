@@ -10,21 +10,28 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Final
 
 import uvicorn
 
 from gateway.errors import SettingsError
 from gateway.server.app import Gateway, create_app
+from gateway.server.board import Board
 from gateway.server.guard import guarded
 from gateway.server.log import LOGGER, logging_to
 from gateway.server.reload import Reloader, Source
+from gateway.server.workers import Supervisor
 from gateway.settings import ServerSettings, Settings
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+BEAT_S: Final = 1
 
 
 class GatewayServer(uvicorn.Server):
-    """Drains on the first signal, stops at once on the second, and leaves with status 0 after either."""
+    """Drains on the first signal, stops at once on the second, and leaves with status 0 after either.
+
+    A worker may be sent the first signal more than once (by its supervisor and with the whole group); it stops at once
+    on SIGQUIT."""
 
     def __init__(self, app: Gateway, signals: bool = True, source: Source | None = None) -> None:
         super().__init__(_config(app))
@@ -41,15 +48,18 @@ class GatewayServer(uvicorn.Server):
         if not self._signals:
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in SIGNALS}
+        before = {number: signal.signal(number, self.handle_exit) for number in self._numbers()}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def _numbers(self) -> tuple[signal.Signals, ...]:
+        return SIGNALS if self._services.board is None else (*SIGNALS, signal.SIGQUIT)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
+        self.force_exit = self.should_exit if self._services.board is None else sig == signal.SIGQUIT
         self.should_exit = True
         self._services.ready = False
 
@@ -58,7 +68,16 @@ class GatewayServer(uvicorn.Server):
         if self.started:
             if self._source is not None:
                 self._watch(Reloader(self._services, self._source))
+            if self._services.board is not None:
+                self._tasks.append(asyncio.create_task(self._beat(os.getppid())))
             self.on_ready()
+
+    async def _beat(self, supervisor: int) -> None:
+        """Keep the other workers' view of this one fresh; and do not outlive the supervisor."""
+        while os.getppid() == supervisor:
+            self._services.show()
+            await asyncio.sleep(BEAT_S)
+        self.handle_exit(signal.SIGTERM, None)
 
     def _watch(self, reloader: Reloader) -> None:
         self._tasks.append(asyncio.create_task(reloader.run()))
@@ -99,24 +118,55 @@ def bind(server: ServerSettings) -> socket.socket:
 def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], source: Source | None = None) -> None:
     """Serve until a signal. `announce` is given the address once requests are taken; from `source` the settings are
     read again. Raises SettingsError."""
+    app = _checked_app(settings, insecure)
+    with contextlib.closing(bind(settings.server)) as listener:
+        if settings.server.workers == 1:
+            _run(app, listener, source, lambda: announce(address(listener)))
+            return
+        supervisor = Supervisor(settings, source)
+        worker = supervisor.run(lambda: announce(address(listener)))
+        if worker is not None:
+            _run(_checked_app(worker.settings, insecure), listener, source, worker.ready, worker.board)
+        elif supervisor.failed:
+            raise _not_started()
+
+
+def _checked_app(settings: Settings, insecure: bool) -> Gateway:
     app = create_app(settings)
     app.services.check_exposure(insecure)
-    listener = bind(settings.server)
+    return app
+
+
+def _run(
+    app: Gateway,
+    listener: socket.socket,
+    source: Source | None,
+    on_ready: Callable[[], None],
+    board: Board | None = None,
+) -> None:
+    """Serve in this process, until a signal."""
+    services = app.services
+    services.board = board
     server = GatewayServer(app, source=source)
 
-    def on_ready() -> None:
+    def settled() -> None:
         _settle()
-        announce(address(listener))
+        on_ready()
 
-    server.on_ready = on_ready
-    with contextlib.closing(listener), logging_to(settings.log, app.services.redact) as log:
+    server.on_ready = settled
+    with logging_to(services.settings.log, services.redact) as log:
+        services.metrics.read("gateway_log_drops_total", lambda: log.dropped)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            app.services.metrics.read("gateway_log_drops_total", lambda: log.dropped)
             runner.run(_serve(server, listener))
         if log.dropped:
             LOGGER.warning("%d log lines were dropped", log.dropped)
+    services.show()
     if not server.started:
-        raise SettingsError("the gateway could not be started; the log says why")
+        raise _not_started()
+
+
+def _not_started() -> SettingsError:
+    return SettingsError("the gateway could not be started; the log says why")
 
 
 async def _serve(server: GatewayServer, listener: socket.socket) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from gateway.errors import ServerShutdown, SettingsError
 from gateway.server.admission import Admission
 from gateway.server.backends import Backends
+from gateway.server.board import Board
 from gateway.server.demos import Demos
 from gateway.server.door import LOCAL_NAMES, Hosts, is_loopback
 from gateway.server.feed import Feed
@@ -38,6 +39,7 @@ class Services:
         self.metrics.read("gateway_running_requests", lambda: self.sweeper.size)
         self.metrics.read("gateway_workers", lambda: 1)
         self.admission = Admission(time.monotonic)
+        self.board: Board | None = None
         self.created = int(time.time())
         self.ready = False
         self.draining = False
@@ -97,8 +99,14 @@ class Services:
                 self.ready = False
 
     def snapshot(self) -> Snapshot:
-        """The metrics now."""
-        return self.metrics.snapshot()
+        """The metrics now; with several workers, of all of them."""
+        own = self.metrics.snapshot()
+        return own if self.board is None else self.board.total(own)
+
+    def show(self) -> None:
+        """Let the other workers see the metrics of this one."""
+        if self.board is not None:
+            self.board.show(self.metrics.snapshot())
 
     def drain(self) -> None:
         """Take no new work; end what is still running after `drain_s`."""

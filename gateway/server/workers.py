@@ -1,0 +1,202 @@
+"""Settings -> several worker processes on one listening socket, started again when they end by themselves.
+
+The supervisor serves nothing and starts no thread, so that it can fork at any time. Workers share the socket that was
+bound before: while one is away, the others take what waits there. SIGTERM and SIGINT drain all of them, a second one
+stops them at once (a worker is told by SIGQUIT, since a terminal or service manager may signal the whole group);
+SIGHUP reaches every worker.
+"""
+
+import contextlib
+import logging
+import mmap
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple
+
+from gateway.errors import SettingsError
+from gateway.server.board import Board
+from gateway.server.fixed import keep_fixed
+from gateway.server.log import LOGGER, LineFormatter
+from gateway.server.log_file import SharedFile
+from gateway.server.metrics import Metrics
+from gateway.server.reload import Source
+from gateway.settings import LogSettings, Settings
+
+POLL_S: Final = 0.05
+# A worker that lived shorter than this has failed; each failure in a row doubles the wait.
+SHORT_S: Final = 10
+FIRST_WAIT_S: Final = 0.2
+LAST_WAIT_S: Final = 30
+STOP: Final = (signal.SIGTERM, signal.SIGINT)
+CAUGHT: Final = (*STOP, signal.SIGHUP)
+
+
+class Worker(NamedTuple):
+    """What a worker process is told: its settings, its place among the metrics, and whom to tell that it is ready."""
+
+    settings: Settings
+    board: Board
+    ready: Callable[[], None]
+
+
+class _Child(NamedTuple):
+    number: int
+    serial: int
+    since: float
+    failures: int
+
+
+class Supervisor:
+    """Starts `server.workers` processes. `failed` tells afterwards that one could not even begin to serve."""
+
+    def __init__(self, settings: Settings, source: Source | None) -> None:
+        self._settings = settings
+        self._source = source
+        self._folder = Path(tempfile.mkdtemp(prefix="dragoman-"))
+        self._board = Board(self._folder, "0")
+        self._metrics = Metrics()
+        self._children: dict[int, _Child] = {}
+        self._due: list[tuple[float, int, int]] = [(0, number, 0) for number in range(1, settings.server.workers + 1)]
+        self._serial = 0
+        self._served = mmap.mmap(-1, settings.server.workers)
+        self._stops: list[int] = []
+        self._told = 0
+        self._hung_up = False
+        self.failed = False
+
+    def run(self, announce: Callable[[], None]) -> Worker | None:
+        """In a worker: what it is told. In the supervisor: None, when all workers have ended."""
+        with self._catching(), _logging(self._settings.log):
+            worker = self._supervise(announce)
+        if worker is None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        return worker
+
+    def _supervise(self, announce: Callable[[], None]) -> Worker | None:
+        announced = False
+        while self._children or (self._due and not self._stops):
+            worker = self._start_due()
+            if worker is not None:
+                return worker
+            if not announced and any(self._served):
+                announced = True
+                announce()
+            time.sleep(POLL_S)
+            self._pass_on()
+            self._reap()
+        return None
+
+    def _start_due(self) -> Worker | None:
+        now = time.monotonic()
+        for entry in list(self._due):
+            due, number, failures = entry
+            if due > now or self._stops:
+                continue
+            self._due.remove(entry)
+            self._serial += 1
+            child = _Child(number, self._serial, now, failures)
+            sys.stdout.flush()
+            pid = os.fork()
+            if pid == 0:
+                return self._worker(child)
+            self._children[pid] = child
+        return None
+
+    def _worker(self, child: _Child) -> Worker:
+        def ready() -> None:
+            self._served[child.number - 1] = 1
+
+        return Worker(self._latest(), Board(self._folder, str(child.serial)), ready)
+
+    def _latest(self) -> Settings:
+        """The file as the other workers use it by now; as it was at the start while it cannot be used."""
+        if self._source is None or self._serial <= self._settings.server.workers:
+            return self._settings
+        try:
+            return keep_fixed(self._settings, self._source.load())[0]
+        except SettingsError:
+            return self._settings
+
+    def _pass_on(self) -> None:
+        """Tell the workers what we were told."""
+        if self._hung_up:
+            self._hung_up = False
+            self._signal(signal.SIGHUP)
+        if self._stops and self._told == 0:
+            self._told = 1
+            self._signal(signal.SIGTERM)
+        if len(self._stops) > 1 and self._told == 1:
+            self._told = 2
+            self._signal(signal.SIGQUIT)
+
+    def _signal(self, number: int) -> None:
+        for pid in self._children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _reap(self) -> None:
+        for pid, child in list(self._children.items()):
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                del self._children[pid]
+                self._board.retire(str(child.serial))
+                if not self._stops:
+                    self._ended(child, status)
+
+    def _ended(self, child: _Child, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        how = f"by signal {-code}" if code < 0 else f"with status {code}"
+        if not self._served[child.number - 1]:
+            LOGGER.error("worker %d ended %s before it served anything", child.number, how)
+            self.failed = True
+            self._stops.append(signal.SIGTERM)
+            return
+        failures = child.failures + 1 if time.monotonic() - child.since < SHORT_S else 0
+        wait = min(FIRST_WAIT_S * 2**failures, LAST_WAIT_S)
+        LOGGER.error("worker %d ended %s; it is started again in %.1f s", child.number, how, wait)
+        self._metrics.count("gateway_worker_restarts_total")
+        self._board.show(self._metrics.snapshot())
+        self._due.append((time.monotonic() + wait, child.number, failures))
+
+    @contextlib.contextmanager
+    def _catching(self) -> Iterator[None]:
+        """Also ends in a worker, which then has the handlers that were there before."""
+        before = {number: signal.signal(number, self._caught) for number in CAUGHT}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        if number in STOP:
+            self._stops.append(number)
+        else:
+            self._hung_up = True
+
+
+@contextlib.contextmanager
+def _logging(settings: LogSettings) -> Iterator[None]:
+    """The supervisor's few lines, written at once: the queue's thread would not survive a fork."""
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if settings.file is not None:
+        with contextlib.suppress(OSError):
+            Path(settings.file).parent.mkdir(parents=True, exist_ok=True)
+            handlers.append(SharedFile(settings.file, encoding="utf-8"))
+    for handler in handlers:
+        handler.setFormatter(LineFormatter())
+        LOGGER.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            LOGGER.removeHandler(handler)
+            if isinstance(handler, SharedFile):
+                handler.close()
