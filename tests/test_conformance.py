@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter
+from adapters.text import TextAdapter
 from adapters.warp import WarpAdapter
 from gateway.demo import serve_demo
 from gateway.dialects.openai_chat.decode import decode
@@ -34,6 +35,7 @@ SCENARIOS = (
 LIVE = {
     "agent-flatten": ("agent", LiveCase(WarpAdapter, "")),
     "chat": ("chat", LiveCase(OpenAIChatAdapter, "")),
+    "text": ("text", LiveCase(TextAdapter, "")),
     "agent-structured": ("agent", LiveCase(WarpAdapter, "", options={"encoding": "structured"})),
 }
 

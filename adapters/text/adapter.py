@@ -1,7 +1,7 @@
 """Any backend that takes a conversation as text: its wire as data, its tools in words, its calls read from its text."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -15,10 +15,13 @@ from adapters.text.read import Reader
 from adapters.text.speech import Speech
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.errors import BackendError
-from gateway.policy import Policy
+from gateway.policy import Labels, Policy
 from gateway.tools.prompted.ids import id_prefix
+from gateway.tools.prompted.prose import prose_marks
 from gateway.types import Conversation, Json
 from gateway.wire.json_text import decode_json
+
+_PROSE: Final = prose_marks(Labels())
 
 
 class TextAdapter:
@@ -44,7 +47,8 @@ class TextAdapter:
     def decoder(self, conversation: Conversation) -> TextDecoder:
         """A decoder that takes calls of this conversation's tools, and of no others, for calls."""
         calling = calling_of(conversation, self._wire, self._format)
-        parser = self._format.parser(calling.tools, id_prefix(conversation), conversation.tool_choice)
+        also = _PROSE if self._options.prose_calls else ()
+        parser = self._format.parser(calling.tools, id_prefix(conversation), conversation.tool_choice, also)
         speech = Speech(parser, calling.prefill, calling.forced, conversation.parallel_tool_calls)
         estimate = None
         if self._options.estimate_usage:

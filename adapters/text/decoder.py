@@ -16,7 +16,8 @@ _ONE_CALL: Final = "one_call"
 
 
 class TextDecoder:
-    """One answer. `estimate` is the length of the prompt where token counts are to be made up, else None."""
+    """One answer. `estimate` is the length of the prompt where token counts are to be made up, else None. `progress`
+    counts the pieces of text, also those that are held back for now."""
 
     def __init__(self, reader: Reader, speech: Speech, max_event: int, estimate: int | None = None) -> None:
         self._reader = reader
@@ -32,6 +33,7 @@ class TextDecoder:
         self._noted_unknown = False
         self._usage: UsageReport | None = None
         self.done = False
+        self.progress = 0
 
     def feed(self, data: bytes) -> list[Event]:
         """Raises BackendError."""
@@ -126,6 +128,7 @@ class TextDecoder:
                 detail = "text came after the end of the answer"
                 events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
             return
+        self.progress += 1
         events += self._speech.feed(text)
         if self._speech.stopped:
             self._finish("tool_calls", _ONE_CALL, events)

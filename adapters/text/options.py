@@ -18,8 +18,9 @@ class TextOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `tool_format` is how tools are told and calls are written. `force_tools`: a call that the client requires is made
     sure by constraining what the backend may write; `prompt` lets the words alone ask for it. `turn_stops` also
     gives the backend the labels of other speakers as stop sequences. `turn_guard` ends an answer that goes on with
-    somebody else's turn. `estimate_usage` makes up token counts (a quarter of the characters), marked as such,
-    where the wire has none.
+    somebody else's turn. `prose_calls`: a line that tells a call of an offered tool as transcripts do, `Tool calls:
+    Called NAME with args: {...}`, is that call. `estimate_usage` makes up token counts (a quarter of the characters),
+    marked as such, where the wire has none.
     """
 
     wire: str | Mapping[str, Any] = "llama_cpp"
@@ -28,6 +29,7 @@ class TextOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     force_tools: Literal["constrain", "prompt"] = "constrain"
     turn_stops: bool = True
     turn_guard: bool = True
+    prose_calls: bool = True
     estimate_usage: bool = False
 
     def __post_init__(self) -> None:

@@ -170,6 +170,22 @@ def test_a_call_is_read_from_the_text_and_only_if_its_tool_was_offered() -> None
         assert (answer.calls, answer.text) == ((), CALL)
 
 
+def test_a_call_that_is_told_as_transcripts_do_is_a_call_of_an_offered_tool() -> None:
+    said = 'Sure.\nTool calls: Called get_weather with args: {"city": "Paris"}'
+    answer = fold(played(answers.llama((said,)), TOOLS))
+    assert [(call.name, call.arguments) for call in answer.calls] == [("get_weather", '{"city": "Paris"}')]
+    for asked, prose in ((TOOLS, False), (conversation(tools=(TIME,)), True), (conversation(), True)):
+        assert fold(played(answers.llama((said,)), asked, prose_calls=prose)).text == said
+
+
+def test_text_that_is_held_back_is_progress() -> None:
+    decoder = adapter(wire="completions", force_tools="prompt").decoder(
+        conversation(tools=(WEATHER,), tool_choice="required")
+    )
+    shown = decoder.feed(answers.completions(("I", " would"))[:150])
+    assert not any(isinstance(event, TextDelta) for event in shown) and decoder.progress == 2
+
+
 def test_a_second_call_is_cut_off_when_one_was_allowed() -> None:
     one = conversation(tools=(WEATHER, TIME), parallel_tool_calls=False)
     decoder = adapter().decoder(one)
