@@ -69,6 +69,8 @@ class ChatCompletions:
             try:
                 await self._exchange(call, backend, exchange, watch, writer)
             except BackendError as error:
+                # After a reload this may be an entry that the services no longer know.
+                redact(error, backend.credential.redact)
                 redact(error, self._services.redact)
                 raise
 
