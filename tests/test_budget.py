@@ -1,0 +1,127 @@
+"""What a request, a chunk and a message of a long history cost, counted in calls: no clock, the same on every machine.
+
+A figure above its budget means that somebody put work on the hot path. When that is wanted, raise the figure in
+tests/budget.json; when the code got cheaper, lower it.
+"""
+
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import pytest
+
+from adapters.openai_chat import OpenAIChatAdapter
+from adapters.openai_chat.adapter import OpenAIChatOptions
+from adapters.warp import WarpAdapter
+from adapters.warp.options import WarpOptions
+from bench import payload
+from gateway.adapter import Adapter
+from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.exchange import Exchange
+from gateway.policy import Policy
+
+BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
+POLICY = Policy()
+NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
+AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
+SMALL = payload.request("m", stream=True)
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many calls, of Python's and of C's functions, the work makes the second time."""
+    count = 0
+
+    def seen(_: FrameType, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    work()
+    gc.disable()
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+        gc.enable()
+    return count
+
+
+def chunk_cost(adapter: Adapter, wire: Callable[[int], Sequence[bytes]], per_read: int = 1) -> float:
+    """Calls for one more chunk of a stream, read with so many others."""
+
+    def stream(chunks: int) -> None:
+        exchange = Exchange(adapter, decode(SMALL), POLICY)
+        encoder = StreamEncoder("id", 1, "m")
+        pieces = wire(chunks)
+        for at in range(0, len(pieces), per_read):
+            encoder.feed(exchange.feed(b"".join(pieces[at : at + per_read])))
+        assert exchange.finished
+
+    return (calls(lambda: stream(160)) - calls(lambda: stream(80))) / 80
+
+
+def tool_chunks(count: int) -> list[bytes]:
+    """A call whose arguments come in pieces."""
+
+    def chunk(piece: str, **more: str) -> bytes:
+        function = {"arguments": piece, **more}
+        call = {"index": 0, "function": function, **({"id": "call_1", "type": "function"} if more else {})}
+        choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}
+        return b"data: " + msgspec.json.encode({"id": "c", "choices": [choice]}) + b"\n\n"
+
+    begun = chunk('{"text":"', name="write_file")
+    return [begun, *[chunk("a piece ")] * count, chunk('"}'), *payload.chunks(0)[1:]]
+
+
+def request_cost() -> int:
+    """Calls for a small request and its whole answer."""
+
+    def answer() -> None:
+        exchange = Exchange(NATIVE, decode(payload.request("m", stream=False)), POLICY)
+        events = [*exchange.feed(payload.completion()), *exchange.close()]
+        encode_completion(events, id="id", created=1, model="m")
+
+    return calls(answer) - calls(lambda: (payload.request("m", stream=False), payload.completion()))
+
+
+def history_cost(messages: int) -> float:
+    """Calls for each message of a history that exceeds the limits."""
+    body = payload.request("m", stream=False, messages=messages)
+    return calls(lambda: Exchange(NATIVE, decode(body), POLICY)) / messages
+
+
+MEASURES: dict[str, Callable[[], float]] = {
+    "request": request_cost,
+    "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
+    "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
+    "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
+    "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),
+    "message": lambda: history_cost(400),
+}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_the_hot_path_stays_within_its_budget(name: str) -> None:
+    spent = MEASURES[name]()
+    assert 0 < spent <= BUDGET[name], f"{name}: {spent:.1f} calls"
+
+
+def test_the_budgets_are_close_to_what_is_spent() -> None:
+    # A budget of twice the cost would not notice that the cost doubled.
+    loose = {name: spent for name, measure in MEASURES.items() if (spent := measure()) < 0.6 * BUDGET[name]}
+    assert not loose
+    assert BUDGET.keys() == MEASURES.keys()
+
+
+def test_a_message_costs_the_same_in_a_history_of_any_length() -> None:
+    assert history_cost(4000) <= 1.1 * history_cost(400)
+
+
+def test_counting_sees_what_is_done() -> None:
+    assert calls(lambda: [abs(number) for number in range(100)]) >= 100
