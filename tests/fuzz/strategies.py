@@ -139,7 +139,7 @@ def documents(draw: st.DrawFn) -> Json:
     return document
 
 
-def encoded(document: Json) -> bytes:
+def encoded(document: object) -> bytes:
     """As a client might write it: half characters and all."""
     return json.dumps(document).encode()
 

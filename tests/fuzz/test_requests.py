@@ -7,6 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.text import TextAdapter, TextOptions
+from adapters.text.wires import WIRES as TEXT_WIRES
 from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
 from gateway.adapter import Adapter
@@ -21,8 +23,9 @@ from gateway.explain import explain
 from gateway.lint import FORMATS, lint
 from gateway.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.profiles import PROFILES
+from gateway.tools.prompted.formats import FORMATS as TOOL_FORMATS
 from gateway.types import Conversation
-from tests.fuzz.strategies import WILD, bodies, encoded, requests
+from tests.fuzz.strategies import TEXTS, WILD, bodies, encoded, requests
 
 LIMIT: Final = 1 << 20
 
@@ -33,6 +36,11 @@ ADAPTERS: Final[dict[str, Adapter]] = {
     "warp, loose": WarpAdapter(
         WarpOptions(strict_frames=False, rollback="stream", native_tools="expose", empty_answer="error"), LIMIT
     ),
+    **{f"text: {wire}": TextAdapter(TextOptions(wire=wire, estimate_usage=True), LIMIT) for wire in sorted(TEXT_WIRES)},
+    **{
+        f"text: {name}": TextAdapter(TextOptions(wire="plain", tool_format=name), LIMIT)
+        for name in sorted(TOOL_FORMATS)
+    },
 }
 POLICIES: Final = st.builds(
     Policy,
@@ -50,9 +58,31 @@ POLICIES: Final = st.builds(
     recent_tool_results=st.builds(RecentToolResults, enabled=st.booleans(), redact=st.sampled_from([(), ("a+",)])),
     loop_guard=st.builds(LoopGuard, repeats=st.integers(0, 2), action=st.sampled_from(["notice", "nudge", "no_tools"])),
 )
+SAID: Final = (
+    TEXTS | st.sampled_from(["<tool_call>", '{"name": "f", "arguments": {', "}}", "User: ", "Action: f\n"]) | WILD
+)
+CHOICES: Final = st.lists(
+    st.fixed_dictionaries(
+        {}, optional={"text": SAID, "finish_reason": SAID, "delta": st.fixed_dictionaries({"content": SAID})}
+    ),
+    max_size=2,
+)
+# What backends write, more or less.
+CHUNKS: Final = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(
+            ("content", "response", "token", "generated_text", "text", "error", "usage", "stop_type"), SAID
+        ),
+        **dict.fromkeys(("stop", "done"), st.booleans() | WILD),
+        "message": st.fixed_dictionaries({"content": SAID}) | WILD,
+        "choices": CHOICES | WILD,
+    },
+).map(encoded)
 WIRES: Final = st.binary(max_size=80) | st.lists(
     st.sampled_from([b"data: ", b"\n\n", b"\n", b"[DONE]", b"event: x", b"CgA=", b"EgA=", b"GgA="])
-    | WILD.map(encoded)
+    | CHUNKS.map(lambda chunk: b"data: %b\n\n" % chunk)
+    | CHUNKS.map(lambda chunk: b"%b\n" % chunk)
     | st.binary(max_size=20),
     max_size=12,
 ).map(b"".join)

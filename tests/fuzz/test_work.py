@@ -163,7 +163,7 @@ WORK: Final[dict[str, Make]] = {
     },
     **{
         f"{name}: {kind}": _request(name, kind)
-        for name in ("openai chat", "warp", "warp, structured")
+        for name in ("openai chat", "warp", "warp, structured", "text: plain")
         for kind in REQUESTS
     },
     **{f"told: {kind}": _told(kind) for kind in ("messages", "orphans", "rounds of one id", "results before calls")},
