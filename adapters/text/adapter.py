@@ -50,10 +50,11 @@ class TextAdapter:
         also = _PROSE if self._options.prose_calls else ()
         parser = self._format.parser(calling.tools, id_prefix(conversation), conversation.tool_choice, also)
         speech = Speech(parser, calling.prefill, calling.forced, conversation.parallel_tool_calls)
+        own_stops = (*conversation.sampling.stop, *self._format.stops)
         estimate = None
         if self._options.estimate_usage:
             estimate = len(write_prompt(conversation, Policy(images="placeholder"), self._format, calling).text)
-        return TextDecoder(self._reader, speech, self._max_event, estimate)
+        return TextDecoder(self._reader, speech, self._max_event, own_stops, estimate)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """The backend's own message where the client can act on it."""

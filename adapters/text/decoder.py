@@ -6,6 +6,7 @@ from adapters.text.failure import invalid_event, reported_failure
 from adapters.text.frames import FRAMES, utf8
 from adapters.text.read import FAILURES, Piece, Reader
 from adapters.text.speech import Speech
+from gateway.conversation.turn_guard import TURN_INVENTED
 from gateway.errors import BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
 from gateway.notices import Notice
@@ -16,16 +17,27 @@ _ONE_CALL: Final = "one_call"
 
 
 class TextDecoder:
-    """One answer. `estimate` is the length of the prompt where token counts are to be made up, else None. `progress`
-    counts the pieces of text, also those that are held back for now."""
+    """One answer.
 
-    def __init__(self, reader: Reader, speech: Speech, max_event: int, estimate: int | None = None) -> None:
+    `own_stops` are the stop sequences that begin nobody's turn. `estimate` is the length of the prompt where token
+    counts are to be made up, else None. `progress` counts the pieces of text, also those that are held back for now.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        speech: Speech,
+        max_event: int,
+        own_stops: tuple[str, ...] = (),
+        estimate: int | None = None,
+    ) -> None:
         self._reader = reader
         self._wire = reader.wire
         self._frames = FRAMES[reader.wire.framing](max_event)
         self._last = None if reader.wire.last is None else reader.wire.last.encode()
         self._utf8 = utf8()
         self._speech = speech
+        self._own_stops = own_stops
         self._estimate = estimate
         self._started = False
         self._finished = False
@@ -103,6 +115,7 @@ class TextDecoder:
         if piece.usage is not None:
             self._count(piece.usage, events)
         if piece.word is not None and not self._finished:
+            self._note_stop(piece.stopped_by, events)
             self._close(piece.word, events)
 
     def _unknown(self, events: list[Event]) -> None:
@@ -139,6 +152,11 @@ class TextDecoder:
         self._usage = usage
         if self._finished:
             events.append(usage)
+
+    def _note_stop(self, stop: str, events: list[Event]) -> None:
+        """Stop sequences that begin a line are those of somebody else's turn, unless they are the client's own."""
+        if stop.startswith("\n") and stop not in self._own_stops:
+            events.append(TURN_INVENTED)
 
     def _close(self, word: str, events: list[Event]) -> None:
         if word.lower() in FAILURES:

@@ -19,12 +19,14 @@ FAILURES: Final = frozenset({"error", "abort", "aborted", "cancelled", "canceled
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What one event says. `word`: why the answer is complete, and None while it is not. `known`: it has at least
+    """What one event says. `word`: why the answer is complete, and None while it is not; `stopped_by`: the stop
+    sequence that did it. `known`: it has at least
     one of the places that the wire names."""
 
     text: str = ""
     reasoning: str = ""
     word: str | None = None
+    stopped_by: str = ""
     usage: UsageReport | None = None
     error: Json = None
     known: bool = True
@@ -41,6 +43,7 @@ class Reader:
         self._error = [parse_path(path) for path in wire.error]
         self._hidden = _optional(wire.hidden)
         self._final = _optional(wire.final)
+        self._stopped_by = [] if wire.stopped_by is None else [parse_path(wire.stopped_by)]
         usage = wire.usage
         self._usage = [_optional(path) for path in (usage.prompt, usage.completion, usage.total)]
         self._places = [*self._text, *self._reasoning, *(path for _, path in self._finish)]
@@ -58,6 +61,7 @@ class Reader:
             "" if hidden else _first_text(event, self._text),
             _first_text(event, self._reasoning),
             word,
+            _first_text(event, self._stopped_by),
             self._counts(event) if word is not None or not self.wire.final else None,
             known=any(look_up(event, path) is not None for path in self._places),
         )

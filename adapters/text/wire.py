@@ -56,10 +56,10 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `framing`: `sse`, `ndjson` and `json` (one document) hold JSON; `sse_text` and `text` are the text itself.
     `hidden`: while this place says true, the event's text is no text (a special token).
     `final`: this place says true in the last event. `finish` holds the word for why; a flag there is a word itself.
-    `reasons` maps such words to ours, beyond those that everybody uses. `last` is the data of an event that closes
-    the stream. `ends`: `event`, unless only the end of the body tells that the answer is complete.
-    `max_stops`: how many stop sequences the backend takes. `max_tokens`: what is asked for when the client does not
-    say, for backends whose own answer to that is a few words.
+    `reasons` maps such words to ours, beyond those that everybody uses. `stopped_by` holds the stop sequence that was
+    met. `last` is the data of an event that closes the stream. `ends`: `event`, unless only the end of the body tells
+    that the answer is complete. `max_stops`: how many stop sequences the backend takes. `max_tokens`: what is asked
+    for when the client does not say, for backends whose own answer to that is a few words.
     """
 
     path: str
@@ -71,6 +71,7 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finish: tuple[str, ...] = ()
     final: str | None = None
     reasons: Mapping[str, Reason] = {}
+    stopped_by: str | None = None
     last: str | None = None
     ends: Literal["event", "close"] = "event"
     usage: UsagePaths = UsagePaths()
@@ -91,7 +92,7 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         self._check_answer()
 
     def _check_answer(self) -> None:
-        places = [*self.text, *self.reasoning, *self.finish, *self.error, self.hidden, self.final]
+        places = [*self.text, *self.reasoning, *self.finish, *self.error, self.hidden, self.final, self.stopped_by]
         for place in [*places, self.usage.prompt, self.usage.completion, self.usage.total]:
             parse_path(place or "")
         if self.is_json and not self.text:

@@ -71,6 +71,7 @@ WIRES: Final[Mapping[str, Wire]] = {
         final="stop",
         # Servers from before `stop_type` tell by flags.
         finish=("stop_type", "stopped_limit"),
+        stopped_by="stopping_word",
         usage=UsagePaths("tokens_evaluated", "tokens_predicted"),
     ),
     "completions": Wire(

@@ -12,6 +12,13 @@ from gateway.notices import Notice
 from gateway.policy import FlattenOptions
 
 RAW: Final = "turn_invented"
+TURN_INVENTED: Final = Notice(
+    "backend",
+    "dropped",
+    "TURN_INVENTED",
+    "the model went on with a turn that is not its own; the answer ends before it",
+    level="warning",
+)
 
 # More blanks than these are not held back, so that what is held stays small.
 _BLANKS: Final = 32
@@ -82,6 +89,9 @@ class TurnGuard:
                     return
                 self._open_calls.discard(index)
                 self._line_start, self._first, self._trims = True, False, False
+            case Notice() if event is TURN_INVENTED:
+                # The backend stopped there itself; what it left of the blank lines before is not the answer's.
+                self._held = self._held.rstrip()
             case Finish():
                 if self._cut:
                     self._open_calls.clear()
@@ -102,8 +112,7 @@ class TurnGuard:
         if found is not None:
             self._show(text[: _without_blanks(text, found.start())], shown)
             self._cut = True
-            detail = "the model went on with a turn that is not its own; the answer ends before it"
-            shown.append(Notice("backend", "dropped", "TURN_INVENTED", detail, level="warning"))
+            shown.append(TURN_INVENTED)
             return
         certain = self._certain(text)
         self._held = text[certain:]

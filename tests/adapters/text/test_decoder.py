@@ -8,7 +8,7 @@ from gateway.errors import BackendError, BackendProtocolError, BackendRejected, 
 from gateway.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.notices import Notice
 from gateway.testing.events import fold
-from gateway.types import Conversation, Json
+from gateway.types import Conversation, Json, Sampling
 from tests.adapters.text import answers
 from tests.adapters.text.asking import TIME, WEATHER, adapter, conversation, exchange
 
@@ -235,6 +235,15 @@ def test_an_invented_turn_ends_the_answer_and_the_request() -> None:
     free = exchange(options={"turn_guard": False})
     events = free.feed(answers.llama(("a\n\nUser: b",)))
     assert fold(events).text == "a\n\nUser: b" and rules(events) == []
+
+
+def test_a_turn_that_the_backend_itself_cut_off_is_told() -> None:
+    end = {"content": "", "stop": True, "stop_type": "word", "stopping_word": "\nUser:"}
+    wire = answers.sse({"content": "a\n", "stop": False}, end)
+    asked = exchange()
+    events = asked.feed(wire)
+    assert (fold(events).text, rules(events), asked.finished) == ("a", ["TURN_INVENTED"], True)
+    assert rules(played(wire, conversation(sampling=Sampling(stop=("\nUser:",))))) == []
 
 
 @pytest.mark.parametrize("body", [b"null", b"7", b"[]", b'"text"', b"{}", b'{"words": "a"}', b""])
