@@ -244,6 +244,7 @@ def test_a_mark_that_never_completes_is_text(text: str) -> None:
         ('{"arguments": { "a" : 1e5 }, "name": "write"}', '{ "a" : 1e5 }'),
         ('{"id": 5, "name": "write", "type": {"name": "rm"}, "arguments": {"name": "rm"}}', '{"name": "rm"}'),
         ('{"arguments": "{\\"a\\": \\"\\\\n\\"}", "name": "write"}', '{"a": "\\n"}'),
+        ('{"name": "write", "arguments": "{\\"a\\": \\"\\n\\"}"}', '{"a": "\\n"}'),
         ('{ "name" : "wr\\u0069te" , "arguments" : {"a":[{}]} }', '{"a":[{}]}'),
     ],
 )
