@@ -4,7 +4,7 @@ An adapter is sans-IO: it never opens a socket, reads a clock, an environment va
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -64,7 +64,6 @@ class Decoder(Protocol):
         ...
 
 
-@runtime_checkable
 class Holding(Protocol):
     """What a Decoder also is that holds parts of an answer back until they are certain: `progress` grows with each of
     them, so that a backend which is busy is told from one that has stopped."""

@@ -1,7 +1,7 @@
 """One request and its response, sans-IO: prepare, encode, then decode, unwrap and finish whatever bytes come back."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from gateway.adapter import Adapter, Holding
 from gateway.capabilities import check_capabilities
@@ -42,7 +42,8 @@ class Exchange:
         ]
         self._adapter = adapter
         self._decoder = adapter.decoder(self.conversation)
-        self._holding = self._decoder if isinstance(self._decoder, Holding) else None
+        # To ask a Protocol with isinstance would take as long as all of this.
+        self._holding = cast(Holding, self._decoder) if hasattr(self._decoder, "progress") else None
         self._unwrapper = Unwrapper(policy, frozenset(tool.name for tool in conversation.tools))
         self._guard = TurnGuard(policy.flatten) if adapter.capabilities.continues else None
         emulates_stop = conversation.sampling.stop and not (

@@ -55,15 +55,20 @@ def calls(work: Callable[[], object]) -> int:
 def chunk_cost(adapter: Adapter, wire: Callable[[int], Sequence[bytes]], per_read: int = 1) -> float:
     """Calls for one more chunk of a stream, read with so many others."""
 
-    def stream(chunks: int) -> None:
-        exchange = Exchange(adapter, decode(SMALL), POLICY)
-        encoder = StreamEncoder("id", 1, "m")
-        pieces = wire(chunks)
-        for at in range(0, len(pieces), per_read):
-            encoder.feed(exchange.feed(b"".join(pieces[at : at + per_read])))
-        assert exchange.finished
+    def cost(chunks: int) -> int:
+        events = wire(chunks)
+        reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
 
-    return (calls(lambda: stream(160)) - calls(lambda: stream(80))) / 80
+        def stream() -> None:
+            exchange = Exchange(adapter, decode(SMALL), POLICY)
+            encoder = StreamEncoder("id", 1, "m")
+            for read in reads:
+                encoder.feed(exchange.feed(read))
+            assert exchange.finished
+
+        return calls(stream)
+
+    return (cost(160) - cost(80)) / 80
 
 
 def tool_chunks(count: int) -> list[bytes]:

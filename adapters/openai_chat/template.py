@@ -34,6 +34,7 @@ class Template:
         self._learned = False
         self._before = b""
         self._after = b""
+        self._text = slice(0)
         self._extensions: tuple[Extension, ...] = ()
         self._delta: Callable[[str], Delta] = TextDelta
         self._tries = _TRIES
@@ -43,7 +44,7 @@ class Template:
         if not (self._learned and chunk.startswith(self._before) and chunk.endswith(self._after)):
             return None
         try:
-            text = _decode_text(chunk[len(self._before) : -len(self._after)])
+            text = _decode_text(chunk[self._text])
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         if not text:
@@ -68,6 +69,7 @@ class Template:
         ((start, end),) = places
         if _changes_only_the_text(chunk[:start], chunk[end:], document, delta):
             self._before, self._after = chunk[:start], chunk[end:]
+            self._text = slice(start, end - len(chunk))
             self._extensions = extensions
             self._delta = partial(ToolCallDelta, delta.index) if isinstance(delta, ToolCallDelta) else type(delta)
             self._learned = True
