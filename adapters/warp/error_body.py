@@ -28,8 +28,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> Backen
     spent = headers.get("x-warp-error-code", "").strip().upper() == _NO_CREDITS or _speaks_of_quota(message, body)
     if status == 429 and spent:
         return status_error(status, headers, message=message or QUOTA_SPENT, code="insufficient_quota")
-    code = said.get("code")
-    return status_error(status, headers, message=message, code=code if isinstance(code, str) else None)
+    return status_error(status, headers, message=message, code=_find_code(said))
 
 
 def _read_object(body: bytes) -> dict[str, Json]:
@@ -47,6 +46,15 @@ def _find_message(said: dict[str, Json]) -> str | None:
             value = value.get("message")
         if isinstance(value, str) and value.strip():
             return value
+    return None
+
+
+def _find_code(said: dict[str, Json]) -> str | None:
+    """Beside the message, or with it in an `error` object as a proxy before the backend writes it."""
+    error = said.get("error")
+    for place in (said, error if isinstance(error, dict) else {}):
+        if isinstance(code := place.get("code"), str):
+            return code
     return None
 
 

@@ -55,6 +55,13 @@ def test_problem_details_are_read() -> None:
     assert (error.status, error.code, error.message) == (400, "bad_model", "the model is unknown")
 
 
+def test_a_code_is_read_beside_the_message_or_with_it_in_an_error_object() -> None:
+    for body in ({"error": "no", "code": "odd"}, {"error": {"message": "no", "code": "odd"}}):
+        assert decode_error(422, {}, json.dumps(body).encode()).code == "odd"
+    spent = {"error": {"message": "no more", "code": "insufficient_quota"}}
+    assert decode_error(429, {}, json.dumps(spent).encode()).headers == {"x-should-retry": "false"}
+
+
 @given(
     status=st.integers(201, 599), body=st.binary(max_size=60) | st.text('{}[]":,aemrsg1', max_size=40).map(str.encode)
 )

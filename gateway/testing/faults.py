@@ -1,0 +1,202 @@
+"""The bytes of a wire that go well in, every fault of a backend out, as a script for the faulty backend.
+
+`FAULTS` names them. An adapter's author writes a `Spoken` down and plays each of them before and after the first text.
+"""
+
+import asyncio
+import itertools
+import json
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.testing.faulty import END, Connection, FaultyBackend, Script, answer, chunk, faulty_backend, head
+
+# Long enough for the gateway to read one piece before the next is sent.
+PAUSE_S: Final = 0.04
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """What a wire's answers are made of: whole events, as bytes.
+
+    `begin` is how an answer begins, with a little text in it, `text` goes on, and `end` makes it complete. `failure`
+    reports an error. `media_type` is that of the answer; `lines` says that events are lines, not server-sent events.
+    """
+
+    media_type: str
+    begin: bytes
+    text: bytes
+    end: bytes
+    failure: bytes
+    lines: bool = False
+
+    @property
+    def answer(self) -> bytes:
+        """A complete answer."""
+        return self.begin + self.text + self.end
+
+    @property
+    def malformed(self) -> bytes:
+        """A whole event that no wire has."""
+        return b"\xff{no event\n" if self.lines else b"data: \xff{no event\n\n"
+
+    @property
+    def silence(self) -> bytes:
+        """What a backend sends to keep a connection open."""
+        return b"\n" if self.lines else b": still here\n\n"
+
+    @property
+    def opening(self) -> bytes:
+        """How an event begins."""
+        return b"" if self.lines else b"data: "
+
+
+Then: TypeAlias = Literal["close", "reset", "hold", "stay"]
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Sends `pieces` and `then` closes, resets, holds the connection in silence, or stays for the next request.
+
+    `in_body`: the pieces belong to the body of a 200, so that the fault may also come after the first text. `pause_s`
+    lies between the pieces. Without `listens` the port is closed. `tls`: the address says https, and
+    the pieces are the answer to the first bytes of the handshake.
+    """
+
+    pieces: Callable[[Spoken], Iterable[bytes]]
+    then: Then = "close"
+    in_body: bool = False
+    pause_s: float = 0
+    listens: bool = True
+    tls: bool = False
+
+    def script(self, spoken: Spoken, begun: bool = False) -> Script:
+        """The fault on this wire; `begun`: after the first text (only for a fault in the body)."""
+
+        async def play(connection: Connection) -> None:
+            if self.in_body:
+                await connection.send(head(spoken.media_type))
+                await asyncio.sleep(PAUSE_S)
+            if begun:
+                await connection.send(chunk(spoken.begin))
+                await asyncio.sleep(PAUSE_S)
+            for piece in self.pieces(spoken):
+                await connection.send(piece)
+                await asyncio.sleep(self.pause_s)
+            if self.then == "close":
+                connection.close()
+            elif self.then == "reset":
+                connection.reset()
+            elif self.then == "hold":
+                await connection.gone()
+
+        return play
+
+
+@asynccontextmanager
+async def playing(fault: Fault, spoken: Spoken, begun: bool = False) -> AsyncIterator[FaultyBackend]:
+    """A backend with this fault until the block ends."""
+    async with faulty_backend(fault.script(spoken, begun)) as backend:
+        if fault.tls:
+            backend.scheme = "https"
+            backend.speaks_first = True
+        if not fault.listens:
+            async with faulty_backend(fault.script(spoken)) as closed:
+                backend.port = closed.port
+        yield backend
+
+
+def _sent(*pieces: bytes) -> Callable[[Spoken], Iterable[bytes]]:
+    return lambda _: pieces
+
+
+def _status(status: str, said: object = None, *headers: bytes) -> Fault:
+    body = b"" if said is None else json.dumps(said).encode()
+    return Fault(_sent(answer(status, body, b"content-type: application/json", *headers)), "stay")
+
+
+def _page(status: str) -> Fault:
+    return Fault(_sent(answer(status, b"<html><body>nginx says no</body></html>", b"content-type: text/html")), "stay")
+
+
+def _body(pieces: Callable[[Spoken], Iterable[bytes]], then: Then = "hold", pause_s: float = 0) -> Fault:
+    return Fault(pieces, then, in_body=True, pause_s=pause_s)
+
+
+def _endless(piece: Callable[[Spoken], bytes], first: Callable[[Spoken], bytes] = lambda _: b"") -> Fault:
+    return _body(lambda spoken: itertools.chain([first(spoken)], itertools.repeat(chunk(piece(spoken)))))
+
+
+@cache
+def _packed() -> bytes:
+    return zlib.compress(b"\0" * 2**24, wbits=31)
+
+
+def _bomb(spoken: Spoken) -> Iterable[bytes]:
+    packed = _packed()
+    coding = b"content-encoding: gzip\r\ncontent-length: %d" % len(packed)
+    yield b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\n%s\r\n\r\n" % (spoken.media_type.encode(), coding) + packed
+
+
+_SAID: Final = {"error": {"message": "said by the backend", "code": "its_code"}}
+_QUOTA: Final = {"error": {"message": "nothing left", "code": "insufficient_quota"}}
+_OK: Final = b"HTTP/1.1 200 OK\r\n"
+
+FAULTS: Final[Mapping[str, Fault]] = {
+    "the connection is refused": Fault(_sent(), listens=False),
+    "no TLS where TLS is expected": Fault(_sent(b"no TLS here\r\n"), tls=True),
+    "it closes before the head": Fault(_sent()),
+    "it resets before the head": Fault(_sent(), "reset"),
+    "it closes in the head": Fault(_sent(_OK + b"x: y")),
+    "garbage instead of a head": Fault(_sent(b"what is this\r\n\r\n")),
+    "a flood of headers": Fault(_sent(_OK + b"".join(b"x-%d: y\r\n" % number for number in range(9000)) + b"\r\n")),
+    "a header without end": Fault(_sent(_OK + b"x: " + b"y" * 100_000 + b"\r\n\r\n")),
+    "silence before the head": Fault(_sent(), "hold"),
+    "half a status line": Fault(_sent(b"HTTP/1.1 2"), "hold"),
+    "a head that trickles": Fault(lambda _: (bytes([byte]) for byte in _OK + b"x: y\r\n" * 20), "hold", pause_s=0.05),
+    "status 204": Fault(_sent(b"HTTP/1.1 204 No Content\r\n\r\n"), "stay"),
+    "status 307": _status("307 Temporary Redirect", None, b"location: http://127.0.0.1:1/elsewhere"),
+    "status 400": _status("400 Bad Request", _SAID),
+    "status 401": _status("401 Unauthorized", _SAID),
+    "status 403": _status("403 Forbidden", _SAID),
+    "status 404": _status("404 Not Found", _SAID),
+    "status 408": _status("408 Request Timeout"),
+    "status 409": _status("409 Conflict", _SAID),
+    "status 413": _status("413 Content Too Large", _SAID),
+    "status 422": _status("422 Unprocessable Content", _SAID),
+    "status 429": _status("429 Too Many Requests", _SAID, b"retry-after: 7"),
+    "status 429 with odd patience": _status("429 Too Many Requests", _SAID, b"retry-after: soon"),
+    "status 429 for good": _status("429 Too Many Requests", _QUOTA),
+    "status 429 that breaks off": Fault(_sent(b"HTTP/1.1 429 Slow Down\r\ncontent-length: 99\r\n\r\nslow")),
+    "status 500": _status("500 Internal Server Error", _SAID),
+    "status 500 with a page": _page("500 Internal Server Error"),
+    "status 502 with a page": _page("502 Bad Gateway"),
+    "status 503": _status("503 Service Unavailable", None, b"retry-after: 3"),
+    "status 504": _status("504 Gateway Timeout"),
+    "status 529": _status("529 Overloaded", _SAID, b"retry-after: 3"),
+    "a page with status 200": _page("200 OK"),
+    "gzip": Fault(_bomb),
+    "a chunk without a size right behind the head": Fault(
+        lambda spoken: (head(spoken.media_type) + b"zz\r\n",), "hold"
+    ),
+    "an empty body": _body(_sent(END), "stay"),
+    "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END), "stay"),
+    "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END), "stay"),
+    "it closes in the body": _body(_sent(), "close"),
+    "it resets in the body": _body(_sent(), "reset"),
+    "it closes in an event": _body(lambda spoken: (chunk(spoken.text[:-4]),), "close"),
+    "an end in an event": _body(lambda spoken: (chunk(spoken.text[: len(spoken.text) // 2]), END), "stay"),
+    "an end without a finish": _body(lambda spoken: (chunk(spoken.text), END), "stay"),
+    "it closes in a chunk": _body(_sent(b"ff\r\n" + b"x"), "close"),
+    "a chunk without a size": _body(_sent(b"zz\r\n"), "hold"),
+    "silence in the body": _body(_sent()),
+    "nothing but comments": _body(lambda spoken: itertools.repeat(chunk(spoken.silence), 200), pause_s=0.02),
+    "an event that trickles": _body(
+        lambda spoken: (chunk(bytes([byte])) for byte in spoken.opening + b"A" * 400), pause_s=0.02
+    ),
+    "an event without end": _endless(lambda _: b"A" * 65536, lambda spoken: chunk(spoken.opening or b"A")),
+    "an answer without end": _endless(lambda spoken: spoken.text * max(1, 16384 // len(spoken.text))),
+}

@@ -1,0 +1,127 @@
+"""A script in, a backend out that plays it over raw sockets, faults included, and remembers what it was asked.
+
+    async with faulty_backend(script) as backend:
+        ...  # a gateway whose backend entry has backend.base_url
+    assert len(backend.seen) == 1
+
+A script is a coroutine that is given the connection once its request has been read. It may send any bytes at all, hang
+up, reset or stall. `gateway.testing.faults` has one for every fault that the gateway makes a promise about.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeAlias
+
+Script: TypeAlias = "Callable[[Connection], Awaitable[None]]"
+
+END: Final = b"0\r\n\r\n"
+
+
+def head(media_type: str) -> bytes:
+    """The head of a 200 whose body comes in chunks."""
+    return b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n" % media_type.encode()
+
+
+HEAD: Final = head("text/event-stream")
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def answer(status: str, body: bytes = b"", *headers: bytes) -> bytes:
+    """A whole answer. `status` is the code and the words behind it: `429 Too Many Requests`."""
+    lines = [b"HTTP/1.1 " + status.encode(), b"content-length: %d" % len(body), *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+class Connection:
+    """One connection from the gateway, with its latest request in `head` and `body`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.head = b""
+        self.body = b""
+
+    async def read_request(self) -> bool:
+        """The next request; False when the gateway has hung up."""
+        try:
+            self.head = await self.reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return False
+        size = next(
+            (int(line[15:]) for line in self.head.lower().split(b"\r\n") if line.startswith(b"content-length:")), 0
+        )
+        self.body = await self.reader.readexactly(size)
+        return True
+
+    async def send(self, *pieces: bytes) -> None:
+        """Send bytes as they are. Raises ConnectionError when the gateway has hung up."""
+        for piece in pieces:
+            self.writer.write(piece)
+            await self.writer.drain()
+
+    async def gone(self) -> None:
+        """Wait until the gateway hangs up."""
+        try:
+            while await self.reader.read(65536):
+                pass
+        except ConnectionError:
+            pass
+
+    def close(self) -> None:
+        """Close with FIN, after what was sent."""
+        self.writer.close()
+
+    def reset(self) -> None:
+        """Close with RST; what is still on its way is lost."""
+        self.writer.transport.abort()
+
+
+class FaultyBackend:
+    """`seen` holds every request, head and body; `closed` is set when the gateway let go of a connection. A backend
+    that `speaks_first` plays its script once per connection, before it has read anything."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.speaks_first = False
+        self.seen: list[tuple[bytes, bytes]] = []
+        self.asked = asyncio.Event()
+        self.closed = asyncio.Event()
+        self.port = 0
+        self.scheme = "http"
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Play the script for every request of one connection."""
+        connection = Connection(reader, writer)
+        try:
+            if self.speaks_first:
+                await self.script(connection)
+            while not writer.is_closing() and await connection.read_request():
+                self.seen.append((connection.head, connection.body))
+                self.asked.set()
+                await self.script(connection)
+        except ConnectionError:
+            pass
+        finally:
+            self.closed.set()
+            writer.close()
+
+
+@asynccontextmanager
+async def faulty_backend(script: Script) -> AsyncIterator[FaultyBackend]:
+    """Serve the script for every request until the block ends."""
+    backend = FaultyBackend(script)
+    server = await asyncio.start_server(backend.serve, "127.0.0.1", 0)
+    backend.port = server.sockets[0].getsockname()[1]
+    try:
+        yield backend
+    finally:
+        server.close()

@@ -1,0 +1,90 @@
+"""A client that leaves takes the backend's request along within half a second, whatever both were doing."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import pytest
+
+from gateway.testing.faulty import Connection, Script, chunk, faulty_backend, head
+from tests.promises.house import before
+from tests.promises.wires import WIRES
+from tests.server.running import Running, hello
+
+WITHIN_S: Final = 0.5
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """What the backend has sent when the client leaves; `goes_on` sending; the name in the counters."""
+
+    says_head: bool
+    begins: bool
+    goes_on: bool
+    counted: str
+
+
+PHASES: Final[Mapping[str, Phase]] = {
+    "before the head": Phase(False, False, False, "connect"),
+    "before the first text": Phase(True, False, False, "head"),
+    "stalled": Phase(True, True, False, "stream"),
+    "busy": Phase(True, True, True, "stream"),
+}
+
+
+def _script(phase: Phase, wire: str) -> Script:
+    async def script(connection: Connection) -> None:
+        spoken = WIRES[wire].spoken
+        if phase.says_head:
+            await connection.send(head(spoken.media_type))
+        if phase.begins:
+            await connection.send(chunk(spoken.begin))
+        while phase.goes_on:
+            await connection.send(chunk(spoken.text))
+            await asyncio.sleep(0.005)
+        await connection.gone()
+
+    return script
+
+
+async def _leave(gateway: Running, phase: Phase, streams: bool, resets: bool, asked: asyncio.Event) -> None:
+    reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
+    body = json.dumps({**hello(), "stream": streams}).encode()
+    writer.write(
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n%s" % (len(body), body)
+    )
+    await asked.wait()
+    if streams and phase.begins:
+        await reader.readuntil(b"one")
+    else:
+        await asyncio.sleep(0.1)  # until what the backend has sent has been read
+    if resets:
+        writer.transport.abort()
+    else:
+        writer.close()
+
+
+@pytest.mark.parametrize("resets", [False, True], ids=["FIN", "RST"])
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", PHASES)
+@pytest.mark.parametrize("wire", ["native", "protobuf"])
+async def test_the_backend_is_let_go(
+    wire: str, name: str, streams: bool, resets: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gateway")
+    phase = PHASES[name]
+    async with (
+        faulty_backend(_script(phase, wire)) as backend,
+        before(WIRES[wire], {"m": backend}) as gateway,
+    ):
+        await _leave(gateway, phase, streams, resets, backend.asked)
+        async with asyncio.timeout(WITHIN_S):
+            await backend.closed.wait()
+        assert gateway.app.services.sweeper.size == 0
+        assert gateway.app.services.metrics.value("gateway_client_aborts_total", phase.counted) == 1
+        assert len(backend.seen) == 1
+        told = [message for record in caplog.records if " status=499 " in (message := record.getMessage())]
+        assert len(told) == 1

@@ -1,0 +1,115 @@
+"""Every promise about a faulty backend, kept on every wire: to a client that streams and to one that does not, before
+the first text and after it; one attempt, one line in the log, one more in the counters."""
+
+import asyncio
+import json
+import logging
+import re
+from contextlib import AsyncExitStack
+from typing import Final
+
+import httpx
+import pytest
+
+from gateway.testing.faults import FAULTS, playing
+from gateway.testing.faulty import FaultyBackend
+from tests.promises.house import SHORT, TIMEOUTS, before, finishes, frames, text_of
+from tests.promises.table import PROMISES, Promise
+from tests.promises.wires import WIRES
+from tests.server.running import Running
+
+LINE: Final = re.compile(
+    r"upstream_failure request_id=(\S+) backend=(\S+) model=\S+ phase=(\S+) code=(\S+) upstream_status=\S+ ms=[\d.]+ "
+)
+
+
+class Played:
+    """One fault, to one kind of client, at one time."""
+
+    def __init__(self, row: Promise, wire: str, fault: str, streams: bool, begun: bool) -> None:
+        self.row = row
+        self.fault = fault
+        self.streams = streams
+        self.begun = begun
+        self.model = f"{'stream' if streams else 'whole'}-{'late' if begun else 'early'}-{fault.replace(' ', '_')}"
+        code = row.early.code if begun else row.instead.get(wire, row.early.code)
+        self.code = row.late if begun and row.late else code
+        self.phase = "stream" if begun else row.phase
+
+    def check(self, response: httpx.Response) -> None:
+        if self.streams and (self.begun or (self.row.phase == "stream" and response.status_code == 200)):
+            self._check_frame(response)
+        else:
+            self._check_status(response)
+        assert response.headers["x-request-id"]
+        assert "nginx" not in response.text
+
+    def _check_frame(self, response: httpx.Response) -> None:
+        assert response.status_code == 200
+        *data, last = frames(response.text)
+        error = json.loads(last)["error"]
+        assert (error["type"], error["code"]) == (self.row.early.type, self.code)
+        assert set(error) >= {"message", "type", "param", "code"}
+        assert text_of(data).lstrip().startswith("one" if self.begun else "two")
+        assert finishes(data) == []
+        assert response.text.count('"error"') == 1
+        assert response.text.endswith("\n\n") and "[DONE]" not in response.text
+
+    def _check_status(self, response: httpx.Response) -> None:
+        told = self.row.early
+        assert response.headers["content-type"] == "application/json"
+        error = response.json()["error"]
+        assert (response.status_code, error["type"], error["code"]) == (told.status, told.type, self.code)
+        assert set(error) >= {"message", "type", "param", "code"}
+        shown = {name: response.headers.get(name, "") for name in ("retry-after", "x-should-retry")}
+        assert shown == {"retry-after": "", "x-should-retry": "", **told.headers}
+
+
+def _plays(row: Promise, wire: str) -> list[Played]:
+    times = (False, True) if row.late else (False,)
+    return [
+        Played(row, wire, fault, streams, begun) for fault in row.faults for streams in (False, True) for begun in times
+    ]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("row", PROMISES, ids=[row.id for row in PROMISES])
+async def test_a_promise_is_kept(row: Promise, wire: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gateway")
+    spoken = WIRES[wire].spoken
+    plays = _plays(row, wire)
+    async with AsyncExitStack() as stack:
+        backends: dict[str, FaultyBackend] = {}
+        for played in plays:
+            context = playing(FAULTS[played.fault], spoken, played.begun)
+            backends[played.model] = await stack.enter_async_context(context)
+        gateway = await stack.enter_async_context(before(WIRES[wire], backends, SHORT if row.waits else TIMEOUTS))
+        asked = (gateway.chat(model=played.model, stream=played.streams) for played in plays)
+        for played, response in zip(plays, await asyncio.gather(*asked), strict=True):
+            played.check(response)
+            _check_counters(gateway, played)
+            _check_log(caplog, played, response.headers["x-request-id"])
+            reached = FAULTS[played.fault].listens and not FAULTS[played.fault].tls
+            assert len(backends[played.model].seen) == (1 if reached else 0), "attempts"
+        assert gateway.app.services.sweeper.size == 0
+
+
+def _check_counters(gateway: Running, played: Played) -> None:
+    value = gateway.app.services.metrics.value
+    assert value("gateway_upstream_errors_total", played.model, played.code, played.phase) == 1
+    early = not played.begun
+    for name in played.row.counted:
+        assert value(name, played.model) == (0 if name == "gateway_ttfb_timeouts_total" and not early else 1)
+
+
+def _check_log(caplog: pytest.LogCaptureFixture, played: Played, request_id: str) -> None:
+    lines = [
+        (record.levelname, *found.groups())
+        for record in caplog.records
+        if (found := LINE.match(record.getMessage())) and found[2] == played.model
+    ]
+    assert lines == [(played.row.level.upper(), request_id, played.model, played.phase, played.code)]
+
+
+def test_every_fault_belongs_to_one_promise() -> None:
+    assert sorted(fault for row in PROMISES for fault in row.faults) == sorted(FAULTS)

@@ -1,0 +1,149 @@
+"""Answers that are odd but lose nothing are served, on every wire, whole and streamed: one finish and one `[DONE]`."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+import pytest
+
+from gateway.testing.faults import PAUSE_S
+from gateway.testing.faulty import END, Connection, chunk, faulty_backend, head
+from tests.promises.house import before, finishes, frames, text_of
+from tests.promises.wires import WIRES, Wire
+from tests.server.running import Running
+
+
+class Oddity(msgspec.Struct, frozen=True):
+    """`body` gives the pieces of the body, each sent as a chunk of its own, and `text` is what the client reads.
+    `holds`: the backend leaves its socket open."""
+
+    id: str
+    says: str
+    does: str
+    body: Callable[[Wire], Iterable[bytes]]
+    text: str
+    holds: bool = False
+
+
+def _with(middle: Callable[[Wire], Iterable[bytes]]) -> Callable[[Wire], Iterable[bytes]]:
+    return lambda wire: (wire.spoken.begin, *middle(wire), wire.spoken.end)
+
+
+def _cut(wire: Wire) -> Iterable[bytes]:
+    said = wire.said("日é".encode())
+    return (said[start : start + 7] for start in range(0, len(said), 7))
+
+
+ODDITIES: Final[tuple[Oddity, ...]] = (
+    Oddity(
+        "unknown",
+        "An event or a field that nobody knows",
+        "ignored; the stream goes on",
+        _with(lambda wire: (wire.unknown, wire.spoken.text)),
+        "one two",
+    ),
+    Oddity(
+        "utf8",
+        "Bytes of a text that are not UTF-8",
+        "U+FFFD; the stream goes on, and what goes out is always valid UTF-8",
+        _with(lambda wire: (wire.said(b"a\xffb"), wire.spoken.text)),
+        "onea\ufffdb two",
+    ),
+    Oddity(
+        "split",
+        "An event, or a character in it, cut between two reads",
+        "joined",
+        _with(_cut),
+        "one日é",
+    ),
+    Oddity(
+        "surrogate",
+        "Half a surrogate pair",
+        "U+FFFD; the stream goes on",
+        _with(lambda wire: (wire.said(wire.surrogate), wire.spoken.text)),
+        "one\ufffd two",
+    ),
+    Oddity(
+        "twice",
+        "A second finish",
+        "the first one counts",
+        lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.end),
+        "one",
+    ),
+    Oddity(
+        "late",
+        "Text after the end",
+        "dropped; the backend's connection is closed",
+        lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.text),
+        "one",
+    ),
+    Oddity(
+        "late_garbage",
+        "A malformed event or an error after the end",
+        "the answer is complete and stays so",
+        lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.malformed + wire.spoken.failure),
+        "one",
+    ),
+    Oddity(
+        "held",
+        "The answer is complete but the socket stays open",
+        "the answer ends within a second, and the socket is closed",
+        lambda wire: (wire.spoken.answer,),
+        "one two",
+        holds=True,
+    ),
+    Oddity(
+        "comments",
+        "Comments and empty lines between events",
+        "ignored",
+        _with(lambda wire: (wire.spoken.silence * 3, wire.spoken.text, wire.spoken.silence)),
+        "one two",
+    ),
+    Oddity(
+        "unended",
+        "The last event has no end of its own",
+        "read, when it is whole",
+        lambda wire: (wire.spoken.begin, wire.spoken.end.rstrip()),
+        "one",
+    ),
+)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("odd", ODDITIES, ids=[odd.id for odd in ODDITIES])
+async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.send(head(WIRES[wire].spoken.media_type))
+        for piece in odd.body(WIRES[wire]):
+            await connection.send(chunk(piece))
+            await asyncio.sleep(PAUSE_S / 4)
+        if odd.holds:
+            await connection.gone()
+        else:
+            await connection.send(END)
+
+    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+        async with asyncio.timeout(1 if odd.holds else 5):
+            await asyncio.gather(_check(gateway, odd, streams=False), _check(gateway, odd, streams=True))
+        if odd.holds:
+            async with asyncio.timeout(1):
+                await backend.closed.wait()
+        assert len(backend.seen) == 2
+
+
+async def _check(gateway: Running, odd: Oddity, streams: bool) -> None:
+    response = await gateway.chat(stream=streams)
+    assert response.status_code == 200
+    if streams:
+        *data, done = frames(response.text)
+        assert (_text(text_of(data)), finishes(data), done) == (odd.text, ["stop"], "[DONE]")
+    else:
+        choice = response.json()["choices"][0]
+        assert (_text(choice["message"]["content"]), choice["finish_reason"]) == (odd.text, "stop")
+
+
+def _text(said: str) -> str:
+    """How many marks stand for broken bytes depends on how the wire writes text."""
+    return re.sub("\ufffd+", "\ufffd", said)

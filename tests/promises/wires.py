@@ -1,0 +1,115 @@
+"""The wires that the promises are proven on: the entry of settings.json, and the bytes of answers good and odd."""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from adapters.warp.multi_agent_pb2 import ResponseEvent
+from gateway.testing.faults import Spoken
+from gateway.types import Json
+
+
+class Wire(msgspec.Struct, frozen=True):
+    """`said` writes raw bytes into a text event, as they are; `unknown` is an event from the future; `entry` belongs
+    into settings.json. `surrogate`: half a surrogate pair, as the wire could write it."""
+
+    entry: Mapping[str, Json]
+    spoken: Spoken
+    said: Callable[[bytes], bytes]
+    unknown: bytes
+    surrogate: bytes = rb"\ud800"
+
+
+def _sse(document: Json) -> bytes:
+    return b"data: %s\n\n" % json.dumps(document).encode()
+
+
+def _line(document: Json) -> bytes:
+    return json.dumps(document).encode() + b"\n"
+
+
+def _chat(content: str | None = None, finish: str | None = None) -> bytes:
+    choice: Json = {"index": 0, "delta": {"content": content}, "finish_reason": finish}
+    return _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
+
+
+def _frame(event: bytes) -> bytes:
+    return b"event:data\ndata:" + base64.urlsafe_b64encode(event) + b"\n\n"
+
+
+def _actions(*actions: object) -> bytes:
+    return _frame(ResponseEvent(client_actions={"actions": list(actions)}).SerializeToString())
+
+
+def _append(text: str) -> ResponseEvent:
+    message = {"id": "m1", "task_id": "t1", "agent_output": {"text": text}}
+    append = {"task_id": "t1", "mask": {"paths": ["agent_output.text"]}, "message": message}
+    return ResponseEvent(client_actions={"actions": [{"append_to_message_content": append}]})
+
+
+def _warp_said(raw: bytes) -> bytes:
+    """A string field may hold any bytes on the wire, though no encoder writes them."""
+    return _frame(_append("?" * len(raw)).SerializeToString().replace(b"?" * len(raw), raw))
+
+
+_ADDED: Final = {"task_id": "t1", "messages": [{"id": "m1", "task_id": "t1", "agent_output": {"text": "one"}}]}
+_WARP: Final = Spoken(
+    "text/event-stream",
+    begin=_frame(ResponseEvent(init={"conversation_id": "c1", "request_id": "r1"}).SerializeToString())
+    + _actions({"create_task": {"task": {"id": "t1"}}}, {"add_messages_to_task": _ADDED}),
+    text=_frame(_append(" two").SerializeToString()),
+    end=_frame(ResponseEvent(finished={"done": {}}).SerializeToString()),
+    failure=_frame(ResponseEvent(finished={"internal_error": {"message": "said in the answer"}}).SerializeToString()),
+)
+_FAILURE: Final[Json] = {"error": {"message": "said in the answer"}}
+
+WIRES: Final[Mapping[str, Wire]] = {
+    "native": Wire(
+        {"adapter": "adapters.openai_chat:OpenAIChatAdapter"},
+        Spoken(
+            "text/event-stream",
+            begin=_chat("one"),
+            text=_chat(" two"),
+            end=_chat(finish="stop") + b"data: [DONE]\n\n",
+            failure=_sse(_FAILURE),
+        ),
+        lambda raw: _chat("???").replace(b"???", raw),
+        _sse({"object": "telemetry", "id": "x", "choices": [], "news": {"of": ["tomorrow"]}}),
+    ),
+    "text": Wire(
+        {"adapter": "adapters.text:TextAdapter", "wire": "llama_cpp"},
+        Spoken(
+            "text/event-stream",
+            begin=_sse({"content": "one", "stop": False}),
+            text=_sse({"content": " two", "stop": False}),
+            end=_sse({"content": "", "stop": True, "stop_type": "eos"}),
+            failure=_sse(_FAILURE),
+        ),
+        lambda raw: _sse({"content": "???", "stop": False}).replace(b"???", raw),
+        _sse({"news": {"of": ["tomorrow"]}, "stop": False}),
+    ),
+    "text_lines": Wire(
+        {"adapter": "adapters.text:TextAdapter", "wire": "ollama"},
+        Spoken(
+            "application/x-ndjson",
+            begin=_line({"response": "one", "done": False}),
+            text=_line({"response": " two", "done": False}),
+            end=_line({"response": "", "done": True, "done_reason": "stop"}),
+            failure=_line(_FAILURE),
+            lines=True,
+        ),
+        lambda raw: _line({"response": "???", "done": False}).replace(b"???", raw),
+        _line({"news": {"of": ["tomorrow"]}, "done": False}),
+    ),
+    "protobuf": Wire(
+        {"adapter": "adapters.warp:WarpAdapter"},
+        _WARP,
+        _warp_said,
+        # Field 1999 of the event, and an action that nobody knows: length-delimited, empty.
+        _frame(b"\xfa\x7c\x00") + _frame(b"\x12\x05\x0a\x03\xfa\x7c\x00"),
+        surrogate=b"\xed\xa0\x80",
+    ),
+}
