@@ -8,6 +8,7 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from sse_starlette import EventSourceResponse
+from sse_starlette.sse import AppStatus
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -57,6 +58,8 @@ def create_app(settings: Settings) -> Gateway:
     """The gateway as an ASGI application. Raises SettingsError."""
     app = Gateway(settings)
     services = app.services
+    # Our own drain ends the feed; theirs, if it came first, would cut it off in the midst of its framing.
+    AppStatus.enable_automatic_graceful_drain = False
 
     @app.get("/v1/models", tags=["models"])
     @app.get("/models", include_in_schema=False)
