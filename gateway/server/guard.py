@@ -1,12 +1,14 @@
 """uvicorn's httptools protocol, with the promises it lacks: a deadline and caps for the request's head.
 
 Also: trailers never become headers and are capped too, exactly one Host, and no version but 1.0 and 1.1. (httptools
-itself refuses Content-Length beside Transfer-Encoding, and bare LF.)
+itself refuses Content-Length beside Transfer-Encoding, and bare LF.) A client that asks for another protocol, as some
+do with every first request, is served in this one.
 """
 
 import asyncio
 from typing import Final
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.server.call import request_id
@@ -59,7 +61,11 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._head_timer is None and self._in_head:
             self._start_head()
         self._untold += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.send_400_response("")
         if self._untold > MAX_HEAD and not self.transport.is_closing():
             self.send_400_response("")
 
@@ -82,6 +88,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         self._in_head = False
         self._untold = self._head_size = 0
         self._stop_timer()
@@ -97,6 +105,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         super().on_message_complete()
         self._untold = 0
         self._in_head = True
@@ -109,6 +119,21 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
             return
         self._refuse(b"400 Bad Request", BAD_REQUEST)
+
+    def _feed(self, data: bytes) -> None:
+        """The parser takes whatever follows an Upgrade for another protocol, the request's own body too. So it is
+        shown the head once more, without that header, which a server may ignore (RFC 9110, section 7.8)."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as stopped:
+            method, version = self.parser.get_method(), self.parser.get_http_version().encode("ascii")
+            if method == b"CONNECT":
+                raise
+            head = [b"%s %s HTTP/%s" % (method, self.url, version)]
+            head += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            self.parser.feed_data(b"\r\n".join(head) + b"\r\n\r\n" + data[stopped.args[0] :])
 
     def _refuse(self, status: bytes, body: bytes, *more: bytes) -> None:
         given = request_id(None)

@@ -155,3 +155,47 @@ async def test_connections_beyond_the_limit_are_told_and_closed(start: Start) ->
     await asyncio.sleep(0.05)
     assert (await answers(gateway, GET + b"connection: close\r\n\r\n")).startswith(b"HTTP/1.1 200")
     held[1][1].close()
+
+
+UPGRADE: Final = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
+CHAT: Final = b'{"model":"m","messages":[{"role":"user","content":"x"}]}'
+POST: Final = (
+    b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\n" % len(CHAT)
+)
+
+
+@pytest.mark.parametrize("size", [1, 50, 10_000])
+async def test_a_client_that_asks_for_another_protocol_is_served_in_this_one(start: Start, size: int) -> None:
+    gateway, backend = await start(well)
+    reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
+    sent = POST + UPGRADE + b"\r\n" + CHAT
+    for _ in range(2):
+        for at in range(0, len(sent), size):
+            writer.write(sent[at : at + size])
+            await writer.drain()
+        async with asyncio.timeout(2):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length: "))
+            assert b"Hello" in await reader.readexactly(int(length[16:]))
+        assert head.startswith(b"HTTP/1.1 200")
+    assert len(backend.seen) == 2
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        POST.replace(b"HTTP/1.1", b"HTTP/9.9") + UPGRADE + b"\r\n",
+        POST + b"host: evil.example\r\n" + UPGRADE + b"\r\n",
+        POST + b"transfer-encoding: chunked\r\n" + UPGRADE + b"\r\n",
+        POST + UPGRADE + b"x: " + b"y" * 70_000 + b"\r\n\r\n",
+        POST.replace(b"POST /v1", b"CONNECT /v1") + UPGRADE + b"\r\n",
+        GET + UPGRADE + b"\r\n\x00\x01",
+    ],
+)
+async def test_asking_for_another_protocol_excuses_nothing(start: Start, request_head: bytes) -> None:
+    gateway, backend = await start(well)
+    received = await answers(gateway, request_head + CHAT)
+    assert received.startswith(b"HTTP/1.1 400") and received.count(b"HTTP/1.1") == 1
+    assert not backend.seen
