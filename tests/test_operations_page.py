@@ -1,0 +1,47 @@
+"""The page for operators shows what works."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.server.keys import load_keys
+from gateway.settings import ServerSettings, parse_settings
+
+PAGE = (Path(__file__).parent.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.+?)```", PAGE, re.S)
+    assert found
+    return found[1]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "dragoman.service"
+    unit.write_text(block("ini").replace("/opt/dragoman/.venv/bin/dragoman", sys.executable))
+    found = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
+    assert "dragoman.service" not in found.stdout + found.stderr
+
+
+def test_the_file_with_keys_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(re.findall(r"```text\n(# who:key.+?)```", PAGE, re.S)[0])
+    assert load_keys(ServerSettings(api_keys_file=str(tmp_path / "keys")), {}).names == {"alice", "ci"}
+
+
+def test_the_entry_for_keys_can_be_read() -> None:
+    model = '"backends": {"b": {"adapter": "a:B", "base_url": "x"}}, "models": {"demo-agent": {"backend": "b"}}'
+    settings = parse_settings(block("json").replace("{", "{" + model + ", ", 1))
+    assert settings.keys["ci"].models == ("demo-agent",)
+    assert settings.keys["*"].concurrent_streams == 16
+
+
+def test_every_setting_it_names_exists() -> None:
+    listed = (Path(__file__).parent.parent / "docs" / "settings.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:server|log|limits|keys|backends)\.[a-z_.*]+)`", PAGE))
+    assert named
+    assert [name for name in named if f"`{name}`" not in listed] == []
