@@ -97,10 +97,10 @@ class LineQueue(logging.Handler):
                 target.close()
         super().close()
 
-    def _batch(self) -> logging.LogRecord | None:
+    def _batch(self, size: int) -> logging.LogRecord | None:
         """The next lines as one record: a write and a flush each would be two calls of the kernel a line."""
         lines: list[str] = []
-        while self._records and len(lines) < BATCH:
+        for _ in range(size):
             record = self._records.popleft()
             try:
                 lines.append(self._lines.format(record))
@@ -112,11 +112,11 @@ class LineQueue(logging.Handler):
         while not self._closing or self._records:
             self._wake.wait()
             self._wake.clear()
-            while self._records:
-                if (batch := self._batch()) is not None:
+            # Those that come meanwhile wait for the next turn: every write takes the interpreter lock from the loop.
+            for left in range(len(self._records), 0, -BATCH):
+                if (batch := self._batch(min(left, BATCH))) is not None:
                     for target in self._targets:
                         target.handle(batch)
-            # Gather a batch: waking this thread for every line would cost the event loop its interpreter lock.
             if not self._closing:
                 time.sleep(0.02)
 
