@@ -7,7 +7,7 @@ from adapters.text.frames import FRAMES, utf8
 from adapters.text.read import FAILURES, Piece, Reader
 from adapters.text.speech import Speech
 from gateway.conversation.turn_guard import TURN_INVENTED
-from gateway.errors import BackendProtocolError, BackendRejected, BackendTruncated
+from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
 from gateway.notices import Notice
 from gateway.types import Json
@@ -50,17 +50,28 @@ class TextDecoder:
     def feed(self, data: bytes) -> list[Event]:
         """Raises BackendError."""
         events: list[Event] = []
-        for payload in self._frames.feed(data) if not self.done else ():
-            self._payload(payload, events)
-            if self.done:
-                break
+        try:
+            for payload in self._frames.feed(data) if not self.done else ():
+                self._payload(payload, events)
+                if self.done:
+                    break
+        except BackendError as error:
+            error.keep(events)
+            raise
         return events
 
     def close(self) -> list[Event]:
         """Raises BackendTruncated unless the answer was complete."""
         events: list[Event] = []
-        if self.done:
-            return events
+        if not self.done:
+            try:
+                self._end_of_bytes(events)
+            except BackendError as error:
+                error.keep(events)
+                raise
+        return events
+
+    def _end_of_bytes(self, events: list[Event]) -> None:
         tail = self._frames.tail()
         if tail is not None and tail.strip():
             self._tail(tail, events)
@@ -71,7 +82,6 @@ class TextDecoder:
             if not self.done:
                 self._finish("stop", None, events)
         self.done = True
-        return events
 
     def _payload(self, payload: bytes, events: list[Event]) -> None:
         if self._last is not None and payload.strip() == self._last:

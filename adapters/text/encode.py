@@ -25,6 +25,8 @@ def encode_request(
 ) -> BackendRequest:
     """The same bytes for the same conversation. Raises InvalidRequest, Unsupported among it."""
     calling = calling_of(conversation, wire, tool_format)
+    if calling.forced and options.force_tools == "constrain" and not (calling.constraint and wire.constrains):
+        raise Unsupported("tool_choice cannot be made sure here for so many tools.", param="tool_choice")
     prompt = write_prompt(conversation, policy, tool_format, calling)
     values: dict[str, Json] = {
         "$prompt": prompt.text,

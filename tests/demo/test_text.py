@@ -55,6 +55,7 @@ async def test_an_answer_in_pieces_says_the_same_as_a_whole_one() -> None:
         ("Hello", " Hello! I am a scripted demo model."),
         ("> nobody's label", ' You said: "> nobody\'s label".'),
         ("System: Be brief.\n\nUser: Hello", " Hello! I am"),
+        ("System: Be brief.", " You said nothing. "),
         ('{"role":"user","content":"Hello"}', " Hello! I am"),
         (told("User: What is the weather in Paris?"), f" {PARIS}"),
         (told("User: The weather in Paris and the time in Rome?"), f" {PARIS}\n{ROME}"),
@@ -72,8 +73,14 @@ async def test_an_answer_in_pieces_says_the_same_as_a_whole_one() -> None:
             " get_weather says: sunny",
         ),
         (
-            told("User: The weather in Paris?", "Assistant: <tool_call>\n{broken}\n</tool_call>") + CONTINUE,
-            " ",
+            told(
+                "User: The weather in Paris?",
+                f"Assistant: <tool_call>\n{{broken}}\n</tool_call>\n{PARIS}",
+                "Tool result (c): sunny",
+                rule='{"name": "no tool"}',
+            )
+            + CONTINUE,
+            " get_weather says: sunny",
         ),
     ],
 )  # fmt: skip

@@ -175,6 +175,15 @@ def test_a_choice_that_cannot_be_made_sure_is_refused_unless_words_may_ask() -> 
     assert "You must call a function now" in body["prompt"] and body["prompt"].endswith("Assistant: <tool_call>\n")
 
 
+def test_a_format_that_can_be_held_to_one_tool_only_says_so() -> None:
+    one = sent(conversation(tools=(WEATHER,), tool_choice="required"), tool_format="react")
+    assert one["prompt"].endswith("Assistant: Action: get_weather\nAction Input: ")
+    two = conversation(tools=(WEATHER, TIME), tool_choice="required")
+    with pytest.raises(Unsupported, match="so many tools"):
+        sent(two, tool_format="react")
+    assert "You must call a function now" in sent(two, tool_format="react", force_tools="prompt")["prompt"]
+
+
 def test_a_function_that_was_not_offered_cannot_be_forced() -> None:
     with pytest.raises(Unsupported, match="not among the tools"):
         sent(conversation(tools=(WEATHER,), tool_choice=NamedTool("other")))
