@@ -66,7 +66,7 @@ def known(folder: Path) -> dict[str, Gateway]:
         Target(f"http://127.0.0.1:9201{CHAT}", (("authorization", f"Bearer {KEY}"),)),
         (python, "-m", "gateway", "serve", "--settings", str(_settings(folder))),
         {"DRAGOMAN_API_KEYS": KEY},
-        {"protobuf": "agent"},
+        {"protobuf": "agent", "text": "text"},
     )
     relay = (python, "-m", "uvicorn", "bench.relay:app", "--port", "9202", "--no-access-log", "--log-level", "warning")
     found = {
@@ -88,8 +88,13 @@ def _settings(folder: Path) -> Path:
         "backends": {
             "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
             "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
+            "text": {"adapter": "adapters.text:TextAdapter", "base_url": BACKEND, "wire": "llama_cpp"},
         },
-        "models": {"agent": {"backend": "agent", "name": "auto"}, "*": {"backend": "native"}},
+        "models": {
+            "agent": {"backend": "agent", "name": "auto"},
+            "text": {"backend": "text"},
+            "*": {"backend": "native"},
+        },
     }
     file.write_bytes(msgspec.json.encode(settings))
     return file

@@ -1,9 +1,9 @@
-"""The backend of the measurements: `python -m bench.mock PORT`. Chat completions, and the agent wire."""
+"""The backend of the measurements: `python -m bench.mock PORT`. Chat completions, the agent wire, plain text."""
 
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -23,9 +23,16 @@ _ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-
 )
 
 
+# The wires that are always streamed; any other path is chat completions.
+_WIRES: Final[Mapping[bytes, Callable[[int], Sequence[bytes]]]] = {
+    b"/ai/multi-agent": payload.frames,
+    b"/completion": payload.words,
+}
+
+
 @lru_cache(maxsize=8)
-def _events(agent: bool, count: int) -> Sequence[bytes]:
-    events = payload.frames(count) if agent else payload.chunks(count)
+def _events(write: Callable[[int], Sequence[bytes]], count: int) -> Sequence[bytes]:
+    events = write(count)
     return [b"%x\r\n%s\r\n" % (len(event), event) for event in events]
 
 
@@ -53,14 +60,14 @@ class Backend(asyncio.Protocol):
     def on_message_complete(self) -> None:
         # The fields before the messages, or those behind them, say what is wanted.
         body = b"".join((self._body[0], self._body[-1])) if self._body else b""
-        agent = b"multi-agent" in self._url
-        if not agent and not re.search(rb'"stream": ?true', body):
+        write = _WIRES.get(self._url, payload.chunks)
+        if self._url not in _WIRES and not re.search(rb'"stream": ?true', body):
             self._transport.write(_ANSWER)
             return
         knobs = _KNOBS.search(body)
-        count, delay = (int(knobs[1]), int(knobs[2])) if knobs and not agent else (payload.CHUNKS, 0)
+        count, delay = (int(knobs[1]), int(knobs[2])) if knobs else (payload.CHUNKS, 0)
         self._transport.write(_STREAM)
-        self._play(_events(agent, count), 0, delay / 1000)
+        self._play(_events(write, count), 0, delay / 1000)
 
     def _play(self, events: Sequence[bytes], at: int, delay: float) -> None:
         if self._transport.is_closing():

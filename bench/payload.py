@@ -70,3 +70,17 @@ def frames(count: int) -> list[bytes]:
     done = pb.ResponseEvent(finished=pb.StreamFinished(done=pb.StreamFinished.Done()))
     events = [init_event(_IDS), first, *[grown] * count, done]
     return [b"data: " + base64.urlsafe_b64encode(event.SerializeToString()) + b"\n\n" for event in events]
+
+
+def words(count: int) -> list[bytes]:
+    """The same answer as llama.cpp's completion endpoint writes it, for a model that takes one text."""
+    pieces = [{"index": 0, "content": TEXT, "stop": False}] * count
+    last = {
+        "index": 0,
+        "content": "",
+        "stop": True,
+        "stop_type": "eos",
+        "tokens_evaluated": 9,
+        "tokens_predicted": count,
+    }
+    return [b"data: " + msgspec.json.encode(event) + b"\n\n" for event in (*pieces, last)]
