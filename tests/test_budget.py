@@ -15,6 +15,8 @@ import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
+from adapters.text import TextAdapter
+from adapters.text.options import TextOptions
 from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
 from bench import payload
@@ -28,6 +30,7 @@ from gateway.policy import Policy
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
 NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
+TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
 SMALL = payload.request("m", stream=True)
 
@@ -107,6 +110,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),
+    "text chunk": lambda: chunk_cost(TEXT, payload.words),
     "message": lambda: history_cost(400),
 }
 
