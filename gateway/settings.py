@@ -19,6 +19,7 @@ from gateway.errors import SettingsError
 from gateway.notices import Level
 from gateway.policy import Policy
 from gateway.profiles import PROFILES, Profile
+from gateway.settings_lines import with_line
 from gateway.types import Json, JsonObject
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
@@ -189,7 +190,10 @@ def parse_settings(text: str) -> Settings:
         raise SettingsError("it is nested too deep") from error
     except ValueError as error:
         raise SettingsError(f"it holds a number that is too large: {error}") from error
-    return read_settings(raw)
+    try:
+        return read_settings(raw)
+    except SettingsError as error:
+        raise SettingsError(with_line(text, error.message)) from error
 
 
 def read_settings(raw: Json) -> Settings:

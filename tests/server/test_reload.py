@@ -166,7 +166,7 @@ async def test_bad_files_are_told_by_line_or_key_and_the_next_good_one_is_used(
             path.write_text('{\n  "models": {},\n  oops\n}')
             await logged(caplog, f"the old ones stay in use: {path}: line 3, column 3: ")
             path.write_text('{\n  "modles": {}\n}')
-            await logged(caplog, f"{path}: unknown setting 'modles'; did you mean 'models'?")
+            await logged(caplog, f"{path}: line 2: unknown setting 'modles'; did you mean 'models'?")
             path.unlink()
             assert text_of(await gateway.chat()) == "old"
             fresh = tmp_path / "fresh"

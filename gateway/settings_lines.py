@@ -1,0 +1,41 @@
+"""The text of a settings file and a message about one of its keys -> the same message with the key's line."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?|[{}\[\]]')
+_UNKNOWN: Final = "unknown setting '"
+
+
+def with_line(text: str, message: str) -> str:
+    """`line 3: server.port: ...` for a message that begins with a key of this (well-formed) JSON text."""
+    about = message.removeprefix(_UNKNOWN)
+    found = max(((path, line) for path, line in _keys(text) if _begins(about, path)), default=None, key=_length)
+    return f"line {found[1]}: {message}" if found else message
+
+
+def _keys(text: str) -> Iterator[tuple[str, int]]:
+    """Every key with the keys above it, and its line. What is inside a list has no key of its own."""
+    above: list[str | None] = []
+    key: str | None = None
+    line, position = 1, 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "{[":
+            above.append(key)
+            key = None
+        elif token[0] in "}]":
+            above.pop()
+        elif token[1]:
+            key = token[0][1 : token[0].rindex('"')]
+            line += text.count("\n", position, token.start())
+            position = token.start()
+            yield ".".join(part for part in (*above, key) if part is not None), line
+
+
+def _begins(about: str, path: str) -> bool:
+    return about.startswith(path) and not about[len(path) : len(path) + 1].isalnum()
+
+
+def _length(found: tuple[str, int]) -> int:
+    return len(found[0])
