@@ -63,9 +63,9 @@ def test_a_folder_holds_nothing_else(golden: Golden) -> None:
     assert golden.scenario.purpose.endswith(".")
 
 
-def test_both_kinds_of_backend_are_told() -> None:
+def test_every_kind_of_backend_is_told() -> None:
     told = {golden.scenario.adapter for golden in EVERY}
-    assert told == {"adapters.warp:WarpAdapter", "adapters.openai_chat:OpenAIChatAdapter"}
+    assert told == {"adapters.warp:WarpAdapter", "adapters.openai_chat:OpenAIChatAdapter", "adapters.text:TextAdapter"}
 
 
 def _bytewise(golden: Golden) -> list[bytes]:
