@@ -111,7 +111,8 @@ async def test_a_required_call_is_a_valid_call(desk: Desk, prompt: str) -> None:
 
 @pytest.mark.parametrize(("number", "prompt"), list(enumerate(PROMPTS)))
 async def test_a_named_call_is_a_valid_call_of_that_function(desk: Desk, number: int, prompt: str) -> None:
-    name = list(SCHEMAS)[number % len(SCHEMAS)]
+    # Not the function that the question is about; in runs, so that the server reads the tools from its cache.
+    name = list(SCHEMAS)[::-1][number * len(SCHEMAS) // len(PROMPTS)]
     call = only_call(await desk.ask(prompt, tools=TOOLS, tool_choice={"type": "function", "function": {"name": name}}))
     assert call.function.name == name
     check_call(name, call.function.arguments)
