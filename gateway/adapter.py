@@ -56,11 +56,12 @@ class Decoder(Protocol):
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes, cut anywhere. Raises BackendError (BackendProtocolError for malformed bytes,
-        BackendRejected for an error the backend sent in its stream) and nothing else."""
+        BackendRejected for an error the backend sent in its stream) and nothing else. What the same bytes brought
+        before the fault goes with it (`error.keep(events)`), so that no text depends on how the bytes were cut."""
         ...
 
     def close(self) -> list[Event]:
-        """The bytes have ended. Raises BackendTruncated unless the answer was complete."""
+        """The bytes have ended. Raises BackendTruncated unless the answer was complete, like `feed` with what came."""
         ...
 
 

@@ -15,8 +15,9 @@ GatewayError
 Any other exception is a bug: 500 `internal_error`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from gateway.events import Event
 from gateway.notices import Notice
 from gateway.types import Json, JsonObject
 
@@ -79,11 +80,26 @@ class Unsupported(InvalidRequest):
 
 
 class BackendError(GatewayError):
-    """The backend failed. Raised before the first byte it is an HTTP status, later one in-band error frame."""
+    """The backend failed. Raised before the first byte it is an HTTP status, later one in-band error frame.
+
+    `events` are what the same bytes brought before the fault; a client who reads along shall see them.
+    """
 
     status = 502
     type = "upstream_error"
     code = "upstream_error"
+    events: tuple[Event, ...] = ()
+
+    def keep(self, events: Iterable[Event]) -> None:
+        """These came before the fault, and before what is kept already. Notices among them go to `notices`."""
+        found = tuple(events)
+        self.events = (*(event for event in found if not isinstance(event, Notice)), *self.events)
+        self.notices = (*(event for event in found if isinstance(event, Notice)), *self.notices)
+
+    def take(self) -> list[Event]:
+        """What is kept; it is kept no longer."""
+        events, self.events = list(self.events), ()
+        return events
 
 
 class BackendRejected(BackendError):

@@ -8,7 +8,7 @@ from gateway.capabilities import check_capabilities
 from gateway.conversation.fit import fit
 from gateway.conversation.prepare import prepare
 from gateway.conversation.turn_guard import TurnGuard
-from gateway.errors import BackendProtocolError, BackendTruncated
+from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.events import Event, Finish, Reason, ToolCallEnd
 from gateway.notices import Notice
 from gateway.policy import Policy
@@ -52,13 +52,14 @@ class Exchange:
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
         self._called = False
         self._decoded = 0
+        self._over = False
         self.finished = False
 
     @property
     def done(self) -> bool:
         """Nothing more can come; the backend's connection may be closed."""
         stopped = (self._guard is not None and self._guard.stopped) or (self._stop is not None and self._stop.matched)
-        return self._decoder.done or stopped
+        return self._decoder.done or stopped or self._over
 
     @property
     def progress(self) -> int:
@@ -80,21 +81,47 @@ class Exchange:
             )
 
     def feed(self, data: bytes) -> list[Event]:
-        """The next bytes of the body. Raises BackendError."""
-        return self._emit(self._decoder.feed(data))
+        """The next bytes of the body. Raises BackendError, with the events before it (`gateway.errors`)."""
+        try:
+            events = self._decoder.feed(data)
+        except BackendError as error:
+            return self._emit(error.take(), error)
+        return self._emit(events)
 
     def close(self) -> list[Event]:
         """The end of the body (not needed once `done`). Raises BackendError, BackendTruncated above all."""
         if self.done:
             return []
-        events = self._emit(self._decoder.close())
+        try:
+            events = self._decoder.close()
+        except BackendError as error:
+            return self._emit(error.take(), error)
+        events = self._emit(events)
         if not self.finished:
-            raise BackendTruncated("The backend's answer ended before it was complete.")
+            truncated = BackendTruncated("The backend's answer ended before it was complete.")
+            truncated.keep(events)
+            raise truncated
         return events
 
-    def _emit(self, events: list[Event]) -> list[Event]:
+    def _emit(self, events: list[Event], fault: BackendError | None = None) -> list[Event]:
+        """The events as the client shall see them. Raises the fault that came behind them."""
         self._decoded += len(events)
-        events = self.fitted.idmap.restore(self._unwrapper.feed(events))
+        try:
+            events = self._unwrapper.feed(events)
+        except BackendError as error:
+            events, fault = error.take(), error
+        events = self._filter(self.fitted.idmap.restore(events))
+        if fault is None:
+            return events
+        if not self.finished:
+            fault.keep(events)
+            raise fault
+        # A complete answer stays complete.
+        self._over = True
+        detail = "an error or a malformed event after the end of the answer"
+        return [*events, *fault.notices, Notice("backend", "ignored", "LATE_FAULT", detail, level="warning")]
+
+    def _filter(self, events: list[Event]) -> list[Event]:
         if self._guard is not None:
             events = self._guard.feed(events)
         if self._stop is not None:

@@ -57,24 +57,32 @@ class _Stream:
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
-        for event in self._sse.feed(data):
-            if self.done:
-                break
-            known = self._template.read(event)
-            if known is None:
-                self._guarded(event, events)
-            else:
-                self._reader.repeated(known[-1])
-                events += known
+        try:
+            for event in self._sse.feed(data):
+                if self.done:
+                    break
+                known = self._template.read(event)
+                if known is None:
+                    self._guarded(event, events)
+                else:
+                    self._reader.repeated(known[-1])
+                    events += known
+        except BackendError as error:
+            error.keep(events)
+            raise
         return events
 
     def close(self) -> list[Event]:
         events: list[Event] = []
-        if not self.done and (tail := self._sse.tail()) is not None:
-            self._tail(tail, events)
-        self.done = True
-        if not self._reader.finished:
-            raise BackendTruncated("The backend's stream ended before the answer did.")
+        try:
+            if not self.done and (tail := self._sse.tail()) is not None:
+                self._tail(tail, events)
+            self.done = True
+            if not self._reader.finished:
+                raise BackendTruncated("The backend's stream ended before the answer did.")
+        except BackendError as error:
+            error.keep(events)
+            raise
         return events
 
     def _event(self, data: bytes, events: list[Event]) -> None:

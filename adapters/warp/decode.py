@@ -61,7 +61,7 @@ class WarpDecoder:
             for frame in self._sse.feed(data):
                 self._frame(frame)
         except BackendError as error:
-            error.notices = (*self._output.notices(), *error.notices)
+            error.keep(self._output.take())
             raise
         return self._output.take()
 
@@ -76,9 +76,14 @@ class WarpDecoder:
                 self._frame(frame)
         except BackendProtocolError:
             pass  # half a frame; what that means is said below
+        except BackendError as error:
+            error.keep(self._output.take())
+            raise
         if self.done:
             return self._output.take()
-        raise BackendTruncated("The backend's answer ended before it was complete.", notices=self._output.notices())
+        truncated = BackendTruncated("The backend's answer ended before it was complete.")
+        truncated.keep(self._output.take())
+        raise truncated
 
     def _frame(self, data: bytes) -> None:
         if self.done:

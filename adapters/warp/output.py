@@ -19,10 +19,6 @@ class Output:
         events, self.events = self.events, []
         return events
 
-    def notices(self) -> tuple[Notice, ...]:
-        """The notices among what was not yet taken."""
-        return tuple(event for event in self.events if isinstance(event, Notice))
-
     def note(
         self,
         action: Action,

@@ -7,6 +7,7 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.adapter import Decoder
 from gateway.errors import BackendError
 from gateway.events import Event, ReasoningDelta, TextDelta
 from gateway.grammar import Grammar
@@ -76,6 +77,20 @@ def garbage_is_an_error(case: Case) -> None:
             replay(adapter.decoder(conversation), cut(wire, places))
         except BackendError as error:
             assert 400 <= error.status <= 599
+
+    law()
+
+
+def nothing_is_lost_before_an_error(case: Case) -> None:
+    """What a broken answer said before it broke does not depend on how its bytes were cut, nor does the error."""
+    adapter, conversation = case.build(), case.prepared()
+
+    @LAW
+    @given(damaged(case.wire), st.sets(st.integers(0, len(case.wire)), max_size=6))
+    def law(wire: bytes, places: set[int]) -> None:
+        whole = _until_error(adapter.decoder(conversation), [wire])
+        for cutting in (cut(wire, places), cut(wire, range(len(wire)))):
+            assert _until_error(adapter.decoder(conversation), cutting) == whole
 
     law()
 
@@ -151,6 +166,18 @@ def _replay(case: Case, cutting: list[bytes]) -> list[Event]:
     return replay(case.build().decoder(case.prepared()), cutting)
 
 
+def _until_error(decoder: Decoder, cutting: list[bytes]) -> tuple[list[Event], str | None]:
+    """What was said, and the code of the error behind it."""
+    events: list[Event] = []
+    try:
+        for piece in cutting:
+            events += [] if decoder.done else decoder.feed(piece)
+        events += [] if decoder.done else decoder.close()
+    except BackendError as error:
+        return content([*events, *error.events]), error.code
+    return content(events), None
+
+
 def _fillers() -> Iterator[bytes]:
     yield b"x" * 64
     yield b"data: " + b"x" * 64
@@ -168,6 +195,7 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     cuts_change_nothing,
     truncation_is_noticed,
     garbage_is_an_error,
+    nothing_is_lost_before_an_error,
     done_ends_the_answer,
     decoders_share_nothing,
     calls_are_usable,

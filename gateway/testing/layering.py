@@ -48,7 +48,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.notices"),
     Rule("gateway.profiles", _ours("types")),
     Rule("gateway.events", _ours("notices types")),
-    Rule("gateway.errors", _ours("notices types")),
+    Rule("gateway.errors", _ours("events notices types")),
     Rule("gateway.policy", _ours("types profiles")),
     Rule("gateway.grammar", _ours("events notices")),
     Rule("gateway.adapter", _ours("types events notices errors policy")),

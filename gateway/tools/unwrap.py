@@ -32,8 +32,12 @@ class Unwrapper:
         if not self._held and ToolCallStart not in map(type, events):
             return events
         shown: list[Event] = []
-        for event in events:
-            self._take(event, shown)
+        try:
+            for event in events:
+                self._take(event, shown)
+        except InvalidToolCall as error:
+            error.keep(shown)
+            raise
         return shown
 
     def _take(self, event: Event, shown: list[Event]) -> None:

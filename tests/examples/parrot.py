@@ -39,9 +39,13 @@ class ParrotDecoder:
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
-        for payload in self._sse.feed(data):
-            if not self.done:
-                events += self._piece(payload)
+        try:
+            for payload in self._sse.feed(data):
+                if not self.done:
+                    events += self._piece(payload)
+        except BackendError as error:
+            error.keep(events)
+            raise
         return events
 
     def close(self) -> list[Event]:

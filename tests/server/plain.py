@@ -60,11 +60,15 @@ class PlainDecoder:
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
-        for data_field in self._sse.feed(data):
-            if not self._begun:
-                self._begun = True
-                events.append(ResponseStart())
-            events += self._event(data_field.decode())
+        try:
+            for data_field in self._sse.feed(data):
+                if not self._begun:
+                    self._begun = True
+                    events.append(ResponseStart())
+                events += self._event(data_field.decode())
+        except BackendError as error:
+            error.keep(events)
+            raise
         return events
 
     def close(self) -> list[Event]:

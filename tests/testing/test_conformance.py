@@ -128,6 +128,15 @@ class Crashing(ParrotDecoder):
         return super()._piece(payload)
 
 
+class Forgetful(ParrotDecoder):
+    def feed(self, data: bytes) -> list[Event]:
+        try:
+            return super().feed(data)
+        except BackendError as error:
+            error.take()
+            raise
+
+
 class Endless(ParrotDecoder):
     """Never says that it is done."""
 
@@ -230,6 +239,7 @@ BROKEN: list[tuple[Check, Case]] = [
     (answering.cuts_change_nothing, reading(Chunkwise)),
     (answering.truncation_is_noticed, reading(Trusting)),
     (answering.garbage_is_an_error, reading(Crashing)),
+    (answering.nothing_is_lost_before_an_error, reading(Forgetful)),
     (answering.done_ends_the_answer, reading(Endless)),
     (answering.done_ends_the_answer, reading(Hasty)),
     (answering.decoders_share_nothing, reading(Sharing)),
