@@ -69,6 +69,7 @@ class Supervisor:
         self._stops: list[int] = []
         self._told = 0
         self._hung_up = False
+        self._terminal = os.isatty(2)
         self.failed = False
 
     def run(self, announce: Callable[[], None]) -> Worker | None:
@@ -128,7 +129,10 @@ class Supervisor:
         """Tell the workers what we were told."""
         if self._hung_up:
             self._hung_up = False
-            self._signal(signal.SIGHUP)
+            if self._terminal and not os.isatty(2):
+                self._stops.append(signal.SIGHUP)
+            else:
+                self._signal(signal.SIGHUP)
         if self._stops and self._told == 0:
             self._told = 1
             self._signal(signal.SIGTERM)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -195,3 +196,19 @@ async def test_log_and_metrics_tell_the_name_and_never_the_key(
     assert 'gateway_requests_total{route="chat",key="-",status="401"} 1' in shown
     assert "key=alice" in caplog.text
     assert "k-very" not in shown + caplog.text
+
+
+async def test_the_sdk_waits_and_tries_again(tmp_path: Path) -> None:
+    keys: dict[str, Json] = {"alice": {"concurrent_streams": 1}}
+    async with gated(tmp_path, {"keys": keys}) as (gateway, gate):
+        held = await begun(gateway, gate)
+        async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="a", max_retries=0) as client:
+            create = client.chat.completions.create
+            with pytest.raises(openai.RateLimitError, match="concurrent_streams"):
+                await create(model="m", messages=[{"role": "user", "content": "more"}])
+            create = client.with_options(max_retries=2).chat.completions.create
+            asking = asyncio.create_task(create(model="m", messages=[{"role": "user", "content": "more"}]))
+            await asyncio.sleep(0.2)
+            gate.open.set()
+            assert (await asking).choices[0].message.content == "Hello"
+        assert (await held).status_code == 200

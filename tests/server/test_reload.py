@@ -226,9 +226,11 @@ async def said(gateway: Process) -> str:
         return text_of(await client.post(f"{gateway.base_url}/v1/chat/completions", json=hello()))
 
 
-async def test_closing_its_terminal_ends_the_gateway(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_closing_its_terminal_ends_the_gateway(tmp_path: Path, workers: str) -> None:
     ours, theirs = pty.openpty()
-    async with started(tmp_path, settings_for("http://127.0.0.1:1"), "serve", "--port", "0", stderr=theirs) as gateway:
+    arguments = ("serve", "--port", "0", "--workers", workers)
+    async with started(tmp_path, settings_for("http://127.0.0.1:1"), *arguments, stderr=theirs) as gateway:
         os.close(theirs)
         await gateway.wait_ready()
         os.close(ours)
