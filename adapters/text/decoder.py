@@ -48,7 +48,7 @@ class TextDecoder:
         self.progress = 0
 
     def feed(self, data: bytes) -> list[Event]:
-        """Raises BackendError."""
+        """Raises BackendError, with what came before the fault."""
         events: list[Event] = []
         try:
             for payload in self._frames.feed(data) if not self.done else ():
@@ -61,27 +61,29 @@ class TextDecoder:
         return events
 
     def close(self) -> list[Event]:
-        """Raises BackendTruncated unless the answer was complete."""
+        """Raises BackendTruncated unless the answer was complete, with what came before."""
         events: list[Event] = []
-        if not self.done:
-            try:
-                self._end_of_bytes(events)
-            except BackendError as error:
-                error.keep(events)
-                raise
+        try:
+            self._end_of_bytes(events)
+        except BackendError as error:
+            error.keep(events)
+            raise
+        self.done = True
         return events
 
     def _end_of_bytes(self, events: list[Event]) -> None:
+        if self.done:
+            return
         tail = self._frames.tail()
         if tail is not None and tail.strip():
             self._tail(tail, events)
-        if not self._finished:
-            if self._wire.ends == "event":
-                raise BackendTruncated("The backend's answer ended before it was complete.")
-            self._text(self._utf8.decode(b"", True), events)
-            if not self.done:
-                self._finish("stop", None, events)
-        self.done = True
+        if self._finished:
+            return
+        if self._wire.ends == "event":
+            raise BackendTruncated("The backend's answer ended before it was complete.")
+        self._text(self._utf8.decode(b"", True), events)
+        if not self.done:
+            self._finish("stop", None, events)
 
     def _payload(self, payload: bytes, events: list[Event]) -> None:
         if self._last is not None and payload.strip() == self._last:

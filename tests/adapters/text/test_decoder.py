@@ -138,6 +138,16 @@ def test_an_error_status_is_told(status: int, body: bytes, expected: int, code: 
     assert (error.status, error.code) == (expected, code)
 
 
+def test_what_came_before_a_fault_goes_with_it() -> None:
+    wire = answers.sse({"content": "a", "stop": False}, {"error": "broken"})
+    with pytest.raises(BackendError) as caught:
+        played(wire)
+    assert fold([*caught.value.events]).text == "a"
+    with pytest.raises(BackendTruncated) as cut:
+        played(b'data: {"choices": [{"text": "b"}]}', wire="completions")
+    assert fold([*cut.value.events]).text == "b"
+
+
 def test_special_tokens_are_no_text() -> None:
     assert fold(played(answers.tgi(("a",)), wire="tgi")).text == "a"
 
