@@ -93,9 +93,16 @@ async def brief(connection: Connection) -> None:
     await connection.send(events("text two", "finish"))
 
 
+def patient(base_url: str, **server: Json) -> dict[str, Json]:
+    """Settings for processes, which share the machine with whatever else runs."""
+    settings = settings_for(base_url, **server)
+    entry: Json = {"adapter": "tests.server.plain:PlainAdapter", "base_url": base_url}
+    return {**settings, "backends": {"plain": entry}}
+
+
 async def test_a_stop_lets_streams_finish(tmp_path: Path) -> None:
     async with faulty_backend(brief) as backend:
-        settings = settings_for(backend.base_url, drain_s=5)
+        settings = patient(backend.base_url, drain_s=5)
         async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             text, refused = await stream_while_stopping(gateway)

@@ -15,7 +15,7 @@ from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.running import hello
-from tests.server.test_run import Process, brief, endless, read_stream, started, stream_while_stopping
+from tests.server.test_run import Process, brief, endless, patient, read_stream, started, stream_while_stopping
 
 
 def children(process: Process) -> list[int]:
@@ -91,7 +91,7 @@ async def test_a_worker_that_dies_is_replaced_and_what_it_counted_stays(tmp_path
 async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
     """Also when a service manager sends the signal to every process."""
     async with faulty_backend(brief) as backend:
-        settings = settings_for(backend.base_url, drain_s=5)
+        settings = patient(backend.base_url, drain_s=5)
         async with started(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             if group:
@@ -150,7 +150,7 @@ async def test_a_reload_reaches_every_worker(tmp_path: Path) -> None:
         await connection.send(HEAD, events("text x", "finish"), END)
 
     async with faulty_backend(well) as backend:
-        settings = settings_for(backend.base_url, reload=False)
+        settings = patient(backend.base_url, reload=False)
         async with started(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             await asyncio.sleep(1)
