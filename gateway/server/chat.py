@@ -24,6 +24,8 @@ from gateway.server.writers import CompletionWriter, StreamWriter, Writer
 BODY_S: Final = 120
 # After the answer's logical end its framing may still be on the way; a moment saves the connection.
 SETTLE_S: Final = 0.05
+# Behind the finish only usage and a closing event may come.
+REST_S: Final = 0.8
 # Reading and preparing less than this takes about a millisecond.
 LARGE: Final = 128 * 1024
 
@@ -98,17 +100,25 @@ class ChatCompletions:
         self, call: Call, backend: Backend, exchange: Exchange, answer: Answer, watch: Watch, writer: Writer
     ) -> None:
         idle = backend.timeouts.idle
+        until: float | None = None
         while True:
             asked = self._now()
-            data = await answer.read()
+            data = await (answer.read() if until is None else _read_rest(answer, until))
             arrived = exchange.progress
             call.waited += self._now() - asked
-            events = exchange.feed(data) if data else exchange.close()
+            try:
+                events = exchange.feed(data) if data else exchange.close()
+            except BackendError as error:
+                await writer.rescue(error.take())
+                raise
             if not data or exchange.done:
                 if not exchange.finished:
                     raise truncated()
                 await writer.finish(events)
                 return
+            if exchange.finished and until is None:
+                until = self._now() + REST_S
+                watch.broken = None
             if events:
                 call.begin()
                 await writer.take(events)
@@ -149,6 +159,16 @@ async def _aside(body: bytes, call: Callable[P, T], *args: P.args, **named: P.kw
     if len(body) < LARGE:
         return call(*args, **named)
     return await asyncio.to_thread(call, *args, **named)
+
+
+async def _read_rest(answer: Answer, until: float) -> bytes:
+    """The next bytes behind the finish; empty when they do not come soon. Nothing that goes wrong now can take back an
+    answer that is complete."""
+    try:
+        async with asyncio.timeout_at(until):
+            return await answer.read()
+    except (TimeoutError, BackendError):
+        return b""
 
 
 async def _listen(receive: Receive, watch: Watch, reply: Reply) -> None:

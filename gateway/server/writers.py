@@ -36,6 +36,10 @@ class Writer(Protocol):
         """These are the last ones."""
         ...
 
+    async def rescue(self, events: Sequence[Event]) -> None:
+        """These came before a fault in the same read: they are shown where the answer has begun to be."""
+        ...
+
 
 class CompletionWriter:
     """Gathers the events and answers once. Use as a context manager, like its sibling."""
@@ -58,6 +62,9 @@ class CompletionWriter:
     async def take(self, events: Sequence[Event]) -> None:
         _note(self._call, events)
         self._events.extend(events)
+
+    async def rescue(self, events: Sequence[Event]) -> None:
+        pass
 
     async def finish(self, events: Sequence[Event]) -> None:
         await self.take(events)
@@ -123,6 +130,10 @@ class StreamWriter:
         self._watch.total_due = math.inf
         await self._prepare()
         await self._reply.end(payload)
+
+    async def rescue(self, events: Sequence[Event]) -> None:
+        if events and self._reply.status:
+            await self.take(events)
 
     async def _prepare(self) -> None:
         """From here the client is waited for, not the backend."""

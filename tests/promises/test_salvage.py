@@ -1,0 +1,156 @@
+"""What a backend said before a fault reaches a client who reads along, also when one read brought both; and what goes
+wrong behind the finish cannot take a complete answer back."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+import pytest
+
+from gateway.testing.faults import PAUSE_S
+from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
+from gateway.types import Json
+from tests.promises.house import before, finishes, frames, text_of
+from tests.promises.wires import WIRES, Wire
+from tests.server.running import hello
+
+ENVELOPE: Final = b'data: {"choices":[{"index":0,"delta":%s,"finish_reason":null}]}\n\n'
+
+
+def _broken_call() -> bytes:
+    """A wrapped call without a name, whole."""
+    call: Json = {"index": 0, "id": "c", "type": "function", "function": {"name": "call_mcp_tool", "arguments": "{}"}}
+    finish = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\n'
+    return ENVELOPE % json.dumps({"tool_calls": [call]}).encode() + finish
+
+
+def _script(wire: Wire, *pieces: bytes) -> Script:
+    async def script(connection: Connection) -> None:
+        await connection.send(head(wire.spoken.media_type))
+        for piece in pieces:
+            await connection.send(chunk(piece))
+            await asyncio.sleep(PAUSE_S)
+        await connection.send(END)
+
+    return script
+
+
+def _faults(wire: str) -> Mapping[str, tuple[bytes, str]]:
+    spoken = WIRES[wire].spoken
+    faults = {
+        "a malformed event": (spoken.malformed, "upstream_invalid_event"),
+        "an error": (spoken.failure, "upstream_error"),
+    }
+    if wire == "native":
+        faults["a broken call"] = (_broken_call(), "upstream_invalid_tool_call")
+        faults["no finish"] = (b"data: [DONE]\n\n", "upstream_stream_truncated")
+    return faults
+
+
+CASES: Final = [(wire, name) for wire in WIRES for name in _faults(wire)]
+
+
+@pytest.mark.parametrize(("wire", "name"), CASES)
+async def test_text_before_an_error_in_the_same_read_is_kept(wire: str, name: str) -> None:
+    fault, code = _faults(wire)[name]
+    spoken = WIRES[wire].spoken
+    script = _script(WIRES[wire], spoken.begin, spoken.text + fault + spoken.text)
+    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+        response = await gateway.chat(stream=True)
+        whole = await gateway.chat()
+    *data, last = frames(response.text)
+    assert text_of(data) == "one two"
+    assert (json.loads(last)["error"]["code"], finishes(data)) == (code, [])
+    assert response.text.count('"error"') == 1
+    assert (whole.status_code, whole.json()["error"]["code"]) == (502, code)
+
+
+@pytest.mark.parametrize(("wire", "name"), CASES)
+async def test_before_the_first_byte_the_same_read_is_a_status(wire: str, name: str) -> None:
+    fault, code = _faults(wire)[name]
+    script = _script(WIRES[wire], WIRES[wire].spoken.begin + fault)
+    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+        response = await gateway.chat(stream=True)
+    assert (response.status_code, response.json()["error"]["code"]) == (502, code)
+
+
+class Behind(msgspec.Struct, frozen=True):
+    """What comes behind the finish reason, where `[DONE]` should be: in the same read or in the next one."""
+
+    sent: bytes = b""
+    then: str = "hold"
+
+
+CHAT_FINISH: Final = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+USAGE: Final = (
+    b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}\n\ndata: [DONE]\n\n'
+)
+BEHIND: Final[Mapping[str, Behind]] = {
+    "silence": Behind(),
+    "comments": Behind(chunk(b": still here\n\n")),
+    "a reset": Behind(then="reset"),
+    "an end without framing": Behind(then="close"),
+    "a chunk without a size": Behind(b"zz\r\n"),
+    "a malformed event": Behind(chunk(b"data: {no event\n\n")),
+    "an error": Behind(chunk(b'data: {"error":{"message":"too late"}}\n\n')),
+    "half an event": Behind(chunk(b"data: {"), "close"),
+}
+COMPLETIONS: Final = Wire(
+    {"adapter": "adapters.text:TextAdapter", "wire": "completions"},
+    WIRES["native"].spoken,
+    WIRES["native"].said,
+    b"",
+)
+BEGIN: Final = {"native": b'{"delta":{"content":"one"},"index":0}', "completions": b'{"text":"one","index":0}'}
+TWO_ENDS: Final = {"native": WIRES["native"], "completions": COMPLETIONS}
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("at_once", [False, True], ids=["later", "at once"])
+@pytest.mark.parametrize("name", BEHIND)
+@pytest.mark.parametrize("wire", TWO_ENDS)
+async def test_a_fault_behind_the_finish_takes_nothing_back(wire: str, name: str, at_once: bool, streams: bool) -> None:
+    behind = BEHIND[name]
+    begin = b'data: {"choices":[%s]}\n\n' % BEGIN[wire]
+
+    async def script(connection: Connection) -> None:
+        await connection.send(head("text/event-stream"))
+        await asyncio.sleep(PAUSE_S)
+        if at_once:
+            await connection.send(chunk(begin + CHAT_FINISH) + behind.sent)
+        else:
+            await connection.send(chunk(begin), chunk(CHAT_FINISH))
+            await asyncio.sleep(PAUSE_S)
+            await connection.send(behind.sent)
+        if behind.then == "reset":
+            await asyncio.sleep(PAUSE_S)  # a reset throws away what was not read yet
+            connection.reset()
+        elif behind.then == "close":
+            connection.close()
+        else:
+            await connection.gone()
+
+    async with faulty_backend(script) as backend, before(TWO_ENDS[wire], {"m": backend}) as gateway:
+        began = time.monotonic()
+        response = await gateway.client.post("/v1/chat/completions", json={**hello(), "stream": streams})
+        took = time.monotonic() - began
+        failures = gateway.app.services.metrics.value("gateway_truncated_streams_total", "m")
+    assert response.status_code == 200
+    assert failures == 0
+    assert took < 3  # the idle limit is 5 s
+    if streams:
+        *data, done = frames(response.text)
+        assert (text_of(data), finishes(data), done) == ("one", ["stop"], "[DONE]")
+    else:
+        choice = response.json()["choices"][0]
+        assert (choice["message"]["content"], choice["finish_reason"]) == ("one", "stop")
+
+
+async def test_usage_behind_the_finish_is_waited_for() -> None:
+    script = _script(WIRES["native"], WIRES["native"].spoken.begin, CHAT_FINISH, USAGE)
+    async with faulty_backend(script) as backend, before(WIRES["native"], {"m": backend}) as gateway:
+        response = await gateway.chat(stream=True, stream_options={"include_usage": True})
+    assert json.loads(frames(response.text)[-2])["usage"]["total_tokens"] == 7
