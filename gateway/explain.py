@@ -1,6 +1,6 @@
 """What would be sent for a conversation, and why: every stage of the way, told without sending anything."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -162,10 +162,15 @@ def _indexes(turns: Sequence[Turn], profile: Profile = NEUTRAL) -> tuple[int | N
 
 
 def explain_request(
-    body: bytes, settings: Settings, adapters: Mapping[str, Adapter], model: str | None = None
+    body: bytes,
+    settings: Settings,
+    adapters: Mapping[str, Adapter],
+    model: str | None = None,
+    check_model: Callable[[str], None] = lambda model: None,
 ) -> Explanation:
     """Explain the JSON of a chat request. `profile` and `settings` (policy keys) beside its fields override the
-    model's own. Raises InvalidRequest for what is no request, and for a model that does not exist."""
+    model's own. `check_model` may refuse a model by raising. Raises InvalidRequest for what is no request, and for a
+    model that does not exist."""
     from gateway.dialects.openai_chat.decode import decode
     from gateway.dialects.openai_chat.document import decode_document
 
@@ -176,6 +181,7 @@ def explain_request(
     if changes is not None and not isinstance(changes, dict):
         raise InvalidRequest("settings must be an object of policy keys.", param="settings")
     conversation = decode(msgspec.json.encode(document))
+    check_model(conversation.model)
     route = settings.route(conversation.model)
     if route is None and settings.models:
         known = ", ".join(settings.models)
@@ -186,6 +192,10 @@ def explain_request(
             param="model",
         )
     policy = settings.policy if route is None else route.policy
+    recent = (changes or {}).get("recent_tool_results")
+    if isinstance(recent, dict) and "redact" in recent:
+        # A regular expression from outside could keep the process busy for hours.
+        raise InvalidRequest("settings.recent_tool_results.redact belongs into settings.json.", param="settings")
     overrides = {**(changes or {}), **({} if profile is None else {"profile": profile})}
     try:
         policy = override_policy(policy, overrides, settings.profiles)
@@ -193,7 +203,9 @@ def explain_request(
         raise InvalidRequest(f"{error.message}.", param="settings") from error
     if route is None:
         return explain(conversation, policy)
-    return explain(conversation, policy, adapters.get(route.backend), route.backend)
+    sent = conversation if route.name is None else msgspec.structs.replace(conversation, model=route.name)
+    told = explain(sent, policy, adapters.get(route.backend), route.backend)
+    return msgspec.structs.replace(told, model=conversation.model)
 
 
 def plan(

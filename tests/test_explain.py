@@ -61,6 +61,13 @@ def test_the_encoded_request_holds_the_text() -> None:
     assert told.backend == "agent"
 
 
+def test_the_backends_own_model_name_is_what_is_sent() -> None:
+    named: dict[str, Json] = {**WARP, "models": {"m": {"backend": "agent", "name": "auto"}}}
+    told = plan(LOOP, named)
+    assert told.model == "m"
+    assert told.encoded is not None and "'base': 'auto'" in str(told.encoded.decoded)
+
+
 def test_a_native_backend_gets_messages_in_its_providers_rules() -> None:
     told = plan(LOOP, NATIVE)
     sent = told.wire[2]["tool_calls"]
@@ -108,7 +115,12 @@ def test_profile_and_settings_beside_the_request_override_the_models() -> None:
 
 @pytest.mark.parametrize(
     ("extra", "param"),
-    [({"settings": 1}, "settings"), ({"settings": {"max_tool_result": 1}}, "settings"), ({"profile": "x"}, "settings")],
+    [
+        ({"settings": {"recent_tool_results": {"redact": ["(a+)+$"]}}}, "settings"),
+        ({"settings": 1}, "settings"),
+        ({"settings": {"max_tool_result": 1}}, "settings"),
+        ({"profile": "x"}, "settings"),
+    ],
 )
 def test_wrong_overrides_are_the_callers_mistake(extra: dict[str, Json], param: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
@@ -135,6 +147,21 @@ def test_wrong_settings_are_told() -> None:
 
 def test_the_library_offers_it() -> None:
     assert gateway.plan is plan
+
+
+async def test_a_key_explains_only_the_models_that_it_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "secret")
+    models: dict[str, Json] = {"m": {"backend": "agent"}, "other": {"backend": "agent"}}
+    settings: dict[str, Json] = {
+        **WARP,
+        "models": models,
+        "log": {"file": None},
+        "keys": {"*": {"models": ["other"]}},
+    }
+    async with running_gateway(settings) as running:
+        running.client.headers["authorization"] = "Bearer secret"
+        refused = await running.client.post("/v1/explain", json={"model": "m", "messages": LOOP})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "model_not_allowed")
 
 
 async def test_the_route_sends_nothing_and_tells_everything() -> None:

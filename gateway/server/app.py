@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import msgspec
 from fastapi import FastAPI
@@ -96,8 +97,11 @@ def create_app(settings: Settings) -> Gateway:
         head = dict(request.scope["headers"])
         check_media_type(head)
         body = await read_body(request.receive, head, services.max_body)
+        check_model = partial(services.admission.check_model, request.scope["key"])
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
-        told = await asyncio.to_thread(explain_request, body, services.settings, services.backends.adapters)
+        told = await asyncio.to_thread(
+            explain_request, body, services.settings, services.backends.adapters, check_model=check_model
+        )
         return _json(msgspec.json.encode(told))
 
     @app.get("/metrics", tags=["health"])
