@@ -1,10 +1,15 @@
 """A Conversation in, the body of a chat completions request out."""
 
+from typing import Final
+
 import msgspec
 
 from gateway.conversation.messages import encode_turn
 from gateway.profiles import Profile
 from gateway.types import Conversation, Json, NamedTool, Sampling, ToolSpec
+
+# The fields that offer functions, and those by which a pass forbids them: `functions` is the deprecated way.
+_CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
 
 
 def encode_body(conversation: Conversation, profile: Profile) -> bytes:
@@ -20,6 +25,8 @@ def _source_fields(conversation: Conversation) -> dict[str, Json]:
     if any(tool.source is None for tool in conversation.tools) and "tools" in fields:
         fields["tools"] = [*_other_tools(fields["tools"]), *(_tool(tool) for tool in conversation.tools)]
         _name_choice(fields, conversation)
+    if conversation.tool_choice == "none":
+        fields |= {choice: "none" for tools, choice in _CHOICES.items() if fields.get(tools)}
     if bool(fields.get("stream")) != conversation.stream:
         fields["stream"] = conversation.stream
     return fields

@@ -196,3 +196,12 @@ def test_the_backend_streams_when_the_gateway_says_so() -> None:
 def test_a_choice_in_words_is_written_too() -> None:
     conversation = Conversation((Turn("user", (Text("x"),)),), (ToolSpec("f"),), "required", model="m")
     assert sent(conversation)["tool_choice"] == "required"
+
+
+@pytest.mark.parametrize(("tools", "choice"), [("tools", "tool_choice"), ("functions", "function_call")])
+def test_tools_that_a_pass_forbids_are_forbidden_to_the_backend(tools: str, choice: str) -> None:
+    source: Json = {"model": "m", tools: [{"name": "f"}]}
+    assert isinstance(source, dict)
+    conversation = Conversation((Turn("user", ()),), tool_choice="none", model="m", source=source)
+    assert sent(conversation)[choice] == "none"
+    assert choice not in sent(msgspec.structs.replace(conversation, source={"model": "m"}))
