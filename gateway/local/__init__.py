@@ -5,6 +5,15 @@ Nothing here is imported unless it is asked for, and the packages are no depende
 
 from gateway.local.packages import INSTALL, find_weights
 from gateway.local.process import LocalModel, run_model
-from gateway.local.route import MODEL, backend_for_model, settings_for_model
+from gateway.local.route import MODEL, RAW, backend_for_model, settings_for_model
 
-__all__ = ["INSTALL", "MODEL", "LocalModel", "backend_for_model", "find_weights", "run_model", "settings_for_model"]
+__all__ = [
+    "INSTALL",
+    "MODEL",
+    "RAW",
+    "LocalModel",
+    "backend_for_model",
+    "find_weights",
+    "run_model",
+    "settings_for_model",
+]

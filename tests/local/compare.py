@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx
 
-from gateway.local import MODEL, find_weights, run_model, settings_for_model
+from gateway.local import RAW, find_weights, run_model, settings_for_model
 from tests.local.prompts import PROMPTS, TOOLS, check_call
 from tests.server.running import running_gateway
 
@@ -36,7 +36,7 @@ async def ask(client: httpx.AsyncClient, prompt: str) -> tuple[bool, str, float]
     response = await client.post(
         "/v1/chat/completions",
         json={
-            "model": MODEL,
+            "model": RAW,
             "messages": [{"role": "user", "content": prompt}],
             "tools": TOOLS,
             "tool_choice": "required",

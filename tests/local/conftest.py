@@ -7,7 +7,7 @@ from gateway.local import LocalModel, find_weights, run_model
 
 
 @pytest.fixture(scope="session")
-def model() -> Iterator[LocalModel]:
+def model_server() -> Iterator[LocalModel]:
     """The real model server, one for all tests."""
     try:
         weights = find_weights()

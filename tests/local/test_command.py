@@ -45,7 +45,7 @@ def children(pid: int) -> list[int]:
 @pytest.mark.local
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9)])
 def test_it_answers_and_takes_the_model_with_it_when_it_ends(
-    model: LocalModel, number: signal.Signals, status: int
+    model_server: LocalModel, number: signal.Signals, status: int
 ) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
     command = [sys.executable, "-m", "gateway", "local", "--port", "0"]

@@ -15,7 +15,7 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
 
-from gateway.local import MODEL, LocalModel, settings_for_model
+from gateway.local import MODEL, RAW, LocalModel, settings_for_model
 from gateway.types import Json
 from tests.local.prompts import PROMPTS, SCHEMAS, TOOLS, check_call
 from tests.server.running import running_gateway
@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.local, pytest.mark.asyncio(loop_scope="module")]
 
 # The SDK's own types for messages are dictionaries of many shapes.
 Messages = list[Any]
+BOTH: Final = pytest.mark.parametrize("model", [MODEL, RAW])
 HELLO: Final = "Tell me a short story about a cat and a dog."
 
 
@@ -37,7 +38,7 @@ class Desk:
     async def ask(self, messages: Messages | str, **fields: Any) -> ChatCompletion:
         asked: Messages = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         answer = await self.client.chat.completions.create(
-            model=MODEL, messages=asked, **{"temperature": 0, "max_tokens": 120, **fields}
+            messages=asked, **{"model": RAW, "temperature": 0, "max_tokens": 120, **fields}
         )
         assert isinstance(answer, ChatCompletion)
         return answer
@@ -57,12 +58,12 @@ class Desk:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def desk(model: LocalModel) -> AsyncIterator[Desk]:
-    settings: dict[str, Json] = {**settings_for_model(model.base_url), "server": {"api_keys_env": None}}
+async def desk(model_server: LocalModel) -> AsyncIterator[Desk]:
+    settings: dict[str, Json] = {**settings_for_model(model_server.base_url), "server": {"api_keys_env": None}}
     async with (
         running_gateway(settings) as gateway,
         AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="unused", max_retries=0, timeout=120) as client,
-        httpx.AsyncClient(base_url=model.base_url, trust_env=False) as server,
+        httpx.AsyncClient(base_url=model_server.base_url, trust_env=False) as server,
     ):
         yield Desk(client, server)
 
@@ -77,9 +78,10 @@ def only_call(answer: ChatCompletion) -> ChatCompletionMessageFunctionToolCall:
     return call
 
 
-async def test_an_answer_is_streamed(desk: Desk) -> None:
+@BOTH
+async def test_an_answer_is_streamed(desk: Desk, model: str) -> None:
     stream = await desk.client.chat.completions.create(
-        model=MODEL,
+        model=model,
         messages=[{"role": "user", "content": HELLO}],
         stream=True,
         stream_options={"include_usage": True},
@@ -103,9 +105,11 @@ async def test_a_limit_that_was_reached_is_told(desk: Desk) -> None:
     assert answer.usage is not None and answer.usage.completion_tokens == 5
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
-async def test_a_required_call_is_a_valid_call(desk: Desk, prompt: str) -> None:
-    call = only_call(await desk.ask(prompt, tools=TOOLS, tool_choice="required"))
+@pytest.mark.parametrize(
+    ("model", "prompt"), [(RAW, each) for each in PROMPTS] + [(MODEL, each) for each in PROMPTS[::3]]
+)
+async def test_a_required_call_is_a_valid_call(desk: Desk, model: str, prompt: str) -> None:
+    call = only_call(await desk.ask(prompt, model=model, tools=TOOLS, tool_choice="required"))
     check_call(call.function.name, call.function.arguments)
 
 
@@ -121,7 +125,7 @@ async def test_a_named_call_is_a_valid_call_of_that_function(desk: Desk, number:
 async def test_a_streamed_call_is_the_same_as_a_whole_one(desk: Desk) -> None:
     whole = only_call(await desk.ask(PROMPTS[0], tools=TOOLS, tool_choice="required"))
     async with desk.client.chat.completions.stream(
-        model=MODEL,
+        model=RAW,
         messages=[{"role": "user", "content": PROMPTS[0]}],
         tools=TOOLS,
         tool_choice="required",
@@ -133,14 +137,14 @@ async def test_a_streamed_call_is_the_same_as_a_whole_one(desk: Desk) -> None:
     assert streamed.function.name == whole.function.name
 
 
-@pytest.mark.parametrize("tool_choice", ["none", "auto"])
-async def test_after_the_result_comes_an_answer(desk: Desk, tool_choice: str) -> None:
+@pytest.mark.parametrize(("model", "tool_choice"), [(RAW, "none"), (RAW, "auto"), (MODEL, "auto")])
+async def test_after_the_result_comes_an_answer(desk: Desk, model: str, tool_choice: str) -> None:
     question = {"role": "user", "content": PROMPTS[0]}
-    first = await desk.ask([question], tools=TOOLS, tool_choice="required")
+    first = await desk.ask([question], model=model, tools=TOOLS, tool_choice="required")
     call = only_call(first)
     result = {"role": "tool", "tool_call_id": call.id, "content": '{"forecast": "sunny, 24 degrees"}'}
     answer = await desk.ask(
-        [question, first.choices[0].message, result], tools=TOOLS, tool_choice=tool_choice, max_tokens=60
+        [question, first.choices[0].message, result], model=model, tools=TOOLS, tool_choice=tool_choice, max_tokens=60
     )
     (choice,) = answer.choices
     if tool_choice == "auto" and choice.message.tool_calls:
@@ -152,18 +156,19 @@ async def test_after_the_result_comes_an_answer(desk: Desk, tool_choice: str) ->
     assert choice.message.content and choice.message.content.strip()
 
 
-@pytest.mark.parametrize("stop", [" ", "e", ["\n\n", ".", "a"]])
-async def test_stop_ends_the_answer_and_is_no_part_of_it(desk: Desk, stop: str | list[str]) -> None:
-    answer = await desk.ask(HELLO, stop=stop)
+@pytest.mark.parametrize(("model", "stop"), [(RAW, " "), (RAW, ["\n\n", ".", "a"]), (MODEL, "e")])
+async def test_stop_ends_the_answer_and_is_no_part_of_it(desk: Desk, model: str, stop: str | list[str]) -> None:
+    answer = await desk.ask(HELLO, model=model, stop=stop)
     assert answer.choices[0].finish_reason == "stop"
     content = answer.choices[0].message.content or ""
     assert not [word for word in ([stop] if isinstance(stop, str) else stop) if word in content]
     assert answer.usage is not None and answer.usage.completion_tokens < 120
 
 
-async def test_usage_is_what_the_server_counted(desk: Desk) -> None:
+@BOTH
+async def test_usage_is_what_the_server_counted(desk: Desk, model: str) -> None:
     read, written = await desk.counted()
-    answer = await desk.ask("How are you today?", max_tokens=20)
+    answer = await desk.ask("How are you today?", model=model, max_tokens=20)
     assert answer.usage is not None
     assert await desk.counted() == (read + answer.usage.prompt_tokens, written + answer.usage.completion_tokens)
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
@@ -171,7 +176,7 @@ async def test_usage_is_what_the_server_counted(desk: Desk) -> None:
 
 async def test_the_server_stops_when_the_client_leaves(desk: Desk) -> None:
     stream = await desk.client.chat.completions.create(
-        model=MODEL,
+        model=RAW,
         messages=[{"role": "user", "content": "Write a very long story."}],
         stream=True,
         max_tokens=2000,
@@ -187,8 +192,9 @@ async def test_the_server_stops_when_the_client_leaves(desk: Desk) -> None:
     assert time.monotonic() - left < 1
 
 
-async def test_a_context_that_overflows_is_the_clients_to_mend(desk: Desk) -> None:
+@BOTH
+async def test_a_context_that_overflows_is_the_clients_to_mend(desk: Desk, model: str) -> None:
     with pytest.raises(openai.BadRequestError) as raised:
-        await desk.ask("word " * 6000)
+        await desk.ask("word " * 6000, model=model)
     assert raised.value.code == "context_length_exceeded"
     assert raised.value.type == "invalid_request_error"
