@@ -8,6 +8,7 @@ import pytest
 import gateway
 from gateway.errors import InvalidRequest, SettingsError
 from gateway.explain import Explanation, explain_request, plan
+from gateway.settings import read_settings
 from gateway.types import Json
 from tests.server.running import running_gateway
 
@@ -138,6 +139,20 @@ def test_an_unknown_model_is_named() -> None:
     with pytest.raises(InvalidRequest) as caught:
         plan(LOOP, WARP, model="nobody")
     assert caught.value.code == "model_not_found"
+
+
+def test_half_a_character_is_told() -> None:
+    body = b'{"messages": [{"role": "user", "content": "\\ud83d"}]}'
+    told = explain_request(body, read_settings(WARP), {})
+    assert [found.rule for found in told.violations] == ["TEXT_UNICODE"]
+
+
+def test_a_broken_message_goes_out_as_it_is_where_repair_is_off() -> None:
+    broken = {**LOOP[2], "tool_calls": [{**CALL, "function": {"name": "read", "arguments": {"a": [1]}}}]}
+    backend: dict[str, Json] = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}
+    told = plan([LOOP[1], broken, LOOP[3]], {**NATIVE, "backends": {"chat": backend}, "repair": "off"})
+    assert rules(told)[0] == "CALL_ARGS_TYPE"
+    assert [dict(message) for message in told.wire] == [LOOP[1], broken, LOOP[3]]
 
 
 def test_wrong_settings_are_told() -> None:

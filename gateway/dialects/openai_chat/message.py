@@ -1,9 +1,7 @@
-"""One message in, one Turn out: what was well-formed keeps its source, what was mended says which rule it broke."""
+"""One message in, one Turn out: it keeps its source, and what had to be mended in it says which rule it broke."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
-
-import msgspec
 
 from gateway.dialects.openai_chat.calls import derived_id, read_arguments, read_calls
 from gateway.dialects.openai_chat.content import Part, json_text, kind_of, read_content
@@ -39,15 +37,8 @@ class TurnReader:
 
     def read(self, messages: Sequence[Json]) -> tuple[Turn, ...]:
         """A turn for every message but null, which says nothing and cannot be a turn."""
-        turns = []
-        for index, message in enumerate(messages):
-            before = len(self._faults.found)
-            turn = self._turn(message, index)
-            if turn is None:
-                continue
-            mended = len(self._faults.found) != before
-            turns.append(msgspec.structs.replace(turn, source=None) if mended else turn)
-        return tuple(turns)
+        read = (self._turn(message, index) for index, message in enumerate(messages))
+        return tuple(turn for turn in read if turn is not None)
 
     def _turn(self, message: Json, index: int) -> Turn | None:
         if not isinstance(message, dict):

@@ -304,7 +304,7 @@ def test_a_broken_message_is_mended_and_named(case: str) -> None:
     assert [(fault.rule, fault.index, fault.param) for fault in conversation.faults] == [(rule, 0, param)]
     assert all(fault.detail and fault.advice for fault in conversation.faults)
     (turn,) = conversation.turns
-    assert (turn.role, turn.blocks, turn.index, turn.source) == (role, blocks, 0, None)
+    assert (turn.role, turn.blocks, turn.index) == (role, blocks, 0)
 
 
 def test_null_is_no_message_and_indices_stay_the_clients() -> None:
@@ -313,9 +313,9 @@ def test_null_is_no_message_and_indices_stay_the_clients() -> None:
     assert [(fault.rule, fault.index) for fault in conversation.faults] == [("NOT_OBJECT", 0)]
 
 
-def test_only_the_broken_message_loses_its_source() -> None:
-    conversation = decoded({"role": "user", "content": "x"}, {"role": "user"}, {"role": "user", "content": "y"})
-    assert [turn.source is None for turn in conversation.turns] == [False, True, False]
+def test_every_message_keeps_its_source_for_whoever_sends_it_as_it_is() -> None:
+    messages: list[Json] = [{"role": "user", "content": "x"}, {"role": "user"}, {"role": "bot", "content": ["y"]}]
+    assert [turn.source for turn in decoded(*messages).turns] == messages
 
 
 def test_names_and_unknown_fields_are_kept_and_nulls_are_not() -> None:
