@@ -155,8 +155,9 @@ def _explain(options: argparse.Namespace) -> int:
 
     import msgspec
 
-    from gateway.dialects.openai_chat.document import decode_document
-    from gateway.explain import explain_request
+    from gateway.dialects.openai_chat.document import decode_messages
+    from gateway.dialects.openai_chat.faults import Faults
+    from gateway.explain import explain_document
     from gateway.explain_text import explain_text
     from gateway.server.backends import load_adapter
     from gateway.settings import Settings, load_settings
@@ -165,14 +166,14 @@ def _explain(options: argparse.Namespace) -> int:
     settings = load_settings(found) if options.settings or found.exists() else Settings()
     limit = int(settings.limits.max_event_mb * 2**20)
     adapters = {name: load_adapter(name, entry, limit) for name, entry in settings.backends.items()}
-    data = _read(options.file)
-    request = decode_document(b'{"messages": %b}' % data if data.lstrip()[:1] == b"[" else data)
+    faults = Faults()
+    request = decode_messages(_read(options.file), faults)
     request |= {key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None}
-    told = explain_request(msgspec.json.encode(request), settings, adapters)
+    messages = request.get("messages")
+    told = explain_document(request, faults, settings, adapters)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
     else:
-        messages = request.get("messages")
         listed = messages if isinstance(messages, list) else []
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         print(explain_text(told, listed, width=shutil.get_terminal_size().columns, colour=colour), end="")

@@ -12,6 +12,9 @@ from gateway.conversation.groups import groups
 from gateway.conversation.messages import encode_turn
 from gateway.conversation.prepare import Prepared, prepare
 from gateway.conversation.validate import validate
+from gateway.dialects.openai_chat.decode import read_request
+from gateway.dialects.openai_chat.document import decode_document
+from gateway.dialects.openai_chat.faults import Faults
 from gateway.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.exchange import Exchange
 from gateway.notices import Notice
@@ -165,22 +168,26 @@ def explain_request(
     body: bytes,
     settings: Settings,
     adapters: Mapping[str, Adapter],
-    model: str | None = None,
     check_model: Callable[[str], None] = lambda model: None,
 ) -> Explanation:
-    """Explain the JSON of a chat request. `profile` and `settings` (policy keys) beside its fields override the
-    model's own. `check_model` may refuse a model by raising. Raises InvalidRequest for what is no request, and for a
-    model that does not exist."""
-    from gateway.dialects.openai_chat.decode import decode
-    from gateway.dialects.openai_chat.document import decode_document
+    """Explain the JSON of a chat request (`explain_document`)."""
+    faults = Faults()
+    return explain_document(decode_document(body, faults), faults, settings, adapters, check_model)
 
-    document = decode_document(body)
-    changes = document.pop("settings", None)
-    profile = document.pop("profile", None)
-    document.setdefault("model", model or next(iter(settings.models), "any"))
-    if changes is not None and not isinstance(changes, dict):
-        raise InvalidRequest("settings must be an object of policy keys.", param="settings")
-    conversation = decode(msgspec.json.encode(document))
+
+def explain_document(
+    document: dict[str, Json],
+    faults: Faults,
+    settings: Settings,
+    adapters: Mapping[str, Adapter],
+    check_model: Callable[[str], None] = lambda model: None,
+) -> Explanation:
+    """Explain a chat request. `profile` and `settings` (policy keys) beside its fields override the model's own.
+    `check_model` may refuse a model by raising. Raises InvalidRequest for what is no request, and for a model that
+    does not exist."""
+    fields = {key: value for key, value in document.items() if key not in ("profile", "settings")}
+    fields.setdefault("model", next(iter(settings.models), "any"))
+    conversation = read_request(fields, faults)
     check_model(conversation.model)
     route = settings.route(conversation.model)
     if route is None and settings.models:
@@ -191,21 +198,28 @@ def explain_request(
             code="model_not_found",
             param="model",
         )
-    policy = settings.policy if route is None else route.policy
-    recent = (changes or {}).get("recent_tool_results")
-    if isinstance(recent, dict) and "redact" in recent:
-        # A regular expression from outside could keep the process busy for hours.
-        raise InvalidRequest("settings.recent_tool_results.redact belongs into settings.json.", param="settings")
-    overrides = {**(changes or {}), **({} if profile is None else {"profile": profile})}
-    try:
-        policy = override_policy(policy, overrides, settings.profiles)
-    except SettingsError as error:
-        raise InvalidRequest(f"{error.message}.", param="settings") from error
+    policy = _overridden(settings.policy if route is None else route.policy, document, settings.profiles)
     if route is None:
         return explain(conversation, policy)
     sent = conversation if route.name is None else msgspec.structs.replace(conversation, model=route.name)
     told = explain(sent, policy, adapters.get(route.backend), route.backend)
     return msgspec.structs.replace(told, model=conversation.model)
+
+
+def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
+    changes = document.get("settings") or {}
+    if not isinstance(changes, dict):
+        raise InvalidRequest("settings must be an object of policy keys.", param="settings")
+    recent = changes.get("recent_tool_results")
+    if isinstance(recent, dict) and "redact" in recent:
+        # A regular expression from outside could keep the process busy for hours.
+        raise InvalidRequest("settings.recent_tool_results.redact belongs into settings.json.", param="settings")
+    if document.get("profile") is not None:
+        changes = {**changes, "profile": document["profile"]}
+    try:
+        return override_policy(policy, changes, profiles)
+    except SettingsError as error:
+        raise InvalidRequest(f"{error.message}.", param="settings") from error
 
 
 def plan(

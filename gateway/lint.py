@@ -7,8 +7,9 @@ import msgspec
 
 from gateway.conversation.rules import RULES, violation
 from gateway.conversation.validate import validate
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.document import decode_document
+from gateway.dialects.openai_chat.decode import read_request
+from gateway.dialects.openai_chat.document import decode_messages
+from gateway.dialects.openai_chat.faults import Faults
 from gateway.errors import InvalidRequest
 from gateway.types import Json, Violation
 
@@ -49,12 +50,12 @@ def _findings(file: str, data: bytes, line: int | None) -> list[Finding]:
 
 
 def _violations(data: bytes) -> Sequence[Violation]:
-    bare = data.lstrip()[:1] == b"["
-    document = decode_document(b'{"messages": %b}' % data if bare else data)
+    faults = Faults()
+    document = decode_messages(data, faults)
     document.setdefault("model", "any")
     if document.get("messages") == []:
         return [violation("MESSAGES_EMPTY", -1, param="messages")]
-    return validate(decode(msgspec.json.encode(document)))
+    return validate(read_request(document, faults))
 
 
 def as_text(findings: Sequence[Finding]) -> str:

@@ -35,6 +35,12 @@ def test_a_finding_names_place_rule_and_advice() -> None:
     assert (listed["tool_call_id"], listed["param"]) == ("x", "messages[0].role")
 
 
+def test_half_a_character_is_a_finding() -> None:
+    assert [found.violation.rule for found in lint("a.json", b'[{"role": "user", "content": "\\ud83d"}]')] == [
+        "TEXT_UNICODE"
+    ]
+
+
 def test_an_empty_array_of_messages_is_a_finding() -> None:
     assert [finding.violation.rule for finding in lint("a.json", b"[]")] == ["MESSAGES_EMPTY"]
 

@@ -36,7 +36,11 @@ def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
     `model` is the name the client asked for; the server puts the backend's own name there.
     """
     faults = Faults()
-    document = decode_document(body, max_depth, faults)
+    return read_request(decode_document(body, faults, max_depth), faults)
+
+
+def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
+    """The same of a body that is decoded already; `faults` are those that were met while decoding it."""
     messages = _messages(document)
     source = {key: value for key, value in document.items() if key != "messages"}
     envelope = _envelope(source)
