@@ -86,7 +86,7 @@ class ChunkReader:
         if not isinstance(delta, dict):
             raise invalid_event("the delta of a choice is no object")
         if self.finished:
-            if delta.get("content") or delta.get("tool_calls"):
+            if any(said for field, said in delta.items() if field != "role"):
                 self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
             return
         if unknown := _unknown(choice, _CHOICE_KEYS):

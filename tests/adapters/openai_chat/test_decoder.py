@@ -127,6 +127,11 @@ def test_an_answer_is_read_however_it_is_cut(shape: str) -> None:
 
 NOTICED: dict[str, tuple[bytes, str]] = {
     "content after the finish": (sse(*HELLO, chunk({"content": "late"}), chunk({"content": "later"})), "LATE_CONTENT"),
+    "reasoning after the finish": (sse(*HELLO, chunk({"reasoning_content": "late"})), "LATE_CONTENT"),
+    "an unknown field after the finish": (
+        sse(*HELLO, chunk({"role": "assistant", "annotations": [1]})),
+        "LATE_CONTENT",
+    ),
     "another choice": (
         sse(
             chunk({"content": "Hello"}), chunk(choices=[{"index": 1, "delta": {"content": "b"}}]), chunk(finish="stop")
