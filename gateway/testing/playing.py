@@ -10,7 +10,7 @@ from gateway.adapter import Adapter, BackendRequest
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.stream import StreamEncoder
-from gateway.errors import GatewayError
+from gateway.errors import BackendError, GatewayError
 from gateway.events import Event
 from gateway.exchange import Exchange
 from gateway.grammar import Grammar
@@ -60,7 +60,9 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
             stream += encoder.feed(arrived)
     except GatewayError as error:
         failed = error
-        stream += encoder.error(error) if stream else b""
+        rescued = error.take() if isinstance(error, BackendError) else []
+        events += rescued
+        stream += encoder.feed(rescued) + encoder.error(error) if stream else b""
     else:
         stream += encoder.close()
     notices = [*exchange.notices, *(event for event in events if isinstance(event, Notice))]
