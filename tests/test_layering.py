@@ -11,6 +11,11 @@ def test_the_house_keeps_its_own_rules() -> None:
     assert broken_rules(ROOT) == []
 
 
+def test_no_package_has_two_rules() -> None:
+    packages = [rule.package for rule in RULES]
+    assert len(packages) == len(set(packages))
+
+
 def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
     modules = {f"gateway.{path.stem}" for path in (ROOT / "gateway").iterdir() if path.stem not in ("__init__", "py")}
     assert modules - {rule.package for rule in RULES} - {"gateway.__pycache__"} == set()

@@ -69,7 +69,6 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.server", gateway=None, others=None, io=None),
     Rule("gateway.cli", gateway=None, others=None, io=None),
     Rule("gateway.__main__", ("gateway.cli",)),
-    Rule("gateway.__main__", gateway=None, others=None, io=None),
     Rule("gateway.demo", (*_ours("types errors wire demo"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
     Rule("gateway.local", _ours("types errors"), others=("httpx", "xllamacpp"), io=None),
     Rule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
