@@ -4,11 +4,16 @@ Every entry is what a provider's documents or error texts say. A profile changes
 changes nothing at all. `settings.json` may add profiles (`profiles.NAME`, with `base` naming the one to start from).
 """
 
+import re
 from typing import Final, Literal
 
 import msgspec
 
 Reasoning = Literal["keep", "drop", "echo_in_tool_loop", "echo_all_tool_turns"]
+
+# A derived identifier needs so much room, or two of them might be the same.
+LEAST_ROOM: Final = 8
+_MOST_ROOM: Final = 64
 
 
 class Alphabet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,6 +26,23 @@ class Alphabet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: str | None = None
     shortest: int = 1
     longest: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for an alphabet in which no identifiers can be made."""
+        for letters, needed in ((self.characters, "t0123456789abcdef"), (self.first, "t")):
+            if letters is not None and not _takes(letters, needed):
+                raise ValueError(f"[{letters}] must be a regular expression that takes each of {needed}")
+        if not 0 <= self.shortest <= min(self.longest or _MOST_ROOM, _MOST_ROOM):
+            raise ValueError(f"shortest must be a whole number from 0 to longest, at most {_MOST_ROOM}")
+        if self.longest is not None and self.longest < LEAST_ROOM:
+            raise ValueError(f"longest must be a whole number of {LEAST_ROOM} or more; it is {self.longest}")
+
+
+def _takes(letters: str, needed: str) -> bool:
+    try:
+        return re.fullmatch(f"[{letters}]+", needed) is not None
+    except re.error:
+        return False
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -314,9 +314,6 @@ def _profiles(raw: JsonObject) -> dict[str, Profile]:
         entry = dict(_object(value, where))
         base = _profile(entry.pop("base", "none"), profiles, f"{where}.base")
         profiles[name] = _struct({**msgspec.to_builtins(base), **entry}, Profile, where)
-        for part, alphabet in (("call_id", profiles[name].call_id), ("tool_names", profiles[name].tool_names)):
-            for letters in (alphabet.characters, alphabet.first):
-                _check_pattern("" if letters is None else f"[{letters}]", f"{where}.{part}")
     return profiles
 
 

@@ -26,9 +26,9 @@ def test_the_backend_names_it_and_the_model_overrides_it() -> None:
 
 
 def test_a_profile_of_ones_own_starts_from_its_base() -> None:
-    own: dict[str, Json] = {"base": "openai", "call_id": {"characters": "a-z", "longest": 9}}
+    own: dict[str, Json] = {"base": "openai", "call_id": {"characters": "a-z0-9", "longest": 9}}
     profile = read({"profiles": {"own": own}}, backend={"profile": "own"}).models["m"].policy.profile
-    assert profile.call_id == Alphabet(characters="a-z", longest=9)
+    assert profile.call_id == Alphabet(characters="a-z0-9", longest=9)
     assert profile.max_tools == PROFILES["openai"].max_tools
 
 
@@ -39,6 +39,10 @@ def test_a_profile_of_ones_own_starts_from_its_base() -> None:
         ({"profiles": {"x": {"base": "opnai"}}}, {}, "profiles.x.base: there is no profile 'opnai'"),
         ({"profiles": {"x": {"max_tool": 1}}}, {}, "unknown setting 'profiles.x.max_tool'; did you mean 'max_tools'?"),
         ({"profiles": {"x": {"call_id": {"characters": "z-a"}}}}, {}, "profiles.x.call_id"),
+        ({"profiles": {"x": {"call_id": {"characters": "0-9"}}}}, {}, "profiles.x.call_id: [0-9] must be"),
+        ({"profiles": {"x": {"call_id": {"first": "0-9"}}}}, {}, "profiles.x.call_id: [0-9] must be"),
+        ({"profiles": {"x": {"call_id": {"longest": 1}}}}, {}, "profiles.x.call_id: longest must be"),
+        ({"profiles": {"x": {"tool_names": {"shortest": 65}}}}, {}, "profiles.x.tool_names: shortest must be"),
         ({"recent_tool_results": {"redact": ["("]}}, {}, "recent_tool_results.redact: '(' is no regular expression"),
         ({"recent_tool_results": {"lookback_count": -1}}, {}, "recent_tool_results.lookback_count must be"),
         ({"loop_guard": {"repeats": 3.0}}, {}, "loop_guard.repeats must be a whole number; it is 3.0"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from gateway.events import Event, ToolCallStart
-from gateway.profiles import Alphabet
+from gateway.profiles import LEAST_ROOM, Alphabet
 
 _DERIVED_LENGTH = 24
 
@@ -20,7 +20,7 @@ class IdMap(msgspec.Struct, frozen=True):
 
     def restore(self, events: list[Event]) -> list[Event]:
         """The events with the client's own identifiers."""
-        if not self.call_ids and not self.names:
+        if not (self.call_ids or self.names) or ToolCallStart not in map(type, events):
             return events
         ids = {sent: own for own, sent in self.call_ids.items()}
         names = {sent: own for own, sent in self.names.items()}
@@ -62,14 +62,15 @@ def _pattern(alphabet: Alphabet) -> re.Pattern[str]:
 
 
 def _derive(identifier: str, alphabet: Alphabet, attempt: int) -> str:
-    """Letters and digits of a digest, which every alphabet takes, behind what can be kept of the identifier."""
+    """Letters and digits of a digest, which every alphabet takes, behind what can be kept of the identifier where
+    there is room for it."""
     digest = hashlib.sha256(f"{attempt}:{identifier}".encode("utf-8", "surrogatepass")).hexdigest()
     longest = alphabet.longest or 64
-    if longest < _DERIVED_LENGTH:
+    if longest < _DERIVED_LENGTH or alphabet.shortest > LEAST_ROOM:
         return f"t{digest}"[:longest]
     allowed = re.compile(f"[{alphabet.characters}]" if alphabet.characters else ".", re.DOTALL)
     kept = "".join(character if allowed.match(character) else "_" for character in identifier)
     if alphabet.first and not re.match(f"[{alphabet.first}]", kept):
         kept = f"t{kept}"
-    derived = f"{kept[: longest - 9]}_{digest[:8]}"
+    derived = f"{kept[: longest - LEAST_ROOM - 1]}_{digest[:LEAST_ROOM]}"
     return "".join(character for character in derived if allowed.match(character))

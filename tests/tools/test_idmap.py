@@ -3,12 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.events import ToolCallEnd, ToolCallStart
+from gateway.events import Event, TextDelta, ToolCallEnd, ToolCallStart
 from gateway.profiles import PROFILES, Alphabet
 from gateway.tools.idmap import IdMap, rename
 
 ALPHABETS = st.sampled_from(
-    [profile.call_id for profile in PROFILES.values()] + [profile.tool_names for profile in PROFILES.values()]
+    [profile.call_id for profile in PROFILES.values()]
+    + [profile.tool_names for profile in PROFILES.values()]
+    + [Alphabet(shortest=64), Alphabet("a-z0-9", shortest=30, longest=80), Alphabet("a-f0-9t", first="t", longest=8)]
 )
 
 
@@ -34,6 +36,11 @@ def test_the_answer_carries_the_clients_names() -> None:
     idmap = IdMap({"own id": "sent"}, {"own.name": "sent_name"})
     events = idmap.restore([ToolCallStart(0, "sent", "sent_name"), ToolCallEnd(0)])
     assert events == [ToolCallStart(0, "own id", "own.name"), ToolCallEnd(0)]
+
+
+def test_text_passes_without_a_look_at_the_names() -> None:
+    events: list[Event] = [TextDelta("x")]
+    assert IdMap({"a": "b"}).restore(events) is events
 
 
 def test_names_nobody_renamed_pass() -> None:
