@@ -71,7 +71,7 @@ golden: $(DEV) ## Rewrite the expected files in tests/golden from what the code 
 	$(BIN)/python -m pytest tests/test_golden.py --rewrite-golden
 
 conformance: $(DEV) ## Run the conformance kit over every adapter
-	$(BIN)/python -m pytest tests/test_conformance.py
+	$(BIN)/python -m pytest tests/test_conformance.py tests/adapters tests/examples -k conform
 
 fuzz: $(DEV) ## Feed the parsers anything, for long (FUZZ_EXAMPLES= for each law)
 	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz $(ARGS)

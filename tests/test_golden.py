@@ -64,7 +64,7 @@ def test_a_folder_holds_nothing_else(golden: Golden) -> None:
 
 def test_every_kind_of_backend_is_told() -> None:
     told = {golden.scenario.adapter for golden in EVERY}
-    assert told == {"adapters.warp:WarpAdapter", "adapters.openai_chat:OpenAIChatAdapter", "adapters.text:TextAdapter"}
+    assert told >= {"adapters.warp:WarpAdapter", "adapters.openai_chat:OpenAIChatAdapter", "adapters.text:TextAdapter"}
 
 
 def _bytewise(golden: Golden) -> list[bytes]:
