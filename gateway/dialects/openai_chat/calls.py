@@ -11,6 +11,7 @@ BODIES: Final = {"function": "arguments", "custom": "input"}
 UNNAMED: Final = "unknown"
 # `index` belongs to stream deltas; clients that collect deltas carelessly store it.
 _READ: Final = frozenset({"id", "type", "function", "custom", "index"})
+_PLAIN: Final = frozenset({"id", "type", "function"})
 _FLAT: Final = frozenset({"name", "arguments"})
 
 
@@ -77,7 +78,7 @@ def read_arguments(arguments: Json, index: int, place: str, identity: str, fault
 
 
 def _rest(entry: dict[str, Json], kind: str, body: JsonObject) -> JsonObject:
-    if len(entry) == 3 and len(body) == 2 and kind == "function":
+    if entry.keys() == _PLAIN and body.keys() == _FLAT:
         return EMPTY
     flat = _FLAT if kind not in entry else frozenset()
     rest = {key: value for key, value in entry.items() if key not in _READ and key not in flat and value is not None}

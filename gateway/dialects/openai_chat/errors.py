@@ -17,7 +17,7 @@ class ErrorAnswer(NamedTuple):
 
 
 def encode_error(error: GatewayError) -> ErrorAnswer:
-    """The answer while no byte has been sent. Violations, when there are any, stand in `error.dragoman`."""
+    """The answer while no byte has been sent. Violations, when there are any, stand beside its message."""
     headers = {"content-type": "application/json", **error.headers}
     return ErrorAnswer(error.status, headers, msgspec.json.encode(error.body()))
 

@@ -350,3 +350,12 @@ def test_arguments_of_the_deprecated_call_are_text_too() -> None:
     conversation = decoded({"role": "assistant", "content": "", "function_call": {"name": "f", "arguments": {"x": 1}}})
     assert [fault.rule for fault in conversation.faults] == ["CALL_ARGS_TYPE"]
     assert conversation.turns[0].calls[0].arguments == '{"x":1}'
+
+
+@pytest.mark.parametrize("lost", ["id", "type"])
+def test_unknown_fields_of_a_call_survive_what_it_lost(lost: str) -> None:
+    whole = call(extra_content={"g": 1})
+    assert isinstance(whole, dict)
+    broken: Json = {key: value for key, value in whole.items() if key != lost}
+    (turn,) = decoded({"role": "assistant", "content": "", "tool_calls": [broken]}).turns
+    assert turn.calls[0].extra == {"extra_content": {"g": 1}}
