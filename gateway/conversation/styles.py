@@ -37,14 +37,20 @@ def _write_labels(sections: Sequence[Section], labels: Labels) -> list[str]:
 
 
 def _block(section: Section, labels: Labels) -> str:
-    body = guarded(section.text, labels)
     if section.call_id is not None:
-        return f"{labels.tool_result} ({token(section.call_id)}): {body}"
-    block = f"{getattr(labels, section.speaker)}: {body}"
-    if section.calls:
-        calls = "; ".join(_call(call, labels) for call in section.calls)
-        block += f"\n{labels.tool_calls}: {calls}"
-    return block
+        return result_line(section.call_id, section.text, labels)
+    block = f"{getattr(labels, section.speaker)}: {guarded(section.text, labels)}"
+    return f"{block}\n{calls_line(section.calls, labels)}" if section.calls else block
+
+
+def result_line(call_id: str, text: str, labels: Labels) -> str:
+    """A result as the `labels` style tells it. No text in it can forge a turn."""
+    return f"{labels.tool_result} ({token(call_id)}): {guarded(text, labels)}"
+
+
+def calls_line(calls: Sequence[Called], labels: Labels) -> str:
+    """The calls of one turn as the `labels` style tells them."""
+    return f"{labels.tool_calls}: {'; '.join(_call(call, labels) for call in calls)}"
 
 
 def _call(call: Called, labels: Labels) -> str:

@@ -35,9 +35,14 @@ def merge_neighbours(turns: tuple[Turn, ...], profile: Profile, notices: list[No
     for turn in turns:
         before = fitted[-1] if fitted else None
         if before is not None and turn.role == before.role and turn.role in ("user", "assistant") and not before.calls:
-            notices.append(changed(turn, "TURNS_MERGED", f"joined to the {turn.role} message before it"))
+            unsaid = "" if turn.name in (None, before.name) else "; its name is not sent"
+            notices.append(changed(turn, "TURNS_MERGED", f"joined to the {turn.role} message before it{unsaid}"))
             fitted[-1] = msgspec.structs.replace(
-                before, blocks=before.blocks + turn.blocks, extra={**turn.extra, **before.extra}, source=None
+                before,
+                blocks=before.blocks + turn.blocks,
+                extra={**turn.extra, **before.extra},
+                source=None,
+                synthesized=before.synthesized and turn.synthesized,
             )
         else:
             fitted.append(turn)

@@ -24,7 +24,7 @@ def fit_reasoning(turns: tuple[Turn, ...], profile: Profile, notices: list[Notic
             if profile.reasoning == "drop":
                 turn = _dropped(turn, notices)
             else:
-                turn = _renamed(turn, profile)
+                turn = _renamed(turn, profile, notices)
                 in_reach = profile.reasoning == "echo_all_tool_turns" or (
                     profile.reasoning == "echo_in_tool_loop" and position > last_user
                 )
@@ -47,10 +47,11 @@ def _dropped(turn: Turn, notices: list[Notice]) -> Turn:
     )
 
 
-def _renamed(turn: Turn, profile: Profile) -> Turn:
+def _renamed(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
     field = profile.reasoning_field
     if field is None or all(not isinstance(block, Reasoning) or block.field == field for block in turn.blocks):
         return turn
+    notices.append(changed(turn, "REASONING_RENAMED", f"reasoning of an earlier turn sent as {field}"))
     return turn.changed(
         *(Reasoning(block.text, field) if isinstance(block, Reasoning) else block for block in turn.blocks)
     )
