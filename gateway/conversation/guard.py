@@ -4,11 +4,13 @@ import functools
 import json
 import re
 import unicodedata
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.policy import Labels
 
 QUOTE: Final = "> "
+_WINDOW: Final = 1 << 16
 
 # Speakers that a model knows from other transcripts. The configured labels are added to them.
 SPEAKERS: Final = (
@@ -62,11 +64,24 @@ def needs_guard(text: str, labels: Labels) -> bool:
     """Whether a line of the text would read as a label, in any case and after any Unicode line boundary, or as a
     quoted line."""
     begins = _guarded_line(labels).match
-    if any(map(begins, text.casefold().splitlines())):
+    return any(_begins_in(piece, begins) for piece in _windows(text))
+
+
+def _begins_in(text: str, begins: Callable[[str], object]) -> bool:
+    if any(map(begins, filter(None, text.casefold().splitlines()))):
         return True
     if text.isascii() or unicodedata.is_normalized("NFKC", text):
         return False
     return any(map(begins, unicodedata.normalize("NFKC", text).casefold().splitlines()))
+
+
+def _windows(text: str) -> Iterator[str]:
+    """The text in pieces of whole lines. Looking through millions of lines in one go would let no other thread run."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + _WINDOW) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def guarded(body: str, labels: Labels) -> str:

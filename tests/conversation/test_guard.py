@@ -86,3 +86,10 @@ def test_words_have_an_inverse(word: str) -> None:
 def test_labels_that_cannot_be_told_apart_are_refused(labels: dict[str, str]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(labels, Labels)
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r", "\u2028"])
+def test_a_label_is_found_however_far_down_it_stands(line_end: str) -> None:
+    filler = line_end * 70_000 + "x" * 70_000 + line_end
+    assert not needs_guard(filler * 2 + "x", Labels())
+    assert needs_guard(filler * 2 + "User: x", Labels())
