@@ -23,6 +23,8 @@ _PROBE: Final = "\u0001probe"
 _WRITTEN_PROBE: Final = msgspec.json.encode(_PROBE)
 # A backend that changes more than the text in every chunk is never learned; to try each time would double the work.
 _TRIES: Final = 8
+# The search takes memory for every escape in the text; a chunk that is longer is none that comes again and again.
+_LONGEST: Final = 1 << 14
 
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -55,7 +57,7 @@ class Template:
     def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
         """Keep the chunk, when its events are one delta and perhaps unknown fields before it."""
         self._learned = False
-        if not self._tries or not events:
+        if not self._tries or not events or len(chunk) > _LONGEST:
             return
         *others, delta = events
         extensions = tuple(event for event in others if isinstance(event, Extension))
@@ -107,11 +109,14 @@ _FIELDS: Final[dict[type[Delta], frozenset[str]]] = {
 
 
 def _holder(document: Json, delta: Delta) -> dict[str, Json]:
-    """The object that holds the text. A call's name beside its arguments may begin another call: never learned."""
+    """The object that holds the text. Never learned: a call's name beside its arguments, which may begin another call,
+    and a piece of a call beside the text or a call, which may be held back and count without an event."""
     match document:
+        case {"choices": [{"delta": {"function_call": said}}]} if said:
+            return {}
         case {"choices": [{"delta": {"tool_calls": [{"function": dict(function)}]}}]} if type(delta) is ToolCallDelta:
             return {} if function.get("name") else function
         case {"choices": [{"delta": dict(fields)}]}:
-            return fields
+            return {} if fields.get("tool_calls") else fields
         case _:
             return {}

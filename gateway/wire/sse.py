@@ -46,7 +46,7 @@ class SSEDecoder:
             # Nearly every event is one line with this beginning.
             if not inside and block.startswith(_DATA) and b"\n" not in block and len(block) <= self._longest_line:
                 events.append(block[_FIELD:])
-            else:
+            elif block or inside:
                 self._lines(block + _BLANK, events)
                 inside = False
         if rest:
