@@ -93,6 +93,7 @@ class FaultyBackend:
         self.closed = asyncio.Event()
         self.port = 0
         self.scheme = "http"
+        self._open: set[asyncio.StreamWriter] = set()
 
     @property
     def base_url(self) -> str:
@@ -101,6 +102,7 @@ class FaultyBackend:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Play the script for every request of one connection."""
         connection = Connection(reader, writer)
+        self._open.add(writer)
         try:
             if self.speaks_first:
                 await self.script(connection)
@@ -112,7 +114,13 @@ class FaultyBackend:
             pass
         finally:
             self.closed.set()
+            self._open.discard(writer)
             writer.close()
+
+    def hang_up(self) -> None:
+        """Reset every connection that is open."""
+        for writer in tuple(self._open):
+            writer.transport.abort()
 
 
 @asynccontextmanager
@@ -125,3 +133,4 @@ async def faulty_backend(script: Script) -> AsyncIterator[FaultyBackend]:
         yield backend
     finally:
         server.close()
+        backend.hang_up()

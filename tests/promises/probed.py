@@ -1,0 +1,127 @@
+"""A gateway in a process of its own that can be asked how much memory it took and how long its loop stood still.
+
+`python -m tests.promises.probed settings.json` prints its address, then for every line on standard input one line of
+JSON: the values since the line before. Linux only: the kernel keeps the height of the memory.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gateway.types import Json
+from tests.server.running import running_gateway
+
+ROOT: Final = Path(__file__).parent.parent.parent
+TICK_S: Final = 0.01
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """`peak` and `memory` in bytes, at their height and now; `blocks` are the interpreter's own count of what is alive;
+    `stood_still` in seconds, the longest time in which the event loop did nothing else."""
+
+    peak: int
+    memory: int
+    blocks: int
+    descriptors: int
+    stood_still: float
+    running: int
+
+
+class Probed:
+    """The process as its test sees it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, base_url: str) -> None:
+        self.process = process
+        self.base_url = base_url
+
+    async def read(self) -> Reading:
+        """What happened since the last reading."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(b"\n")
+        return msgspec.json.decode(await self.process.stdout.readline(), type=Reading)
+
+
+@asynccontextmanager
+async def probed_gateway(folder: Path, settings: Mapping[str, Json], descriptors: int = 0) -> AsyncIterator[Probed]:
+    """Start it; `descriptors` limits how many it may open."""
+    path = folder / "settings.json"
+    path.write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "tests.promises.probed", str(path), str(descriptors)]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(30):
+            base_url = (await process.stdout.readline()).decode().strip()
+        yield Probed(process, base_url)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.communicate()
+
+
+class _Loop:
+    """Wakes up a hundred times a second, and notes how late."""
+
+    def __init__(self) -> None:
+        self.stood_still = 0.0
+
+    async def run(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(TICK_S)
+            self.stood_still = max(self.stood_still, time.monotonic() - before - TICK_S)
+
+
+def _kilobytes(name: str) -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition(f"{name}:")[2].split()[0]) * 1024
+
+
+def _read(stood_still: float, running: int) -> Reading:
+    peak = _kilobytes("VmHWM")
+    gc.collect()
+    # What the allocator keeps for later belongs to no request.
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    descriptors = len(os.listdir("/proc/self/fd"))
+    return Reading(peak, _kilobytes("VmRSS"), sys.getallocatedblocks(), descriptors, stood_still, running)
+
+
+async def _serve(settings: dict[str, Json]) -> None:
+    async with running_gateway(settings) as gateway:
+        loop = _Loop()
+        watching = asyncio.create_task(loop.run())
+        sys.stdout.write(f"{gateway.base_url}\n")
+        sys.stdout.flush()
+        while await asyncio.to_thread(sys.stdin.readline):
+            reading = _read(loop.stood_still, gateway.app.services.sweeper.size)
+            sys.stdout.write(f"{msgspec.json.encode(reading).decode()}\n")
+            sys.stdout.flush()
+            await asyncio.sleep(2 * TICK_S)  # the reading itself does not count
+            loop.stood_still = 0.0
+        watching.cancel()
+
+
+if __name__ == "__main__":
+    if limit := int(sys.argv[2]):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    asyncio.run(_serve(json.loads(Path(sys.argv[1]).read_bytes())))

@@ -1,0 +1,211 @@
+"""Promises with a number in them: nothing is cut off in silence, hostile cases are cheap, and everything is given back.
+
+The bounds are no benchmark. They are many times what is seen, so that a busy machine does not break them, and only work
+without a bound does: a regular expression gone wild, a copy per piece, a buffer that nobody limits.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from gateway.testing.faulty import END, Connection, FaultyBackend, Script, chunk, faulty_backend, head
+from gateway.types import Json
+from tests.promises.hostile import REQUESTS, answering, scripts
+from tests.promises.house import before, finishes, frames, settings_for, text_of
+from tests.promises.probed import Probed, Reading, probed_gateway
+from tests.promises.wires import WIRES
+from tests.server.running import hello
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+GROWTH: Final = 64 * 2**20
+STOOD_STILL_S: Final = 1.5
+# What is alive afterwards, in blocks of the interpreter; a leak of a single message in a thousand would be more.
+KEPT_BLOCKS: Final = 20_000
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_no_answer_is_cut_off_in_silence(wire: str) -> None:
+    """Cut after every single byte, an answer is complete or an error, to clients that stream and those that do not."""
+    spoken = WIRES[wire].spoken
+    short = spoken.begin + spoken.end
+    asked = 0
+
+    async def script(connection: Connection) -> None:
+        nonlocal asked
+        end = asked // 2
+        asked += 1
+        await connection.send(head(spoken.media_type), chunk(short[:end]) if end else b"", END)
+
+    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+        complete = []
+        for end in range(len(short)):
+            streamed = await gateway.chat(stream=True)
+            whole = await gateway.chat()
+            failed = _failed(streamed)
+            assert failed == (whole.status_code != 200), f"after {end} bytes"
+            assert failed or text_of(frames(streamed.text)) == "one", f"after {end} bytes"
+            if failed:
+                assert finishes(frames(streamed.text)) == []
+            else:
+                complete.append(end)
+    assert asked == 2 * len(short)
+    # Only what follows the finish may be missing.
+    assert all(end >= len(short) - len(spoken.end) for end in complete)
+
+
+def _failed(response: httpx.Response) -> bool:
+    if response.status_code != 200:
+        return True
+    last = frames(response.text)[-1]
+    assert last == "[DONE]" or "error" in json.loads(last)
+    return last != "[DONE]"
+
+
+def _settings(wire: str, backends: Mapping[str, FaultyBackend]) -> dict[str, Json]:
+    settings = settings_for(WIRES[wire], {name: backend.base_url for name, backend in backends.items()})
+    return {**settings, "limits": {"max_response_mb": 3, "max_event_mb": 3}}
+
+
+@asynccontextmanager
+async def _probed(
+    tmp_path: Path, wire: str, told: Mapping[str, Script]
+) -> AsyncIterator[tuple[Probed, httpx.AsyncClient, dict[str, FaultyBackend]]]:
+    async with AsyncExitStack() as stack:
+        backends = {name: await stack.enter_async_context(faulty_backend(script)) for name, script in told.items()}
+        gateway = await stack.enter_async_context(probed_gateway(tmp_path, _settings(wire, backends)))
+        client = httpx.AsyncClient(base_url=gateway.base_url, timeout=30, trust_env=False)
+        yield gateway, await stack.enter_async_context(client), backends
+
+
+async def _ask(client: httpx.AsyncClient, content: bytes) -> None:
+    """The answer is read and thrown away."""
+    sent = {"content-type": "application/json"}
+    async with client.stream("POST", "/v1/chat/completions", content=content, headers=sent) as response:
+        async for _ in response.aiter_raw():
+            pass
+
+
+def _asking(model: str) -> Iterable[bytes]:
+    for streams in (False, True):
+        yield json.dumps({**hello(model), "stream": streams}).encode()
+
+
+async def _settled(gateway: Probed, descriptors: int) -> Reading:
+    """The reading when everything has been closed, or after two seconds."""
+    for _ in range(20):
+        reading = await gateway.read()
+        if reading.running == 0 and reading.descriptors <= descriptors:
+            break
+        await asyncio.sleep(0.1)
+    return reading
+
+
+@linux
+@pytest.mark.parametrize("wire", WIRES)
+async def test_hostile_cases_are_cheap(wire: str, tmp_path: Path) -> None:
+    """One after the other, each alone: its memory at its height, and how long the loop did nothing else for it."""
+    well = answering(WIRES[wire], lambda wire: (wire.spoken.answer,))
+    # Requests meet the same code on every wire but for the encoding: text as it is, and as messages.
+    requests = REQUESTS if wire in ("native", "protobuf") else {}
+    cases = {name: [content()] for name, content in requests.items()}
+    told = scripts(WIRES[wire])
+    cases |= {f"answer: {name}": list(_asking(name)) for name in told}
+    wrong: dict[str, str] = {}
+    async with _probed(tmp_path, wire, {**told, "m": well}) as (gateway, client, backends):
+        for content in _asking("m"):
+            await _ask(client, content)
+        first = start = await gateway.read()
+        for name, contents in cases.items():
+            for content in contents:
+                await _ask(client, content)
+                seen = await gateway.read()
+                grown = seen.peak - start.memory
+                if grown > GROWTH + 2 * len(content) or seen.stood_still > STOOD_STILL_S:
+                    wrong[name] = f"{grown / 2**20:.0f} MB, {seen.stood_still:.2f} s"
+                start = seen
+        for backend in backends.values():
+            backend.hang_up()
+        last = await _settled(gateway, first.descriptors)
+    assert wrong == {}
+    assert last.blocks - first.blocks < KEPT_BLOCKS
+    assert last.running == 0
+    assert last.descriptors <= first.descriptors
+
+
+async def _stream(client: httpx.AsyncClient, number: int) -> str:
+    messages = [{"role": "user", "content": f"number-{number}"}]
+    request = {**hello(), "messages": messages, "stream": True}
+    response = await client.post("/v1/chat/completions", json=request)
+    assert response.status_code == 200
+    return text_of(frames(response.text))
+
+
+@linux
+async def test_many_streams_stay_apart_and_leave_nothing(tmp_path: Path) -> None:
+    many = 150
+
+    async def script(connection: Connection) -> None:
+        word = json.loads(connection.body)["messages"][-1]["content"]
+        await connection.send(head("text/event-stream"))
+        for letter in word:
+            await connection.send(chunk(WIRES["native"].said(letter.encode())))
+            await asyncio.sleep(0.01)
+        await connection.send(chunk(WIRES["native"].spoken.end), END)
+
+    async with _probed(tmp_path, "native", {"m": script}) as (gateway, client, backends):
+        await _stream(client, 0)
+        first = await gateway.read()
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(base_url=gateway.base_url, timeout=30, trust_env=False, limits=limits) as crowd:
+            said = await asyncio.gather(*(_stream(crowd, number) for number in range(many)))
+        backends["m"].hang_up()
+        last = await _settled(gateway, first.descriptors)
+    assert said == [f"number-{number}" for number in range(many)]
+    assert last.stood_still < STOOD_STILL_S
+    assert last.running == 0
+    assert last.descriptors <= first.descriptors
+    assert last.blocks - first.blocks < KEPT_BLOCKS
+
+
+@linux
+async def test_the_gateway_survives_a_lack_of_descriptors(tmp_path: Path) -> None:
+    """More connections than the process may open; as soon as they are gone it answers again."""
+    settings: dict[str, Json] = {**settings_for(WIRES["native"], {"m": "http://127.0.0.1:1"})}
+    settings["server"] = {"api_keys_env": None, "max_connections": 1000}
+    async with probed_gateway(tmp_path, settings, descriptors=64) as gateway:
+        host, _, port = gateway.base_url.removeprefix("http://").rpartition(":")
+        opened = [await asyncio.open_connection(host, int(port)) for _ in range(100)]
+        await asyncio.sleep(0.5)
+        assert gateway.process.returncode is None
+        for _, writer in opened:
+            writer.transport.abort()
+        async with asyncio.timeout(10), httpx.AsyncClient(timeout=10, trust_env=False) as client:
+            assert (await client.get(f"{gateway.base_url}/healthz")).status_code == 200
+        assert gateway.process.returncode is None
+
+
+async def test_no_deadline_follows_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wall clock jumps by years between the two events of an answer; nobody is late."""
+    spoken = WIRES["native"].spoken
+    wall = 1_000_000_000.0
+
+    async def script(connection: Connection) -> None:
+        nonlocal wall
+        await connection.send(head(spoken.media_type), chunk(spoken.begin))
+        await asyncio.sleep(0.3)  # three ticks of the timer that looks for what is overdue
+        wall += 1e9
+        await asyncio.sleep(0.3)
+        await connection.send(chunk(spoken.end), END)
+
+    monkeypatch.setattr("time.time", lambda: wall)
+    async with faulty_backend(script) as backend, before(WIRES["native"], {"m": backend}) as gateway:
+        response = await gateway.chat(stream=True)
+    assert response.text.endswith("data: [DONE]\n\n")
