@@ -27,7 +27,7 @@ def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
         ("gateway.types", "import msgspec\nfrom typing import Final"),
         ("gateway.events", "from gateway.notices import Notice"),
         ("gateway.wire.sse", "from gateway.errors import BackendProtocolError\nfrom gateway.wire.base64 import decode"),
-        ("gateway.settings", "import os"),
+        ("gateway.settings.environment", "import os\nfrom gateway.settings.values import Settings"),
         (
             "gateway.conversation.fit.ids",
             "from urllib.parse import quote\nfrom gateway.conversation.rules import RULES",

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.errors import SettingsError
 from gateway.settings import parse_settings
-from gateway.settings_lines import with_line
+from gateway.settings.lines import with_line
 
 TEXT = """{
   "repair": "repair",

@@ -1,0 +1,218 @@
+"""settings.json -> Settings: every part is checked, and every mistake names its key and its line."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gateway.errors import SettingsError
+from gateway.policy import Policy
+from gateway.profiles import PROFILES, Profile
+from gateway.settings.check import (
+    S,
+    check_keys,
+    check_not_negative,
+    check_pattern,
+    nearest,
+    path_of,
+    read_object,
+    read_struct,
+)
+from gateway.settings.lines import with_line
+from gateway.settings.values import (
+    BackendSettings,
+    KeySettings,
+    LimitSettings,
+    LogSettings,
+    ModelSettings,
+    ServerSettings,
+    Settings,
+)
+from gateway.types import Json, JsonObject
+
+ALIASES: Final = {"max_history": "max_history_messages", "disable_builtin_tools": "disable_warp_tools"}
+_POLICY_KEYS: Final = frozenset(Policy.__struct_fields__)
+_BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
+
+
+def load_settings(path: Path) -> Settings:
+    """Read and check a settings file. Raises SettingsError that names the setting (or the line of bad JSON)."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from error
+    try:
+        return parse_settings(text)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error.message}") from error
+
+
+def parse_settings(text: str) -> Settings:
+    """The text of a settings file as Settings. Raises SettingsError."""
+    # json, not msgspec: it is what tells the line of a mistake, and start-up is no hot path.
+    import json
+
+    try:
+        raw = json.loads(text, object_pairs_hook=_no_duplicates, parse_float=_finite, parse_constant=_finite)
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise SettingsError("it is nested too deep") from error
+    except ValueError as error:
+        raise SettingsError(f"it holds a number that is too large: {error}") from error
+    try:
+        return read_settings(raw)
+    except SettingsError as error:
+        raise SettingsError(with_line(text, error.message)) from error
+
+
+def read_settings(raw: Json) -> Settings:
+    """Decoded JSON as Settings. Raises SettingsError."""
+    top = read_object(raw, "settings")
+    top = _without_aliases(top, "")
+    check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}), "")
+    profiles = _profiles(read_object(top.get("profiles", {}), "profiles"))
+    policy_part = {key: value for key, value in top.items() if key in _POLICY_KEYS}
+    policy = _policy(policy_part, profiles, "")
+    backends = {
+        name: _backend(value, f"backends.{name}")
+        for name, value in read_object(top.get("backends", {}), "backends").items()
+    }
+    models = {
+        name: _model(value, f"models.{name}", policy_part, backends, profiles)
+        for name, value in read_object(top.get("models", {}), "models").items()
+    }
+    return Settings(
+        policy=policy,
+        server=read_struct(top.get("server", {}), ServerSettings, "server"),
+        limits=read_struct(top.get("limits", {}), LimitSettings, "limits"),
+        log=read_struct(top.get("log", {}), LogSettings, "log"),
+        keys=_keys(read_object(top.get("keys", {}), "keys"), models),
+        profiles=profiles,
+        backends=backends,
+        models=models,
+    )
+
+
+def _keys(raw: JsonObject, models: Mapping[str, ModelSettings]) -> dict[str, KeySettings]:
+    keys = {name: read_struct(value, KeySettings, f"keys.{name}") for name, value in raw.items()}
+    for name, entry in keys.items():
+        for model in entry.models or ():
+            if model not in models and "*" not in models:
+                raise SettingsError(f"keys.{name}.models: there is no model {model!r}{nearest(model, models)}")
+    return keys
+
+
+def _backend(raw: Json, where: str) -> BackendSettings:
+    entry = read_object(raw, where)
+    for key in ("adapter", "base_url"):
+        if key not in entry:
+            raise SettingsError(f"{where}.{key} is missing")
+    common = {key: value for key, value in entry.items() if key in _BACKEND_KEYS}
+    options = {key: value for key, value in entry.items() if key not in _BACKEND_KEYS}
+    backend = read_struct(common, BackendSettings, where)
+    return msgspec.structs.replace(backend, options=options)
+
+
+def _model(
+    raw: Json,
+    where: str,
+    defaults: JsonObject,
+    backends: Mapping[str, BackendSettings],
+    profiles: Mapping[str, Profile],
+) -> ModelSettings:
+    entry = _without_aliases(read_object(raw, where), where)
+    check_keys(entry, _POLICY_KEYS | {"backend", "name"}, where)
+    backend, name = entry.get("backend"), entry.get("name")
+    if not isinstance(backend, str):
+        raise SettingsError(f"{where}.backend must name one of the backends")
+    if backend not in backends:
+        raise SettingsError(f"{where}.backend: there is no backend {backend!r}{nearest(backend, backends)}")
+    if name is not None and not isinstance(name, str):
+        raise SettingsError(f"{where}.name must be text")
+    own = {key: value for key, value in entry.items() if key in _POLICY_KEYS}
+    if (profile := backends[backend].profile) is not None:
+        own = {"profile": profile, **own}
+    return ModelSettings(backend, name, _policy({**defaults, **own}, profiles, where))
+
+
+def _policy(raw: dict[str, Json], profiles: Mapping[str, Profile], where: str) -> Policy:
+    raw = dict(raw)
+    profile = _profile(raw.pop("profile", "none"), profiles, path_of(where, "profile"))
+    policy = msgspec.structs.replace(read_struct(raw, Policy, where), profile=profile)
+    for part, place in (
+        (policy, where),
+        (policy.recent_tool_results, path_of(where, "recent_tool_results")),
+        (policy.loop_guard, path_of(where, "loop_guard")),
+    ):
+        check_not_negative(part, place)
+    for pattern in policy.recent_tool_results.redact:
+        check_pattern(pattern, path_of(where, "recent_tool_results.redact"))
+    return policy
+
+
+def override_policy(policy: Policy, changes: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
+    """The policy with some of its keys set anew, as a model entry would. Raises SettingsError."""
+    if not changes:
+        return policy
+    changes = _without_aliases(dict(changes), "")
+    check_keys(changes, _POLICY_KEYS, "settings")
+    kept = {key: value for key, value in msgspec.to_builtins(policy).items() if key != "profile"}
+    changed = _policy({**kept, **changes}, profiles, "settings")
+    return changed if "profile" in changes else msgspec.structs.replace(changed, profile=policy.profile)
+
+
+def _profiles(raw: JsonObject) -> dict[str, Profile]:
+    """The built-in profiles and the file's own, each made from its `base`."""
+    profiles = dict(PROFILES)
+    for name, value in raw.items():
+        where = f"profiles.{name}"
+        entry = dict(read_object(value, where))
+        base = _profile(entry.pop("base", "none"), profiles, f"{where}.base")
+        profiles[name] = read_struct({**msgspec.to_builtins(base), **entry}, Profile, where)
+    return profiles
+
+
+def _profile(name: Json, profiles: Mapping[str, Profile], where: str) -> Profile:
+    if not isinstance(name, str) or name not in profiles:
+        meant = nearest(name, profiles) if isinstance(name, str) else ""
+        raise SettingsError(f"{where}: there is no profile {name!r}{meant}")
+    return profiles[name]
+
+
+def check_options(options: JsonObject, kind: type[S], where: str) -> S:
+    """An adapter's own keys as its Options. Raises SettingsError like every other part of the file."""
+    for key in options:
+        if key not in kind.__struct_fields__:
+            raise SettingsError(
+                f"unknown setting {path_of(where, key)!r}{nearest(key, {*_BACKEND_KEYS, *kind.__struct_fields__})}"
+            )
+    return read_struct(dict(options), kind, where)
+
+
+def _without_aliases(entry: dict[str, Json], where: str) -> dict[str, Json]:
+    renamed: dict[str, Json] = {}
+    for key, value in entry.items():
+        name = ALIASES.get(key, key)
+        if name in renamed:
+            raise SettingsError(f"{path_of(where, name)} is set twice, once under an alias")
+        renamed[name] = value
+    return renamed
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise SettingsError(f"{text} is not a number a setting can have")
+    return value
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in entry:
+            raise SettingsError(f"the setting {key!r} stands twice in one object")
+        entry[key] = value
+    return entry
