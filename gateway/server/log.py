@@ -172,12 +172,12 @@ def _open_file(settings: LogSettings, path: Path) -> RotatingFileHandler:
     return _ForgivingFile(path, maxBytes=int(settings.max_mb * 2**20), backupCount=settings.backups, encoding="utf-8")
 
 
-# The sentences of these stages say what is wrong, not where; those of the others are lines that people grep for.
-_PLACED: Final[frozenset[Stage]] = frozenset({"decode", "validate", "repair", "profile"})
+# The rule leads to docs/notices.md. The sentences of the other stages are lines that people grep for, as they are.
+_PLACED: Final[frozenset[Stage]] = frozenset({"decode", "validate", "repair", "guard", "profile", "encode", "backend"})
 
 
 def log_notice(notice: Notice, request_id: str) -> None:
-    """One line per notice at its own level: its detail, for a fault of a message also which message and which rule."""
+    """One line per notice at its own level: its detail, for most stages behind the message's place and the rule."""
     level = LEVELS[notice.level]
     if LOGGER.isEnabledFor(level):
         if notice.stage in _PLACED:

@@ -37,16 +37,18 @@ def test_a_line_has_time_level_request_and_text(tmp_path: Path) -> None:
     assert second.endswith(" ERROR - alone")
 
 
-def test_a_fault_of_a_message_is_told_with_its_place_and_rule(tmp_path: Path) -> None:
+def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path: Path) -> None:
     file = tmp_path / "x.log"
     with logging_to(LogSettings(file=str(file))):
         log_notice(Notice("repair", "changed", "CALL_ARGS_TYPE", "arguments is an object", 3), "req_1")
         log_notice(Notice("profile", "changed", "CALL_ID_RENAMED", "renamed"), "req_1")
+        log_notice(Notice("backend", "dropped", "ROLLED_BACK", "taken back"), "req_1")
         log_notice(Notice("unwrap", "changed", "R", "[MCP Gateway] Transformed call_mcp_tool -> f", 3), "req_1")
-    first, second, third = written(file)
+    first, second, third, fourth = written(file)
     assert first.endswith(" INFO req_1 repair messages[3] CALL_ARGS_TYPE: arguments is an object")
     assert second.endswith(" INFO req_1 profile CALL_ID_RENAMED: renamed")
-    assert third.endswith(" INFO req_1 [MCP Gateway] Transformed call_mcp_tool -> f")
+    assert third.endswith(" INFO req_1 backend ROLLED_BACK: taken back")
+    assert fourth.endswith(" INFO req_1 [MCP Gateway] Transformed call_mcp_tool -> f")
 
 
 @pytest.mark.parametrize(
