@@ -33,7 +33,8 @@ def explain_text(told: Explanation, messages: Sequence[Json], *, width: int = 10
 
 
 def _violations(told: Explanation, colour: bool) -> Iterator[str]:
-    yield f"{len(told.violations)} violations" if told.violations else "no violations"
+    count = len(told.violations)
+    yield f"{count or 'no'} violation{'' if count == 1 else 's'}"
     for found in told.violations:
         yield f"  {found.param} {_paint(found.rule, RED, colour)}: {_visible(found.detail)}"
         yield f"    {found.advice}"

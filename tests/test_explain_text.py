@@ -95,3 +95,8 @@ def test_the_command_reads_a_file_or_standard_input(
 def test_a_file_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("explain", "absent.json") == 2
     assert capsys.readouterr().err == "dragoman: absent.json: cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("messages", "line"), [(BROKEN[:3], "no violations"), (BROKEN[:4], "1 violation")])
+def test_violations_are_counted(messages: list[dict[str, Json]], line: str) -> None:
+    assert line in page(messages)
