@@ -81,6 +81,9 @@ def test_a_chunk_that_differs_elsewhere_is_not(first: bytes, second: bytes) -> N
         written({"content": [{"type": "text", "text": "a", "content": "a"}]}),
         written({"content": [{"type": "text", "text": "a"}]}, mirror={"content": "a"}),
         written(call(0, None, "f", '{"n":1}')),
+        written({"content": "a", "function_call": {"name": "g"}}),
+        written({"content": "a", "tool_calls": [entry(1, name="g")]}),
+        written({**call(0, arguments="a"), "function_call": {"name": "g"}}),
         written({"tool_calls": [entry(0, arguments="a"), entry(0, arguments="b")]}),
         b'{"choices":[{"delta":{"content":"a","content":"a"}}]}',
         b'{"choices":[{"delta":{"content":"b","content":"a"}}]}'.replace(b"b", b"a", 1),
@@ -101,11 +104,14 @@ def test_a_backend_that_changes_more_is_given_up() -> None:
 
 
 WORDS = st.sampled_from(["", "a", "{", "}", "{}", '"', "é", "\u2028", '"content":"a"'])
+PIECES = st.builds(call, st.integers(0, 1), st.none() | st.just("a"), st.none() | st.just("f"), st.none() | WORDS)
 DELTAS = st.one_of(
     st.builds(lambda text: {"content": text}, WORDS),
     st.builds(lambda text: {"reasoning_content": text}, WORDS),
     st.builds(lambda text, more: {"content": text, "reasoning": more}, WORDS, WORDS),
-    st.builds(call, st.integers(0, 1), st.none() | st.just("a"), st.none() | st.just("f"), st.none() | WORDS),
+    PIECES,
+    st.builds(lambda text, piece: {"content": text, **piece}, WORDS, PIECES),
+    st.builds(lambda name, piece: {"function_call": {"name": name}, **piece}, WORDS, PIECES),
 )
 FIELDS = st.sampled_from([{}, {}, {}, {"fp": 1}, {"content": "a"}])
 
