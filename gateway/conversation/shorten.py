@@ -28,19 +28,21 @@ def is_elided(text: str) -> bool:
 
 
 def shortened(text: str, limit: int) -> str:
-    """At most `limit` characters of head, marker and tail; the bare marker when there is no room for more.
+    """At most `limit` characters of head, marker and tail; the bare marker when there is no room for more, unless the
+    text itself is no longer than that.
 
     A sign that takes several code points stays whole (combining marks, joined emoji, CRLF).
     """
-    if len(text) <= limit or is_elided(text):
+    marker = elision(len(text))
+    if len(text) <= max(limit, len(marker)) or is_elided(text):
         return text
-    room = limit - len(f"\n{elision(len(text))}\n")
+    room = limit - len(f"\n{marker}\n")
     if room < 2:
-        return elision(len(text))
+        return marker
     head = _back(text, (room + 1) // 2)
     tail = _forth(text, len(text) - room // 2)
     if tail - head == len(text):
-        return elision(len(text))
+        return marker
     return f"{text[:head]}\n{elision(tail - head)}\n{text[tail:]}"
 
 

@@ -39,6 +39,8 @@ def _applied(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Turn]:
 
 
 def _elided(result: ToolResult) -> ToolResult:
+    """Also a result that is shorter than the marker: the limit counts results, and a model that sees some old ones
+    whole and others not would take the marker for what the tool said."""
     if is_elided(result.text):
         return result
     text = with_text(result, elision(len(result.text))).content[0]

@@ -31,6 +31,11 @@ def test_a_text_within_its_limit_is_left_alone(limit: int) -> None:
     assert shortened("hello", limit) == "hello"
 
 
+@pytest.mark.parametrize(("size", "stays"), [(10, True), (18, True), (19, False)])
+def test_no_text_grows_by_being_shortened(size: int, stays: bool) -> None:
+    assert shortened("x" * size, 5) == ("x" * size if stays else f"[elided: {size} chars]")
+
+
 @pytest.mark.parametrize(
     "sign", ["e\u0301\u0327", "👩\u200d👩\u200d👧", "👍🏽", "\r\n", "❤\ufe0f", "नि", "\ud83d\ude00"]
 )
