@@ -23,6 +23,9 @@ from gateway.wire.json_text import NotJson, decode_json
 Key = int | str
 Kind = Literal["function", "custom"]
 
+# How often the arguments of one call are read to see whether they are complete. Where they were not so often, the
+# backend repeats the name with every piece.
+_TRIES: Final = 64
 _READ: Final = frozenset({"index", "id", "type", "function", "custom"})
 
 
@@ -49,11 +52,21 @@ class _Call:
         self.sent = 0
         self.started = False
         self.named_before = False
+        self._tries = _TRIES
+        self._judged = 0
+        self._complete = False
 
     def complete(self) -> bool:
         """Whether the arguments are a whole object."""
-        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+        if self._judged != len(self.pieces):
+            self._judged = len(self.pieces)
+            self._complete = self._is_object()
+        return self._complete
+
+    def _is_object(self) -> bool:
+        if not self._tries or not self.pieces[-1].rstrip().endswith("}"):
             return False
+        self._tries -= 1
         try:
             return isinstance(decode_json("".join(self.pieces).encode()), dict)
         except NotJson:
@@ -96,13 +109,13 @@ class CallTracker:
         events: list[Event] = []
         for call in self._calls:
             if not call.name:
-                if any(call.pieces):
+                if call.pieces:
                     message = "The backend sent the arguments of a tool call without its name."
                     raise BackendProtocolError(message, code="upstream_invalid_tool_call")
                 events.append(_notice("dropped", "CALL_EMPTY", "a tool call without name and arguments"))
                 continue
             events += self._flush(call)
-            if not any(call.pieces):
+            if not call.pieces:
                 events.append(ToolCallDelta(call.index, "{}"))
             events.append(ToolCallEnd(call.index))
         return events
@@ -123,7 +136,8 @@ class CallTracker:
             yield _notice("dropped", "CALL_FIELD_LATE", f"{', '.join(piece.extra)} of a call that had begun")
         elif piece.extra:
             call.extra = {**call.extra, **piece.extra}
-        call.pieces.append(piece.arguments)
+        if piece.arguments:
+            call.pieces.append(piece.arguments)
         if call.name and (call.id or call.started or call.named_before):
             yield from self._flush(call)
         call.named_before = bool(call.name)

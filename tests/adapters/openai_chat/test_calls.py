@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from adapters.openai_chat import calls
 from adapters.openai_chat.decoder import ChatDecoder
 from gateway.errors import BackendProtocolError
 from gateway.events import Event
@@ -9,6 +10,7 @@ from gateway.notices import Notice
 from gateway.testing.events import fold
 from gateway.testing.replay import cuttings, replay
 from gateway.types import Json
+from gateway.wire.json_text import decode_json
 from tests.adapters.openai_chat.wires import call, chunk, completion, entry, sse
 
 Calls = list[tuple[str, str, str]]
@@ -47,6 +49,11 @@ HABITS: dict[str, tuple[list[Json], Calls, list[str]]] = {
         [call(1, "a", "f", "{}"), call(4, "b", "g", "{}")],
         [("a", "f", "{}"), ("b", "g", "{}")],
         [],
+    ),
+    "nothing behind complete arguments, then another call": (
+        [call(0, None, "f", "{}"), call(0, arguments=""), call(0, None, "f", "{}")],
+        [("call_5_0", "f", "{}"), ("call_5_1", "f", "{}")],
+        ["CALL_ID_ADDED", "CALL_ID_ADDED"],
     ),
     "no index, one call": (
         [call(None, "a", "f", "{"), call(arguments="}")],
@@ -196,3 +203,23 @@ def test_calls_of_a_whole_answer_are_separate_whatever_their_ids() -> None:
 def test_calls_that_cannot_be_made_fail_the_stream(delta: Json) -> None:
     with pytest.raises(BackendProtocolError):
         read(sse(chunk(delta), chunk(finish="tool_calls")))
+
+
+@pytest.mark.parametrize("piece", ['{"n":1}', "{}", '{"'])
+@pytest.mark.parametrize("begin", ["{", '{"text":"', "{}"])
+def test_arguments_are_judged_by_work_that_grows_with_their_size(
+    begin: str, piece: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+
+    def judge(data: bytes) -> Json:
+        judged.append(len(data))
+        return decode_json(data)
+
+    monkeypatch.setattr(calls, "decode_json", judge)
+    tracker = calls.CallTracker(1)
+    fed = 0
+    for arguments in (begin, *(piece for _ in range(5000))):
+        tracker.feed([entry(0, "a", "f", arguments)])
+        fed += len(arguments)
+    assert sum(judged) <= 100 * fed
