@@ -12,8 +12,9 @@ import pytest
 from adapters.warp.mend import mend_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.errors import BackendError, GatewayError
-from gateway.events import TextDelta
+from gateway.events import Extension, TextDelta
 from gateway.exchange import Exchange
 from gateway.explain import explain
 from gateway.lint import lint
@@ -22,6 +23,7 @@ from gateway.stop import StopMatcher
 from gateway.testing.strategies import TOOLS
 from gateway.tools.envelope import BrokenEnvelope, open_envelope
 from gateway.tools.prompted.formats import FORMATS
+from gateway.types import Json
 from gateway.wire.base64 import decode_base64
 from gateway.wire.json_text import NotJson, decode_json
 from gateway.wire.sse import SSEDecoder
@@ -133,6 +135,12 @@ def _marks(name: str, mark: str) -> Make:
     return lambda n: lambda: _refused(BackendError, lambda: _parsed(name, mark * n, 1))
 
 
+def _fold(value: Json) -> Make:
+    """An answer whose every chunk brings a piece of a field that nobody knows."""
+    chunk = Extension("delta", {"odd": value})
+    return lambda n: lambda: encode_completion([chunk] * n, id="i", created=1, model="m")
+
+
 WORK: Final[dict[str, Make]] = {
     "SSE: lines without data": lambda n: lambda: _sse(b"data\n" * n, 65536),
     "SSE: one line in bytes": lambda n: lambda: _sse(b"data: " + b"x" * n, 1),
@@ -155,6 +163,7 @@ WORK: Final[dict[str, Make]] = {
             BrokenEnvelope, lambda: open_envelope(json.dumps({"name": "f", "args": '"\\' * n}), Envelope(), {}, ())
         )
     ),
+    **{f"unknown fields: {value!r}": _fold(value) for value in ("a", ["a"], {"a": "a"})},
     "stop: nearly": lambda n: lambda: _matched("a" * 60 + "b", "a" * n),
     **{
         f"{name}: {mark!r}": _marks(name, mark)

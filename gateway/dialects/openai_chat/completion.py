@@ -1,11 +1,11 @@
 """All events of an answer in, one `chat.completion` object out: the fold of what a stream would have said."""
 
 from collections.abc import Iterable
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
-from gateway.dialects.openai_chat.fields import call_object, merge_fields
+from gateway.dialects.openai_chat.fields import Fields, call_object
 from gateway.dialects.openai_chat.remarks import remarks
 from gateway.dialects.openai_chat.usage import merge_usage, usage_object
 from gateway.events import (
@@ -38,7 +38,7 @@ def encode_completion(
         "created": created,
         "model": model,
         "choices": [fold.choice()],
-        **fold.extensions["response"],
+        **fold.extensions["response"].joined(),
     }
     if fold.usage is not None:
         answer["usage"] = usage_object(fold.usage)
@@ -58,10 +58,10 @@ class _Fold:
         self.reason: Reason = "stop"
         self.usage: UsageReport | None = None
         self.notices: list[Notice] = []
-        self.extensions: dict[Literal["response", "choice", "delta"], dict[str, Json]] = {
-            "response": {},
-            "choice": {},
-            "delta": {},
+        self.extensions = {
+            "response": Fields(grow=False),
+            "choice": Fields(grow=True),
+            "delta": Fields(grow=True),
         }
 
     def add(self, event: Event) -> None:
@@ -80,7 +80,7 @@ class _Fold:
             case UsageReport():
                 self.usage = merge_usage(self.usage, event)
             case Extension():
-                merge_fields(self.extensions[event.scope], event.fields, grow=event.scope != "response")
+                self.extensions[event.scope].add(event.fields)
             case Notice():
                 self.notices.append(event)
             case ResponseStart() | ToolCallEnd():
@@ -94,11 +94,11 @@ class _Fold:
             "message": self._message(),
             "logprobs": None,
             "finish_reason": self.reason,
-            **self.extensions["choice"],
+            **self.extensions["choice"].joined(),
         }
 
     def _message(self) -> dict[str, Json]:
-        fields = self.extensions["delta"]
+        fields = self.extensions["delta"].joined()
         silent = bool(self.starts or self.reasoning or fields)
         content = None if silent and not self.text else "".join(self.text)
         message: dict[str, Json] = {"role": "assistant", "content": content, "refusal": None}

@@ -1,5 +1,7 @@
 """Fields the dialect does not know, put back where they belong."""
 
+from typing import Final
+
 from gateway.types import Json, JsonObject
 
 
@@ -12,18 +14,46 @@ def call_object(id: str, name: str, arguments: str, extra: JsonObject) -> dict[s
     return {"id": id, "type": kind, kind: body, **rest}
 
 
-def merge_fields(known: dict[str, Json], more: JsonObject, *, grow: bool) -> None:
-    """Join a later object's fields to those before. With `grow`, text and arrays of a delta are continued, as clients
-    do it; without, what came later replaces what was there. `more` is never changed, `known` is."""
-    for key, value in more.items():
-        before = known.get(key)
-        if grow and isinstance(before, str) and isinstance(value, str):
-            known[key] = before + value
-        elif grow and isinstance(before, list) and isinstance(value, list):
-            known[key] = [*before, *value]
-        elif grow and isinstance(before, dict) and isinstance(value, dict):
-            merged = dict(before)
-            merge_fields(merged, value, grow=True)
-            known[key] = merged
-        elif value is not None or key not in known:
-            known[key] = value
+_GROWING: Final = (str, list, dict)
+
+
+class Fields:
+    """Objects that came one after the other, as one. Where they `grow`, text, arrays and objects of a delta are
+    continued, as clients do it; any other later value replaces what was there, unless it is null.
+
+    Pieces are kept until `joined` asks for the whole: to continue a text or an array piece by piece would copy all of
+    it each time.
+    """
+
+    def __init__(self, *, grow: bool) -> None:
+        self._grow = grow
+        self._pieces: dict[str, list[Json]] = {}
+
+    def add(self, fields: JsonObject) -> None:
+        """The next object."""
+        for key, value in fields.items():
+            pieces = self._pieces.get(key)
+            if pieces is not None and value is None:
+                continue
+            if pieces is not None and self._grow and isinstance(value, _GROWING) and type(pieces[0]) is type(value):
+                pieces.append(value)
+            else:
+                self._pieces[key] = [value]
+
+    def joined(self) -> dict[str, Json]:
+        """All of them as one object."""
+        return {key: _joined(pieces) for key, pieces in self._pieces.items()}
+
+
+def _joined(pieces: list[Json]) -> Json:
+    """One value of the pieces, which are all of one type if there are several."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if isinstance(pieces[0], str):
+        return "".join([piece for piece in pieces if isinstance(piece, str)])
+    if isinstance(pieces[0], list):
+        return [item for piece in pieces if isinstance(piece, list) for item in piece]
+    whole = Fields(grow=True)
+    for piece in pieces:
+        whole.add(piece if isinstance(piece, dict) else {})
+    return whole.joined()

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 import msgspec
 
 from gateway.dialects.openai_chat.errors import encode_error_frame
-from gateway.dialects.openai_chat.fields import call_object, merge_fields
+from gateway.dialects.openai_chat.fields import Fields, call_object
 from gateway.dialects.openai_chat.remarks import remarks
 from gateway.dialects.openai_chat.usage import merge_usage, usage_object
 from gateway.errors import GatewayError
@@ -137,9 +137,10 @@ class StreamEncoder:
         if known is None:
             self._pending[event.scope] = event.fields
             return
-        merged = dict(known)
-        merge_fields(merged, event.fields, grow=event.scope != "response")
-        self._pending[event.scope] = merged
+        fields = Fields(grow=event.scope != "response")
+        fields.add(known)
+        fields.add(event.fields)
+        self._pending[event.scope] = fields.joined()
 
     def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes = b"null") -> None:
         """One chunk. The role comes in a chunk of its own before the first, as clients know it from OpenAI."""
