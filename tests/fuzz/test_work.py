@@ -11,8 +11,8 @@ import pytest
 
 from adapters.warp.mend import mend_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
-from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.decode import decode
 from gateway.errors import BackendError, GatewayError
 from gateway.events import Extension, TextDelta
 from gateway.exchange import Exchange
@@ -135,6 +135,9 @@ def _marks(name: str, mark: str) -> Make:
     return lambda n: lambda: _refused(BackendError, lambda: _parsed(name, mark * n, 1))
 
 
+PIECES: Final[tuple[Json, ...]] = ("a", ["a"], {"a": "a"})
+
+
 def _fold(value: Json) -> Make:
     """An answer whose every chunk brings a piece of a field that nobody knows."""
     chunk = Extension("delta", {"odd": value})
@@ -163,7 +166,7 @@ WORK: Final[dict[str, Make]] = {
             BrokenEnvelope, lambda: open_envelope(json.dumps({"name": "f", "args": '"\\' * n}), Envelope(), {}, ())
         )
     ),
-    **{f"unknown fields: {value!r}": _fold(value) for value in ("a", ["a"], {"a": "a"})},
+    **{f"unknown fields: {value!r}": _fold(value) for value in PIECES},
     "stop: nearly": lambda n: lambda: _matched("a" * 60 + "b", "a" * n),
     **{
         f"{name}: {mark!r}": _marks(name, mark)
