@@ -63,7 +63,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `choice_fields`: `drop` where a message must not carry the fields of the choice it came in (`finish_reason`,
       `index`, `logprobs`), which clients that store whole choices send back.
     - `empty_beside_calls`: the content of an assistant message that only calls tools: as it came, "" or null.
-    - `empty_text`: what stands for text that is empty where the provider refuses empty text; None: nothing does.
+    - `empty_text`: what stands for blank text where the provider refuses it; None: nothing does.
     - `max_tools`: more are refused before anything is sent.
     - `missing_signature`: what to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
     """

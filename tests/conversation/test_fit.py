@@ -139,6 +139,14 @@ def test_empty_text_is_filled_where_it_is_refused() -> None:
     assert sent[2].results[0].text == "(empty)"
 
 
+@pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
+def test_blank_text_is_filled_where_empty_text_is_refused(blank: str) -> None:
+    result = ToolResult("call_1", (Text(blank, {"cache_control": 1}), Text("x")))
+    sent = fitted(PROFILES["anthropic-compat"], Turn("user", (Text(blank),)), ROUND[1], Turn("tool", (result,)))
+    assert sent[0].text == "(empty)"
+    assert sent[2].results[0].content == (Text("(empty)"), Text("x"))
+
+
 def test_text_parts_become_one_text() -> None:
     parts = Turn("user", (Text("a", {"cache_control": 1}), Text("b")), source={"content": [1, 2]})
     (sent,) = fitted(PROFILES["groq"], parts)

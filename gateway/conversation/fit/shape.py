@@ -52,7 +52,7 @@ def _with_objects(turn: Turn, notices: list[Notice]) -> Turn:
 
 
 def fit_empty(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
-    """Empty text, beside calls and elsewhere."""
+    """Empty content beside calls, and blank text elsewhere."""
     return tuple(_filled(turn, profile, notices) for turn in turns)
 
 
@@ -65,19 +65,20 @@ def _filled(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
     blocks = tuple(_stand_in(block, stand_in) for block in turn.blocks) or (stand_in,)
     if blocks == turn.blocks:
         return turn
-    notices.append(changed(turn, "EMPTY_TEXT_FILLED", f"empty text of a {turn.role} message filled", action="added"))
+    notices.append(changed(turn, "EMPTY_TEXT_FILLED", f"blank text filled ({turn.role} message)", action="added"))
     return turn.changed(*blocks)
 
 
 def _stand_in(block: Block, stand_in: Text) -> Block:
-    if isinstance(block, Text) and not block.text:
-        return stand_in
-    if isinstance(block, ToolResult) and not block.content:
-        return msgspec.structs.replace(block, content=(stand_in,))
-    if isinstance(block, ToolResult) and Text("") in block.content:
-        content = tuple(stand_in if part == Text("") else part for part in block.content)
-        return msgspec.structs.replace(block, content=content)
-    return block
+    if isinstance(block, ToolResult):
+        content = tuple(stand_in if _is_blank(part) else part for part in block.content) or (stand_in,)
+        return block if content == block.content else msgspec.structs.replace(block, content=content)
+    return stand_in if _is_blank(block) else block
+
+
+def _is_blank(block: Block) -> bool:
+    """Providers that refuse empty text refuse text of nothing but blanks, too."""
+    return isinstance(block, Text) and not block.text.strip()
 
 
 def _beside_calls(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
