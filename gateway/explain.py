@@ -219,7 +219,7 @@ def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Pro
     try:
         return override_policy(policy, changes, profiles)
     except SettingsError as error:
-        raise InvalidRequest(f"{error.message}.", param="settings") from error
+        raise InvalidRequest(error.message, param="settings") from error
 
 
 def plan(

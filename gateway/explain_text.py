@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from gateway.explain import Explanation
-from gateway.types import Json
+from gateway.types import Json, JsonObject
 
 RED: Final = "\x1b[31m"
 GREEN: Final = "\x1b[32m"
@@ -22,14 +24,26 @@ def explain_text(told: Explanation, messages: Sequence[Json], *, width: int = 10
     lines += _violations(told, colour)
     lines += _sides(told, messages, max(width, 40), colour)
     lines += _changes(told, colour)
-    if told.error is not None:
-        lines += ["", _paint("refused, nothing would be sent", RED, colour)]
-    else:
-        size = "" if told.encoded is None else f"{told.encoded.bytes} bytes, "
-        lines += ["", _paint("sent", BOLD, colour) + f": {size}about {told.token_estimate} tokens"]
-    if told.wire and told.wire[0].get("content") == told.text:
-        lines += ["", *(f"  {_visible(line)}" for line in told.text.split("\n"))]
+    lines += _sent(told, colour) if told.error is None else _refused(told.error, colour)
     return "\n".join(lines) + "\n"
+
+
+def _sent(told: Explanation, colour: bool) -> Iterator[str]:
+    """The text that is sent, or the messages, one a line."""
+    size = "" if told.encoded is None else f"{told.encoded.bytes} bytes, "
+    yield from ("", _paint("sent", BOLD, colour) + f": {size}about {told.token_estimate} tokens", "")
+    flat = len(told.wire) == 1 and told.wire[0].get("content") == told.text
+    lines = told.text.split("\n") if flat else [msgspec.json.encode(message).decode() for message in told.wire]
+    yield from (f"  {_visible(line)}" for line in lines)
+
+
+def _refused(error: JsonObject, colour: bool) -> Iterator[str]:
+    yield from ("", _paint("refused, nothing would be sent", RED, colour))
+    match error:
+        case {"error": {"message": str(message)}}:
+            yield f"  {_visible(message)}"
+        case _:
+            pass
 
 
 def _violations(told: Explanation, colour: bool) -> Iterator[str]:

@@ -121,12 +121,14 @@ def test_profile_and_settings_beside_the_request_override_the_models() -> None:
         ({"settings": 1}, "settings"),
         ({"settings": {"max_tool_result": 1}}, "settings"),
         ({"profile": "x"}, "settings"),
+        ({"profile": "mistrall"}, "settings"),
     ],
 )
 def test_wrong_overrides_are_the_callers_mistake(extra: dict[str, Json], param: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         explain_request(msgspec.json.encode({"messages": LOOP, **extra}), gateway_settings(), {})
     assert (caught.value.status, caught.value.param) == (400, param)
+    assert not caught.value.message.endswith("?.")
 
 
 def gateway_settings() -> Any:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from gateway.explain import plan
+from gateway.errors import Unsupported
+from gateway.explain import Classified, Explanation, plan
 from gateway.explain_text import explain_text
 from gateway.types import Json
 
@@ -17,6 +18,7 @@ CALLING: dict[str, Json] = {
     "content": None,
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
 }
+REFUSED = Unsupported("n is not supported here", param="n")
 BROKEN: list[dict[str, Json]] = [
     {"role": "user", "content": "first"},
     {"role": "assistant", "content": "one"},
@@ -100,3 +102,18 @@ def test_a_file_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(("messages", "line"), [(BROKEN[:3], "no violations"), (BROKEN[:4], "1 violation")])
 def test_violations_are_counted(messages: list[dict[str, Json]], line: str) -> None:
     assert line in page(messages)
+
+
+def test_a_refusal_gives_its_reason() -> None:
+    told = Explanation(
+        model="m", backend="b", violations=(), classification=Classified(0, (), False), error=REFUSED.body()
+    )
+    assert "  n is not supported here" in explain_text(told, []).splitlines()
+
+
+def test_messages_are_shown_for_a_backend_that_takes_messages() -> None:
+    chat: dict[str, Json] = {
+        "backends": {"b": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}},
+        "models": {"m": {"backend": "b"}},
+    }
+    assert page([{"role": "user", "content": "first"}], chat)[-1] == '  {"role":"user","content":"first"}'
