@@ -34,9 +34,9 @@ PHASES: Final[Mapping[str, Phase]] = {
 }
 
 
-def _script(phase: Phase, wire: str) -> Script:
+def _script(phase: Phase) -> Script:
     async def script(connection: Connection) -> None:
-        spoken = WIRES[wire].spoken
+        spoken = WIRES["native"].spoken
         if phase.says_head:
             await connection.send(head(spoken.media_type))
         if phase.begins:
@@ -70,15 +70,12 @@ async def _leave(gateway: Running, phase: Phase, streams: bool, resets: bool, as
 @pytest.mark.parametrize("resets", [False, True], ids=["FIN", "RST"])
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", PHASES)
-@pytest.mark.parametrize("wire", ["native", "protobuf"])
-async def test_the_backend_is_let_go(
-    wire: str, name: str, streams: bool, resets: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_backend_is_let_go(name: str, streams: bool, resets: bool, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gateway")
     phase = PHASES[name]
     async with (
-        faulty_backend(_script(phase, wire)) as backend,
-        before(WIRES[wire], {"m": backend}) as gateway,
+        faulty_backend(_script(phase)) as backend,
+        before(WIRES["native"], {"m": backend}) as gateway,
     ):
         await _leave(gateway, phase, streams, resets, backend.asked)
         async with asyncio.timeout(WITHIN_S):

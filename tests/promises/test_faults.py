@@ -72,8 +72,11 @@ def _plays(row: Promise, wire: str) -> list[Played]:
     ]
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("row", PROMISES, ids=[row.id for row in PROMISES])
+# Both text wires have one adapter: what comes before the body is read by the same code.
+PLAYED: Final = [(row, wire) for row in PROMISES for wire in WIRES if row.late or wire != "text_lines"]
+
+
+@pytest.mark.parametrize(("row", "wire"), PLAYED, ids=[f"{row.id}-{wire}" for row, wire in PLAYED])
 async def test_a_promise_is_kept(row: Promise, wire: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gateway")
     spoken = WIRES[wire].spoken
