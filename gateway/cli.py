@@ -126,8 +126,7 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     from gateway.server.run import serve
 
     models = [name for name in settings.models if name != "*"]
-    variable = settings.server.api_keys_env
-    key = f"${{{variable}%%,*}}" if variable and os.environ.get(variable) else ""
+    key = key_to_show(settings.server.api_keys_env, settings.server.api_keys_file)
 
     def announce(address: str) -> None:
         print(f"dragoman listens on {address}/v1", flush=True)
@@ -137,8 +136,15 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     serve(settings, insecure, announce, Source(*source) if source else None)
 
 
+def key_to_show(variable: str | None, file: str | None) -> str:
+    """What stands for a client's key in a printed command, where one is needed: never the key itself."""
+    if variable and os.environ.get(variable):
+        return f"${{{variable}%%,*}}"
+    return "KEY" if file else ""
+
+
 def curl(address: str, model: str, key: str) -> str:
-    """A command that works as it is printed."""
+    """A command that works as it is printed (with a key of a file put in)."""
     import json
     import shlex
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gateway.cli import curl, main
+from gateway.cli import curl, key_to_show, main
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,6 +47,17 @@ def test_the_printed_command_survives_the_shell(model: str) -> None:
     words = shlex.split(curl("http://127.0.0.1:8000", model, ""))
     assert words[2] == "http://127.0.0.1:8000/v1/chat/completions"
     assert json.loads(words[-1])["model"] == model
+
+
+@pytest.mark.parametrize(
+    ("said", "file", "shown"), [("", None, ""), ("", "keys.txt", "KEY"), ("a,b", "keys.txt", "${MY_KEYS%%,*}")]
+)
+def test_the_printed_command_has_a_key_where_one_is_needed(
+    said: str, file: str | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEYS", said)
+    assert key_to_show("MY_KEYS", file) == shown
+    assert ("Authorization: Bearer" in curl("http://127.0.0.1:8000", "m", shown)) == bool(shown)
 
 
 def test_little_is_imported_before_the_arguments_are_known() -> None:
