@@ -43,7 +43,7 @@ def fit_arguments(turns: tuple[Turn, ...], profile: Profile, notices: list[Notic
     """Turns with calls lose their source where arguments are objects; the adapter writes them from the text."""
     if profile.arguments == "string":
         return turns
-    return tuple(_with_objects(turn, notices) if turn.calls else turn for turn in turns)
+    return tuple(_with_objects(turn, notices) if turn.source and turn.calls else turn for turn in turns)
 
 
 def _with_objects(turn: Turn, notices: list[Notice]) -> Turn:
