@@ -17,7 +17,7 @@ from adapters.warp.frames import FrameReader
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent, StreamFinished, StreamInit
 from adapters.warp.opaque import read_opaque
 from adapters.warp.options import WarpOptions
-from adapters.warp.output import Output
+from adapters.warp.output import Output, unknown_numbers
 from adapters.warp.tasks import TaskLog
 from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.events import Event, Finish, Reason, ResponseStart
@@ -196,6 +196,9 @@ class WarpDecoder:
         self._answer.release()
         raw = finished.WhichOneof("reason")
         reason = REASONS[raw]
+        if raw is None and (numbers := unknown_numbers(finished)):
+            detail = f"the finish gives no reason that is known, but has unknown fields ({numbers}); read as stop"
+            self._output.note("changed", "FINISH_REASON_UNKNOWN", detail)
         self._judge_emptiness(reason)
         if finished.pruned_media.pruned_count:
             detail = f"the backend left out {finished.pruned_media.pruned_count} images or files"

@@ -39,8 +39,12 @@ class Output:
 
     def note_unknown(self, message: Message) -> None:
         """Say, once per kind, that a message has a variant which the schema does not name."""
-        unknown = UnknownFieldSet(message)
-        numbers = sorted({unknown[n].field_number for n in range(len(unknown))})
-        variant = ", ".join(map(str, numbers[:8])) or "none"
-        detail = f"unknown variant of {message.DESCRIPTOR.name} (fields: {variant})"
+        detail = f"unknown variant of {message.DESCRIPTOR.name} (fields: {unknown_numbers(message) or 'none'})"
         self.note_once("ignored", "UNKNOWN_VARIANT", detail, level="debug")
+
+
+def unknown_numbers(message: Message) -> str:
+    """The numbers of the first fields that the schema does not name; empty when it names all."""
+    unknown = UnknownFieldSet(message)
+    numbers = sorted({unknown[n].field_number for n in range(len(unknown))})
+    return ", ".join(map(str, numbers[:8]))

@@ -479,6 +479,13 @@ def test_unknown_variants_are_ignored_and_noted_once_per_kind() -> None:
     assert rules(events) == ["UNKNOWN_VARIANT"] * 3
 
 
+def test_a_finish_with_a_reason_that_nobody_knows_is_told() -> None:
+    strange = frame(ResponseEvent.FromString(b"\x1a\x02\x7a\x00"))
+    events = decode(PRELUDE + acts(add(output("a"))) + strange)
+    assert rules(events) == ["FINISH_REASON_UNKNOWN"]
+    assert heard(events)[-1] == Finish("stop")
+
+
 def test_nothing_is_appended_to_a_message_of_an_unknown_kind() -> None:
     strange = Message.FromString(b"\x0a\x02m9\xd2\x05\x00")
     piece = append(reasoning("x", "m9"), "novelty.text")
