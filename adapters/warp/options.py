@@ -14,7 +14,7 @@ class WarpOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `server_name` and `server_id` are the name and the id of the tool server that holds the client's tools.
     `reasoning`: whether the model's reasoning is asked for.
     `native_tools`: `drop` passes over a call of the wire's own tools (`grep`, `read_files`, ...) with a warning;
-    `expose` lets the client have those that it declares under the same name.
+    `expose` lets a client that declares `run_shell_command` have its calls, the only ones whose fields are read here.
     `rollback`: `buffer` holds the events of a transaction until it is committed; `stream` emits text at once.
     `strict_frames`: a frame that cannot be read fails the stream; otherwise it is skipped with a warning.
     `accept_hex`: frames in hexadecimal are read too.
