@@ -16,7 +16,6 @@ Stage = Literal[
     "encode",
     "backend",
     "unwrap",
-    "stop",
 ]
 Action = Literal["added", "changed", "dropped", "moved", "shortened", "held", "ignored", "seen", "failed"]
 Level = Literal["debug", "info", "warning", "error"]

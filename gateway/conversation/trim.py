@@ -85,7 +85,7 @@ def _prefix_notice(turns: Sequence[Turn], fates: Sequence[Fate], policy: Policy)
     if broken is not None:
         index = _index(turns, broken)
         detail = f"the kept prefix changed at message {index}: a backend's prompt cache ends there"
-        yield Notice("trim", "changed", "PREFIX_CHANGED", detail, index)
+        yield Notice("trim", "seen", "PREFIX_CHANGED", detail, index)
 
 
 def _index(turns: Sequence[Turn], position: int) -> int:
