@@ -24,6 +24,9 @@ REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
 EMULATED: Final = frozenset({"stop"})
 OURS: Final = frozenset({"model", "messages", "stream", "stream_options", "tools", "tool_choice", "n"})
 
+# Read as the newer field, where that is not sent as well.
+DEPRECATED: Final = {"functions": "tools", "function_call": "tool_choice"}
+
 
 def check_capabilities(conversation: Conversation, capabilities: Capabilities, policy: Policy) -> list[Notice]:
     """Notices for the fields that will have no effect. Raises Unsupported for those that must have one."""
@@ -37,6 +40,8 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities, p
     notices = _other_tools(source.get("tools"))
     for name, value in source.items():
         if name in capabilities.honours or name in OURS or name in EMULATED or value is None:
+            continue
+        if name in DEPRECATED and source.get(DEPRECATED[name]) is None:
             continue
         if name in REFUSED:
             if REFUSED[name](value):

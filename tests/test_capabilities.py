@@ -56,6 +56,13 @@ def test_a_value_that_asks_for_nothing_is_not_refused(name: str, value: Json) ->
     assert check_capabilities(_asking({name: value}), TOOLS, Policy()) == []
 
 
+def test_deprecated_fields_are_read_as_the_newer_ones_unless_both_are_sent() -> None:
+    deprecated: dict[str, Json] = {"functions": [{"name": "f"}], "function_call": "auto"}
+    assert check_capabilities(_asking(deprecated), TOOLS, Policy()) == []
+    both = check_capabilities(_asking({**deprecated, "tools": [], "tool_choice": "auto"}), TOOLS, Policy())
+    assert [notice.rule for notice in both] == ["FIELD_NOT_SENT"] * 2
+
+
 @pytest.mark.parametrize("name", ["temperature", "user", "metadata", "invented_tomorrow"])
 def test_a_field_without_effect_is_reported_by_name(name: str) -> None:
     (notice,) = check_capabilities(_asking({name: "secret value"}), TOOLS, Policy())
