@@ -147,6 +147,9 @@ class _Whole:
                 raise BackendTruncated("The backend's answer ended in the middle of its JSON.") from error
             message = f"The backend's answer is not valid JSON: {error.reason}."
             raise BackendProtocolError(message, code="upstream_invalid_response") from error
+        if isinstance(answer, list) and len(answer) > 1:
+            message = f"The backend sent {len(answer)} answers in the place of one."
+            raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]
         return self._reader.completion(answer)

@@ -163,6 +163,12 @@ FAULTS: dict[str, tuple[bytes, type[BackendError], str | None, int]] = {
         "upstream_error",
         502,
     ),
+    "two answers": (
+        b"[%b,%b]" % (completion({"content": "a"}), completion({"content": "b"})),
+        BackendProtocolError,
+        "upstream_invalid_response",
+        502,
+    ),
     "nothing": (b"", BackendTruncated, "upstream_invalid_response", 502),
     "blanks only": (b" \n\r\n", BackendTruncated, "upstream_invalid_response", 502),
     "no finish": (sse(HELLO[0], done=False), BackendTruncated, "upstream_stream_truncated", 502),
