@@ -196,18 +196,21 @@ class WarpDecoder:
         self._answer.release()
         raw = finished.WhichOneof("reason")
         reason = REASONS[raw]
-        if raw is None and (numbers := unknown_numbers(finished)):
-            detail = f"the finish gives no reason that is known, but has unknown fields ({numbers}); read as stop"
-            self._output.note("changed", "FINISH_REASON_UNKNOWN", detail)
         self._judge_emptiness(reason)
-        if finished.pruned_media.pruned_count:
-            detail = f"the backend left out {finished.pruned_media.pruned_count} images or files"
-            self._output.note("dropped", "MEDIA_PRUNED", detail)
+        self._note_finish(finished, raw)
         usage = read_usage(finished, self._is_continued())
         if usage is not None:
             self._output.events.append(usage)
         self._output.events.append(Finish("tool_calls" if reason == "stop" and self._calls.written else reason, raw))
         self.done = True
+
+    def _note_finish(self, finished: StreamFinished, raw: str | None) -> None:
+        if raw is None and (numbers := unknown_numbers(finished)):
+            detail = f"the finish gives no reason that is known, but has unknown fields ({numbers}); read as stop"
+            self._output.note("changed", "FINISH_REASON_UNKNOWN", detail)
+        if finished.pruned_media.pruned_count:
+            detail = f"the backend left out {finished.pruned_media.pruned_count} images or files"
+            self._output.note("dropped", "MEDIA_PRUNED", detail)
 
     def _judge_emptiness(self, reason: Reason) -> None:
         if self._answer.has_output or reason != "stop":
