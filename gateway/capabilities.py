@@ -1,13 +1,13 @@
 """What the client asks against what the backend can do: honoured, emulated, refused or reported, never ignored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from gateway.adapter import Capabilities
 from gateway.errors import Unsupported
 from gateway.notices import Notice
 from gateway.policy import Policy
-from gateway.types import Conversation, Image, Json, NamedTool
+from gateway.types import Conversation, Image, Json, JsonObject, NamedTool
 
 # Ignoring one of these would change what the answer means. The predicate says whether the value asks for anything.
 REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
@@ -37,7 +37,11 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities, p
     if capabilities.passthrough:
         return []
     _check_tool_choice(conversation, capabilities)
-    notices = _other_tools(source.get("tools"))
+    return [*_other_tools(source.get("tools")), *_unsent(conversation, source, capabilities)]
+
+
+def _unsent(conversation: Conversation, source: JsonObject, capabilities: Capabilities) -> Iterator[Notice]:
+    """A notice for each field that has no effect. Raises Unsupported for one that must have one."""
     for name, value in source.items():
         if name in capabilities.honours or name in OURS or name in EMULATED or value is None:
             continue
@@ -50,16 +54,8 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities, p
             if value is False and conversation.tools:
                 raise _unsupported(name, "this model's backend cannot limit itself to one call")
         else:
-            notices.append(
-                Notice(
-                    "encode",
-                    "dropped",
-                    "FIELD_NOT_SENT",
-                    f"the backend has no field for {name}",
-                    level="debug",
-                )
-            )
-    return notices
+            detail = f"the backend has no field for {name}"
+            yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
 
 
 def _other_tools(tools: Json) -> list[Notice]:
