@@ -54,7 +54,7 @@ def _unsent(conversation: Conversation, source: JsonObject, capabilities: Capabi
             if value is False and conversation.tools:
                 raise _unsupported(name, "this model's backend cannot limit itself to one call")
         else:
-            detail = f"the backend has no field for {name}"
+            detail = f"the backend has no field for {name[:40]!r}"
             yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
 
 
@@ -63,7 +63,7 @@ def _other_tools(tools: Json) -> list[Notice]:
     entries = tools if isinstance(tools, list) else []
     kinds = [str(entry.get("type", "function"))[:40] for entry in entries if isinstance(entry, dict)]
     return [
-        Notice("encode", "dropped", "TOOL_NOT_SENT", f"the backend has no tool of type {kind}", level="warning")
+        Notice("encode", "dropped", "TOOL_NOT_SENT", f"the backend has no tool of type {kind!r}", level="warning")
         for kind in kinds
         if kind != "function"
     ]

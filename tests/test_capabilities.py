@@ -140,3 +140,9 @@ def test_a_tool_that_only_its_provider_has_is_reported() -> None:
     assert [(notice.rule, notice.action) for notice in told] == [("TOOL_NOT_SENT", "dropped")] * 2
     assert "web_search" in told[0].detail
     assert check_capabilities(conversation, Capabilities(passthrough=True), Policy()) == []
+
+
+def test_no_notice_holds_a_line_break() -> None:
+    told = check_capabilities(_asking({"a\nb": 1, "tools": [{"type": "c\nd"}]}), TOOLS, Policy())
+    assert [notice.rule for notice in told] == ["TOOL_NOT_SENT", "FIELD_NOT_SENT"]
+    assert not [notice for notice in told if "\n" in notice.detail]

@@ -71,7 +71,7 @@ def test_a_refused_request_sends_nothing(tmp_path: Path) -> None:
 def test_a_notice_is_one_line(tmp_path: Path) -> None:
     request = b'{"model": "parrot", "user": "u", "messages": [{"role": "user", "name": "Ann", "content": "Hi"}]}'
     first, second = show(play(_golden(tmp_path, request=request), [WIRE]))["notices.txt"].splitlines()
-    assert first == "debug encode dropped FIELD_NOT_SENT: the backend has no field for user"
+    assert first == "debug encode dropped FIELD_NOT_SENT: the backend has no field for 'user'"
     assert second.startswith("debug flatten dropped TURN_NAME_NOT_SENT messages[0]: ")
 
 

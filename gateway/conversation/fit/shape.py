@@ -33,7 +33,7 @@ def _named(turn: Turn, names: dict[str, str], profile: Profile, notices: list[No
     present = turn.name if profile.tool_name_field == "name" else turn.extra.get(profile.tool_name_field)
     if name is None or name == present:
         return turn
-    notices.append(changed(turn, "TOOL_NAME_DERIVED", f"tool message named {name} after its call"))
+    notices.append(changed(turn, "TOOL_NAME_DERIVED", f"tool message named {name!r} after its call"))
     if profile.tool_name_field == "name":
         return msgspec.structs.replace(turn, name=name, source=None)
     return msgspec.structs.replace(turn, name=None, extra={**turn.extra, profile.tool_name_field: name}, source=None)
