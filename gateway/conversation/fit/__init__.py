@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from gateway.conversation.fit.choice import fit_choice_fields
+from gateway.conversation.fit.form import keep_one_form
 from gateway.conversation.fit.identifiers import rename_identifiers
 from gateway.conversation.fit.order import bridge_after_tools, merge_neighbours
 from gateway.conversation.fit.prose import tool_turns_as_text
@@ -49,8 +50,9 @@ class Fitted(msgspec.Struct, frozen=True):
 
 def fit(conversation: Conversation, profile: Profile) -> Fitted:
     """Apply a profile. Pure and deterministic. Raises InvalidRequest for more tools than the provider takes."""
+    notices: list[Notice] = []
     if profile == NEUTRAL:
-        return Fitted(conversation)
+        return Fitted(keep_one_form(conversation, notices), tuple(notices))
     if profile.max_tools is not None and len(conversation.tools) > profile.max_tools:
         raise InvalidRequest(
             f"This model's provider takes at most {profile.max_tools} tools; the request has "
@@ -59,11 +61,10 @@ def fit(conversation: Conversation, profile: Profile) -> Fitted:
             code="array_above_max_length",
             extra={"rule": "TOOLS_COUNT", "index": -1},
         )
-    notices: list[Notice] = []
     turns = conversation.turns
     for step in STEPS:
         turns = step(turns, profile, notices)
     if turns != conversation.turns:
         conversation = msgspec.structs.replace(conversation, turns=turns)
     conversation, idmap = rename_identifiers(conversation, profile, notices)
-    return Fitted(conversation, tuple(notices), idmap)
+    return Fitted(keep_one_form(conversation, notices), tuple(notices), idmap)
