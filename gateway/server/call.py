@@ -17,6 +17,8 @@ from gateway.server.metrics import Metrics
 from gateway.types import Json
 
 CLIENT_GONE: Final = 499
+# What a request is said to be for while nobody knows it yet.
+UNROUTED: Final = "-"
 # Of a name that a client chose, this much goes into a log line.
 SHOWN: Final = 200
 ROUTES: Final = {"/v1/chat/completions": "chat", "/chat/completions": "chat", "/v1/models": "models"}
@@ -71,7 +73,7 @@ class Call:
         self.path = path
         self.headers = headers
         self.key = NOBODY
-        self.model = self.backend = "-"
+        self.model = self.backend = UNROUTED
         self.code = "-"
         self.phase = "request"
         self.backend_status = 0
@@ -97,7 +99,9 @@ class Call:
 
     def answer_headers(self) -> list[tuple[bytes, bytes]]:
         """What the gateway says about its own work in the head of an answer."""
-        headers = [(b"x-dragoman-backend", one_line(self.backend).encode("ascii", "replace"))]
+        headers: list[tuple[bytes, bytes]] = []
+        if self.backend != UNROUTED:
+            headers.append((b"x-dragoman-backend", one_line(self.backend).encode("ascii", "replace")))
         if self.changes:
             headers.append((b"x-dragoman-changes", self.changed.encode("ascii")))
         return headers

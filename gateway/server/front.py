@@ -4,6 +4,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gateway.dialects.openai_chat.remarks import notice_object
 from gateway.errors import BackendError, GatewayError, ServerShutdown
 from gateway.server.call import CLIENT_GONE, SHOWN, Call
 from gateway.server.chat import ChatCompletions
@@ -12,6 +13,7 @@ from gateway.server.log import LOGGER
 from gateway.server.reply import Reply
 from gateway.server.services import Services, shutdown
 from gateway.server.watch import ClientGone
+from gateway.types import Json
 
 HOT_PATHS: Final = frozenset({"/v1/chat/completions", "/chat/completions"})
 
@@ -44,7 +46,7 @@ class Front:
             if error.code == "request_too_large" and not isinstance(error, BackendError):
                 await reply.refuse(error, receive)
             else:
-                await reply.fail(error)
+                await reply.fail(error, call.answer_headers())
         except Exception:  # noqa: BLE001 (the boundary: a bug must not end the connection without a word)
             call.code = "internal_error"
             LOGGER.exception("internal_error in %s %s", call.method, call.path, extra={"request_id": call.id})
@@ -70,6 +72,9 @@ def _report(call: Call, error: GatewayError) -> None:
     """What the operator must know: one WARNING for a backend's failure, ERROR where only the operator can help."""
     call.code = error.code or "-"
     call.note(error.notices)
+    if call.explain:
+        told: list[Json] = [notice_object(notice) for notice in (*call.notices, *error.notices)]
+        error.extra = {**error.extra, "diagnostics": told}
     if isinstance(error, BackendError | ServerShutdown):
         call.blame(error)
         level = LOGGER.error if error.code == "upstream_auth_error" else LOGGER.warning

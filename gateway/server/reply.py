@@ -71,14 +71,15 @@ class Reply:
         self.ended = True
         await self._send({"type": "http.response.body", "body": data})
 
-    async def fail(self, error: GatewayError) -> None:
-        """Tell the error in the way that is still open: a status before the head, one frame without `[DONE]` after.
+    async def fail(self, error: GatewayError, headers: Headers = ()) -> None:
+        """Tell the error in the way that is still open: a status (and headers) before the head, one frame without
+        `[DONE]` after.
 
         Inside an answer that is neither, nothing can be said: the connection is cut by returning."""
         if self.ended:
             return
         if not self.status:
-            await self.whole(error.status, encode_error(error).body, _pairs(error))
+            await self.whole(error.status, encode_error(error).body, [*_pairs(error), *headers])
         elif self.streaming:
             await self.end(encode_error_frame(error))
 

@@ -13,7 +13,8 @@ from tests.hostile.house import House, house, request
 from tests.hostile.wire import answers, said
 
 PIECE: Final = b"y" * 65536
-ENOUGH: Final = 16 * 2**20
+# A refused body is read on for a second, as fast as the machine can, so that the client sees the answer.
+ENOUGH: Final = 64 * 2**20
 
 # What is sent first, and what is then sent again and again.
 ENDLESS: Final[dict[str, tuple[bytes, bytes]]] = {

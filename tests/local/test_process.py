@@ -113,5 +113,5 @@ def test_it_ends_with_whoever_started_it(number: signal.Signals) -> None:
         pid = int(starter.stdout.readline())
         assert not gone(pid)
         starter.send_signal(number)
-        starter.wait(10)
+        starter.wait(30)
         assert wait_gone(pid)

@@ -9,7 +9,7 @@ import pytest
 from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, events
 from tests.server.conftest import Start
-from tests.server.running import Running, hello
+from tests.server.running import Running, hello, running_gateway
 
 KEY_VARIABLE: Final = "TEST_GATEWAY_KEYS"
 
@@ -264,3 +264,21 @@ async def test_the_counters_tell_what_happened(start: Start) -> None:
     ):
         assert line in lines
     assert "nowhere" not in response.text
+
+
+async def test_an_error_says_what_was_changed_before_it() -> None:
+    settings: dict[str, Json] = {
+        "backends": {"b": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://127.0.0.1:9/v1"}},
+        "models": {"m": {"backend": "b"}},
+        "log": {"file": None},
+    }
+    orphan: list[Json] = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "x", "content": "lost"}]
+    async with running_gateway(settings) as gateway:
+        gateway.client.headers["x-dragoman-explain"] = "1"
+        answer = await gateway.chat(messages=orphan)
+        assert answer.status_code == 502
+        assert answer.headers["x-dragoman-backend"] == "b"
+        assert answer.headers["x-dragoman-changes"] == "repair=1"
+        assert [told["rule"] for told in answer.json()["error"]["diagnostics"]] == ["TOOL_ORPHAN"]
+        early = await gateway.chat(model="nobody")
+        assert (early.status_code, "x-dragoman-backend" in early.headers) == (404, False)
