@@ -9,6 +9,8 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+import gateway
+from gateway.lint import lint
 from gateway.types import Json, JsonObject
 from tests.e2e.checkers import check_chat, check_log, check_text
 from tests.e2e.house import AGENTS, POLICIES, STREAMED, WHOLE, House, body_of, open_house, query_of, user
@@ -238,6 +240,19 @@ async def test_a_strict_route_refuses_by_name_and_sends_nothing(house: House, na
     message = str(answer.error["message"])
     assert param.partition(".")[0] in message and rule in message and (call_id is None or call_id in message)
     assert len(house.agent.requests) + len(house.chat.requests) == before
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_explaining_and_linting_tell_the_same(name: str) -> None:
+    case = CASES[name]
+    told = gateway.plan(case.messages)
+    repaired = [(notice.action, notice.rule, notice.index) for notice in told.diagnostics if notice.stage == "repair"]
+    assert repaired == case.told
+    assert told.error is None
+    check_chat([dict(message) for message in told.repaired])
+    found = [(entry.violation.param, entry.violation.rule) for entry in lint("x", json.dumps(case.messages).encode())]
+    assert found == [(violation.param, violation.rule) for violation in told.violations]
+    assert found[:1] == ([] if case.culprit is None else [case.culprit[:2]])
 
 
 async def test_a_sound_history_reaches_a_chat_backend_as_it_was(house: House) -> None:
