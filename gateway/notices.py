@@ -5,7 +5,6 @@ from typing import Literal
 import msgspec
 
 Stage = Literal[
-    "decode",
     "validate",
     "repair",
     "classify",
@@ -17,7 +16,7 @@ Stage = Literal[
     "backend",
     "unwrap",
 ]
-Action = Literal["added", "changed", "dropped", "moved", "shortened", "held", "ignored", "seen", "failed"]
+Action = Literal["added", "changed", "dropped", "moved", "shortened", "ignored", "seen", "failed"]
 Level = Literal["debug", "info", "warning", "error"]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import msgspec
 from aiohttp import web
 from google.protobuf.message import DecodeError
 
@@ -13,12 +12,11 @@ from gateway.demo.agent_script import scripted_steps
 from gateway.demo.credentials import Credentials
 from gateway.demo.framing import Knobs, read_knobs, write_frames
 from gateway.demo.markers import read_options
-from gateway.demo.playback import Response, play
+from gateway.demo.playback import Response, json_answer, play
 from gateway.demo.recorder import Recorder
 from gateway.demo.scenario import Scenario
 from gateway.demo.scenarios import SCENARIOS
 from gateway.demo.steps import Stage, Step
-from gateway.types import Json
 
 STREAM: Final = {"content-type": "text/event-stream;charset=utf-8", "cache-control": "no-cache"}
 PROTOBUF: Final = "application/x-protobuf"
@@ -90,16 +88,16 @@ class _Agent:
         # The form holds a refresh token, which nobody needs to read again.
         self._recorder.record(request, b"", lambda _: {"grant_type": str(form.get("grant_type"))})
         status, answer = self._credentials.exchange(str(form.get("grant_type")), str(form.get("refresh_token", "")))
-        return _json(answer, status)
+        return json_answer(answer, status)
 
     async def login(self, request: web.Request) -> web.StreamResponse:
         return web.Response(status=204 if "content-length" in request.headers else 411)
 
     async def requests(self, request: web.Request) -> web.StreamResponse:
-        return _json(self._recorder.show())
+        return json_answer(self._recorder.show())
 
     async def scenarios(self, request: web.Request) -> web.StreamResponse:
-        return _json({name: scenario.about for name, scenario in SCENARIOS.items()})
+        return json_answer({name: scenario.about for name, scenario in SCENARIOS.items()})
 
 
 def _wanted(request: web.Request, asked: AgentRequest) -> tuple[str, dict[str, str]]:
@@ -125,8 +123,4 @@ async def _perform(request: web.Request, steps: Iterable[Step], stage: Stage, kn
 
 
 def _refusal(status: int, message: str) -> web.Response:
-    return _json({"error": message}, status)
-
-
-def _json(body: Json, status: int = 200) -> web.Response:
-    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")
+    return json_answer({"error": message}, status)

@@ -10,7 +10,7 @@ from gateway.demo.chat_faults import FAULTS, as_object
 from gateway.demo.chat_read import ChatRequest, Refused, read_chat
 from gateway.demo.chat_wire import CREATED, DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
 from gateway.demo.markers import find_marker
-from gateway.demo.playback import Response, play
+from gateway.demo.playback import Response, json_answer, play
 from gateway.demo.recorder import Recorder
 from gateway.types import Json
 
@@ -29,10 +29,10 @@ def chat_app(recorder: Recorder) -> web.Application:
         listed: list[Json] = [
             {"id": name, "object": "model", "created": CREATED, "owned_by": "demo"} for name in MODELS
         ]
-        return _json({"object": "list", "data": listed})
+        return json_answer({"object": "list", "data": listed})
 
     async def requests(request: web.Request) -> web.StreamResponse:
-        return _json(recorder.show())
+        return json_answer(recorder.show())
 
     app = web.Application(client_max_size=_LARGEST_BODY)
     app.router.add_post("/v1/chat/completions", chat)
@@ -60,7 +60,7 @@ async def _chat(request: web.Request, recorder: Recorder) -> web.StreamResponse:
         fault = FAULTS[marker.name][1](answer, marker.options)
         return await play(request, fault if asked.stream else as_object(fault, answer))
     if not asked.stream:
-        return _json(completion(answer))
+        return json_answer(completion(answer))
     return await play(request, Response(_frames(asked, answer)))
 
 
@@ -81,8 +81,4 @@ def _shown(body: bytes) -> Json:
 
 
 def _refusal(message: str, param: str | None) -> web.Response:
-    return _json(error_body(message, "invalid_request_error", None, param), 400)
-
-
-def _json(body: Json, status: int = 200) -> web.Response:
-    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")
+    return json_answer(error_body(message, "invalid_request_error", None, param), 400)

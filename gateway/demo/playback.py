@@ -10,6 +10,8 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from aiohttp import web
 
+from gateway.types import Json
+
 # Longer than anybody waits: a stalled answer ends when its client leaves or the backend stops.
 FOREVER: Final = 3600.0
 STREAM: Final = MappingProxyType({"content-type": "text/event-stream"})
@@ -40,6 +42,11 @@ class Response(msgspec.Struct, frozen=True):
     status: int = 200
     headers: Mapping[str, str] = STREAM
     hold: float = 0.0
+
+
+def json_answer(body: Json, status: int = 200) -> web.Response:
+    """A whole answer that holds one JSON value."""
+    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")
 
 
 async def play(request: web.Request, response: Response, delay: float = 0.0) -> web.StreamResponse:

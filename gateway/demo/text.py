@@ -1,15 +1,13 @@
 """The demo backend that speaks llama.cpp's completion wire: one prompt in, pieces of text out."""
 
-import msgspec
 from aiohttp import web
 
 from gateway.demo.markers import find_marker
-from gateway.demo.playback import Response, play
+from gateway.demo.playback import Response, json_answer, play
 from gateway.demo.recorder import Recorder
 from gateway.demo.text_faults import FAULTS
 from gateway.demo.text_read import TextRequest, read_completion, shown
 from gateway.demo.text_wire import Written, error_body, frame, frames, last_event, write_answer
-from gateway.types import Json
 
 _LARGEST_BODY = 64 * 1024 * 1024
 
@@ -22,10 +20,10 @@ def text_app(recorder: Recorder) -> web.Application:
             return await _completion(request, recorder)
 
     async def health(request: web.Request) -> web.StreamResponse:
-        return _json({"status": "ok"})
+        return json_answer({"status": "ok"})
 
     async def requests(request: web.Request) -> web.StreamResponse:
-        return _json(recorder.show())
+        return json_answer(recorder.show())
 
     app = web.Application(client_max_size=_LARGEST_BODY)
     app.router.add_post("/completion", completion)
@@ -52,13 +50,9 @@ async def _completion(request: web.Request, recorder: Recorder) -> web.StreamRes
 
 async def _answer(request: web.Request, asked: TextRequest, answer: Written) -> web.StreamResponse:
     if not asked.completion.stream:
-        return _json(last_event(answer, answer.text))
+        return json_answer(last_event(answer, answer.text))
     return await play(request, Response([*frames(answer), frame(last_event(answer))]))
 
 
 def _refusal(message: str) -> web.Response:
-    return _json(error_body(400, message, "invalid_request_error"), 400)
-
-
-def _json(body: Json, status: int = 200) -> web.Response:
-    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")
+    return json_answer(error_body(400, message, "invalid_request_error"), 400)

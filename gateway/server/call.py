@@ -23,7 +23,7 @@ UNROUTED: Final = "-"
 SHOWN: Final = 200
 ROUTES: Final = {"/v1/chat/completions": "chat", "/chat/completions": "chat", "/v1/models": "models"}
 # Notices that tell of something seen or kept, not of a change to what was asked or answered.
-_NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "held", "failed"})
+_NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 _ids: Final = random.Random()
 # Workers would otherwise go on with one and the same sequence.
 os.register_at_fork(after_in_child=_ids.seed)

@@ -173,7 +173,7 @@ def _open_file(settings: LogSettings, path: Path) -> RotatingFileHandler:
 
 
 # The rule leads to docs/notices.md. The sentences of the other stages are lines that people grep for, as they are.
-_PLACED: Final[frozenset[Stage]] = frozenset({"decode", "validate", "repair", "guard", "profile", "encode", "backend"})
+_PLACED: Final[frozenset[Stage]] = frozenset({"validate", "repair", "guard", "profile", "encode", "backend"})
 
 
 def log_notice(notice: Notice, request_id: str) -> None:

@@ -62,7 +62,7 @@ class ToolCallParser:
         self._alone = self._search is not None
         self._blanks: list[str] = []
         self._mark: Mark | None = None
-        self._reader = CallReader()
+        self._reader: CallReader  # set where a mark opens a call, and read from there on
         self._raw: list[str] = []
         self._started = False
         self._closed = False

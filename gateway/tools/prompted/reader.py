@@ -1,6 +1,7 @@
 """The text after the mark of a call, in pieces -> the call's name and its arguments, or the reason why it is none."""
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from typing import Final, Literal
 
@@ -16,7 +17,7 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
 
 
-class CallReader:
+class CallReader(ABC):
     """Reads one call. A subclass advances in `read`; the parser looks at the rest.
 
     `name` is set once the text is certainly a call of a declared tool, and never again. From then on `arguments`
@@ -34,9 +35,9 @@ class CallReader:
         self.done = False
         self.mended: Counter[str] = Counter()
 
+    @abstractmethod
     def read(self, text: str, at: int) -> int:
         """Go on from the cursor to the end of the text or of the call; the new cursor."""
-        raise NotImplementedError
 
     def refuse(self, reason: str) -> None:
         self.refusal = self.refusal or Refusal("TEXT_CALL_BROKEN", reason)
