@@ -33,6 +33,7 @@ class TextDecoder:
     ) -> None:
         self._reader = reader
         self._wire = reader.wire
+        self._plain = reader.plain
         self._frames = FRAMES[reader.wire.framing](max_event)
         self._last = None if reader.wire.last is None else reader.wire.last.encode()
         self._utf8 = utf8()
@@ -52,7 +53,11 @@ class TextDecoder:
         events: list[Event] = []
         try:
             for payload in self._frames.feed(data) if not self.done else ():
-                self._payload(payload, events)
+                text = self._plain.read(payload)
+                if text is None:
+                    self._payload(payload, events)
+                else:
+                    self._text(text, events)
                 if self.done:
                     break
         except BackendError as error:
@@ -144,7 +149,8 @@ class TextDecoder:
             events.append(ResponseStart())
 
     def _text(self, text: str, events: list[Event]) -> None:
-        self._start(events)
+        if not self._started:
+            self._start(events)
         if not text:
             return
         if self._finished:

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from adapters.text.paths import Path, look_up, parse_path
+from adapters.text.plain import PlainReader
 from adapters.text.wire import Wire
 from gateway.events import Reason, UsageReport
 from gateway.types import Json
@@ -33,10 +34,11 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """A wire with its paths taken apart once."""
+    """A wire with its paths taken apart once. `plain` reads the events that hold nothing but text."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
+        self.plain = PlainReader(wire)
         self._text = [parse_path(path) for path in wire.text]
         self._reasoning = [parse_path(path) for path in wire.reasoning]
         self._finish = [(path, parse_path(path)) for path in wire.finish]

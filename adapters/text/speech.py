@@ -13,7 +13,7 @@ class Speech:
     def __init__(self, parser: ToolCallParser, prefill: str, forced: bool, parallel: bool) -> None:
         self._parser = parser
         self._prefill = prefill
-        self._forced = forced
+        self._waits = forced
         self._parallel = parallel
         self._called = False
         self._held: list[Event] = []
@@ -25,13 +25,16 @@ class Speech:
         self.characters += len(text)
         if self._prefill:
             text, self._prefill = self._prefill + text, ""
-        return self._allowed(self._parser.feed(text))
+        events = self._parser.feed(text)
+        if self._waits or ToolCallStart in map(type, events):
+            return self._allowed(events)
+        return events
 
     def close(self, reason: Reason) -> list[Event]:
         """The end of the text. Raises InvalidToolCall for an answer without the call that it had to be, and
         BackendTruncated for half a call."""
         events = self._allowed(self._parser.close(reason))
-        if self._forced and not self._called:
+        if self._waits:
             raise InvalidToolCall("The model answered without the tool call that tool_choice asks for.")
         return events
 
@@ -44,9 +47,10 @@ class Speech:
                     self.stopped = True
                     break
                 self._called = True
+                self._waits = False
                 allowed += self._held
                 self._held = []
-            if self._forced and not self._called and isinstance(event, TextDelta):
+            if self._waits and isinstance(event, TextDelta):
                 self._held.append(event)
             else:
                 allowed.append(event)
