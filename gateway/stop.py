@@ -1,5 +1,6 @@
 """Stop sequences for backends that know none: the answer ends before the first match, which is never shown."""
 
+import re
 from collections.abc import Sequence
 
 from gateway.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
@@ -16,8 +17,9 @@ class StopMatcher:
 
     def __init__(self, sequences: Sequence[str]) -> None:
         self._searches = [_Search(sequence) for sequence in sequences if sequence]
+        # Without a sequence it finds nothing.
+        self._first = re.compile("|".join(re.escape(search.sequence[0]) for search in self._searches) or r"(?!)")
         self._held = ""
-        self._shown = 0
         self._open_calls: set[int] = set()
         self._stopped_by: str | None = None
         self.matched = False
@@ -60,6 +62,9 @@ class StopMatcher:
     def _text(self, text: str, shown: list[Event]) -> None:
         if self._stopped_by is not None:
             return
+        if not self._held and not self._first.search(text):
+            shown.append(TextDelta(text))
+            return
         for search in self._searches:
             search.feed(text)
         self._held += text
@@ -70,14 +75,15 @@ class StopMatcher:
         matches = [
             (search.found, len(search.sequence), search.sequence) for search in self._searches if search.found >= 0
         ]
-        end = self._shown + len(self._held)
+        end = len(self._held)
         match = min(matches, default=(end, 0, ""))
         pending = end if ended else min((search.pending for search in self._searches if search.found < 0), default=end)
-        certain = min(match[0], pending) - self._shown
+        certain = min(match[0], pending)
         if certain > 0:
             shown.append(TextDelta(self._held[:certain]))
             self._held = self._held[certain:]
-            self._shown += certain
+            for search in self._searches:
+                search.drop(certain)
         if matches and match[0] <= pending:
             self._held = ""
             self._stopped_by = match[2]
@@ -87,7 +93,7 @@ class _Search:
     """Looks for one sequence in a text that comes in pieces, each character looked at once (Knuth, Morris, Pratt).
 
     `found` is where the first match begins, or -1. `pending` is where the longest end of the text begins that is a
-    beginning of the sequence (the end of the text when there is none).
+    beginning of the sequence (the end of the text when there is none). Both count from what was dropped.
     """
 
     def __init__(self, sequence: str) -> None:
@@ -121,6 +127,12 @@ class _Search:
                 return
         self._length = length
         self._seen += len(text)
+
+    def drop(self, count: int) -> None:
+        """The text that begins so many characters later, which were no part of what may still become a match."""
+        self._seen -= count
+        if self.found >= 0:
+            self.found -= count
 
 
 def _borders(sequence: str) -> list[int]:

@@ -63,7 +63,11 @@ class TurnGuard:
         for event in events:
             if self.stopped:
                 break
-            self._take(event, shown)
+            if type(event) is TextDelta:
+                if not self._cut:
+                    self._text(event.text, shown)
+            else:
+                self._take(event, shown)
             if self._cut and not self._open_calls:
                 self.stopped = True
                 shown.append(Finish("stop", RAW))
@@ -71,10 +75,6 @@ class TurnGuard:
 
     def _take(self, event: Event, shown: list[Event]) -> None:
         match event:
-            case TextDelta(text):
-                if not self._cut:
-                    self._text(text, shown)
-                return
             case ToolCallStart(index):
                 if self._cut:
                     return
@@ -103,6 +103,13 @@ class TurnGuard:
 
     def _text(self, text: str, shown: list[Event]) -> None:
         text, self._held = self._held + text, ""
+        if "\n" not in text and not (self._line_start or self._first or self._trims):
+            # No turn opens in the middle of a line; only its last blanks may stand before one.
+            certain = _without_blanks(text, len(text))
+            self._held = text[certain:]
+            if certain:
+                shown.append(TextDelta(text[:certain]))
+            return
         if self._trims:
             text = text.lstrip()
             self._trims = not text

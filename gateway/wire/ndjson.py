@@ -24,15 +24,22 @@ class NDJSONDecoder:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Every line completed by these bytes, in order. Raises BackendProtocolError."""
-        lines = data.split(b"\n")
-        rest = lines.pop()
-        if lines:
-            lines[0] = bytes(self._partial) + lines[0]
+        *lines, rest = data.split(b"\n")
+        if lines and self._partial:
+            self._partial += lines[0]
+            lines[0] = bytes(self._partial)
             self._partial.clear()
-        found = [line for written in lines if (line := self._line(written))]
-        self._partial += rest
-        # The line's end and the first line's mark are not part of it.
-        self._bound(len(self._partial) - 1 - (0 if self._started else len(_BOM)))
+        found: list[bytes] = []
+        for line in lines:
+            # Nearly every line is one object.
+            if not (self._started and line.endswith(b"}") and len(line) <= self._max_event):
+                line = self._line(line)
+            if line:
+                found.append(line)
+        if rest:
+            self._partial += rest
+            # The line's end and the first line's mark are not part of it.
+            self._bound(len(self._partial) - 1 - (0 if self._started else len(_BOM)))
         return found
 
     def tail(self) -> bytes | None:

@@ -43,6 +43,9 @@ class JsonCallReader(CallReader):
             self._follow(text, at)
         return at
 
+    def more(self, text: str) -> str | None:
+        return text if self._in_arguments and self.name is not None and self._scanner.passes(text) else None
+
     def _begin(self, text: str, at: int) -> int:
         at = skip(text, at)
         if at < len(text):

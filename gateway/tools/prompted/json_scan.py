@@ -58,6 +58,10 @@ class JsonScanner:
             at = self._step(text, at)
         return at
 
+    def passes(self, text: str) -> bool:
+        """Whether all of the text lies in the string that is open, as JSON writes it: then it need not be scanned."""
+        return self._step == self._string and _PLAIN.fullmatch(text) is not None
+
     def _value(self, text: str, at: int) -> int:
         at = skip(text, at)
         if at == len(text):

@@ -33,6 +33,9 @@ class LabelledReader(CallReader):
             at = self._step(text, at)
         return at
 
+    def more(self, text: str) -> str | None:
+        return text if self.name is not None and self._scanner.passes(text) else None
+
     def _name(self, text: str, at: int) -> int:
         room = min(len(text), at + _LONGEST - len(self._called))
         end = text.find(self._name_end, at, room)

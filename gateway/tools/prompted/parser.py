@@ -53,6 +53,7 @@ class ToolCallParser:
         self._declared = {tool.name: tool for tool in tools}
         self._marks = {mark.text: mark for mark in marks} if tools else {}
         self._search = re.compile("|".join(map(re.escape, self._marks))) if self._marks else None
+        self._first = re.compile("|".join(re.escape(text[0]) for text in self._marks))
         self._longest = max(map(len, self._marks), default=0)
         self._id_prefix = id_prefix
         self._index = 0
@@ -75,9 +76,13 @@ class ToolCallParser:
             raise ValueError("the text has ended already")
         if self._error is not None:
             raise self._error
-        events: list[Event] = []
+        if not text:
+            return []
         if self._search is None:
-            return [TextDelta(text)] if text else events
+            return [TextDelta(text)]
+        if not self._held and (more := self._more(text)) is not None:
+            return [more]
+        events: list[Event] = []
         text, self._held, at = self._held + text, "", 0
         while at < len(text) and self._error is None:
             at = self._step(text, at, events)
@@ -98,6 +103,17 @@ class ToolCallParser:
         else:
             self._end_closing(events)
         return events
+
+    def _more(self, text: str) -> TextDelta | ToolCallDelta | None:
+        """More of what came last, without a look at its characters: nothing in it can begin a mark or end a string."""
+        if self._step == self._text:
+            if self._alone or self._first.search(text):
+                return None
+            self._before = text[-1]
+            return TextDelta(text)
+        if self._step == self._call and (written := self._reader.more(text)) is not None:
+            return ToolCallDelta(self._index, written)
+        return None
 
     def _text(self, text: str, at: int, events: list[Event]) -> int:
         if self._alone and (end := skip(text, at)) > at:
@@ -122,7 +138,8 @@ class ToolCallParser:
             mark = self._marks[found[0]]
             if self._counts(mark, text, found.start(), at):
                 return found.start(), mark
-        for begin in range(max(at, len(text) - self._longest + 1), len(text)):
+        for possible in self._first.finditer(text, max(at, len(text) - self._longest + 1)):
+            begin = possible.start()
             for mark in self._marks.values():
                 if mark.text.startswith(text[begin:]) and self._counts(mark, text, begin, at):
                     return begin, None

@@ -49,6 +49,9 @@ class EitherReader(CallReader):
         self.refusal, self.failure = self._reader.refusal, self._reader.failure
         return at
 
+    def more(self, text: str) -> str | None:
+        return None if self._reader is None else self._reader.more(text)
+
 
 def read_function(declared: Declared) -> XmlCallReader:
     return XmlCallReader(declared)

@@ -39,6 +39,11 @@ class CallReader(ABC):
     def read(self, text: str, at: int) -> int:
         """Go on from the cursor to the end of the text or of the call; the new cursor."""
 
+    def more(self, text: str) -> str | None:
+        """What the text adds to the arguments when it only goes on with a string in them; None when it may hold
+        anything else, and must be read."""
+        return None
+
     def refuse(self, reason: str) -> None:
         self.refusal = self.refusal or Refusal("TEXT_CALL_BROKEN", reason)
 

@@ -9,6 +9,7 @@ from gateway.types import Json, JsonObject
 
 _PYTHON: Final = {"True": "true", "False": "false", "None": "null"}
 STRING: Final = frozenset({"string"})
+_write: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def types_of(parameters: JsonObject, key: str) -> frozenset[str]:
@@ -30,7 +31,7 @@ def typed(text: str, types: frozenset[str]) -> str:
 
 def string(text: str) -> str:
     """The text as a JSON string."""
-    return json.dumps(text, ensure_ascii=False)
+    return _write(text)
 
 
 def _types(schema: Json) -> Iterator[str]:
