@@ -1,6 +1,7 @@
 """Sizes -> request bodies, and the bytes a backend answers with; the same for every gateway that is measured."""
 
 import base64
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,11 +19,13 @@ def model(chunks: int = CHUNKS, delay_ms: int = 0) -> str:
     return f"bench-{chunks}-{delay_ms}"
 
 
-def request(name: str, *, stream: bool, messages: int = 2, size: int = 60) -> bytes:
+def request(name: str, *, stream: bool, messages: int = 2, size: int = 60, tools: Sequence[str] = ()) -> bytes:
     """A chat request of so many messages of so many characters, every fourth of them a tool's result."""
     history = [turn for group in range(messages // 4) for turn in _round(group, size)]
     rest = [{"role": "user", "content": _text(size)} for _ in range(messages % 4 or 1)]
-    return msgspec.json.encode({"model": name, "stream": stream, "temperature": 0.7, "messages": history + rest})
+    offered = {"tools": [{"type": "function", "function": {"name": tool}} for tool in tools]} if tools else {}
+    fields = {"model": name, "stream": stream, "temperature": 0.7, "messages": history + rest}
+    return msgspec.json.encode({**fields, **offered})
 
 
 def _round(number: int, size: int) -> list[dict[str, object]]:
@@ -74,13 +77,24 @@ def frames(count: int) -> list[bytes]:
 
 def words(count: int) -> list[bytes]:
     """The same answer as llama.cpp's completion endpoint writes it, for a model that takes one text."""
-    pieces = [{"index": 0, "content": TEXT, "stop": False}] * count
+    return _completion([TEXT] * count)
+
+
+def written_call(count: int) -> list[bytes]:
+    """A call of `write_file` as a model writes it into its text, in so many pieces."""
+    return _completion(
+        ['<tool_call>\n{"name": "write_file", "arguments": {"text": "', *[TEXT] * count, '"}}\n</tool_call>']
+    )
+
+
+def _completion(texts: Sequence[str]) -> list[bytes]:
+    pieces = [{"index": 0, "content": text, "stop": False} for text in texts]
     last = {
         "index": 0,
         "content": "",
         "stop": True,
         "stop_type": "eos",
         "tokens_evaluated": 9,
-        "tokens_predicted": count,
+        "tokens_predicted": len(texts),
     }
     return [b"data: " + msgspec.json.encode(event) + b"\n\n" for event in (*pieces, last)]

@@ -33,6 +33,7 @@ NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
 TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
 SMALL = payload.request("m", stream=True)
+TOOLED = payload.request("m", stream=True, tools=("write_file",))
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -55,7 +56,9 @@ def calls(work: Callable[[], object]) -> int:
     return count
 
 
-def chunk_cost(adapter: Adapter, wire: Callable[[int], Sequence[bytes]], per_read: int = 1) -> float:
+def chunk_cost(
+    adapter: Adapter, wire: Callable[[int], Sequence[bytes]], per_read: int = 1, body: bytes = SMALL
+) -> float:
     """Calls for one more chunk of a stream, read with so many others."""
 
     def cost(chunks: int) -> int:
@@ -63,7 +66,7 @@ def chunk_cost(adapter: Adapter, wire: Callable[[int], Sequence[bytes]], per_rea
         reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
 
         def stream() -> None:
-            exchange = Exchange(adapter, decode(SMALL), POLICY)
+            exchange = Exchange(adapter, decode(body), POLICY)
             encoder = StreamEncoder("id", 1, "m")
             for read in reads:
                 encoder.feed(exchange.feed(read))
@@ -111,6 +114,9 @@ MEASURES: dict[str, Callable[[], float]] = {
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),
     "text chunk": lambda: chunk_cost(TEXT, payload.words),
+    "text chunk of eight": lambda: chunk_cost(TEXT, payload.words, 8),
+    "text chunk beside tools": lambda: chunk_cost(TEXT, payload.words, 1, TOOLED),
+    "text argument chunk": lambda: chunk_cost(TEXT, payload.written_call, 1, TOOLED),
     "message": lambda: history_cost(400),
 }
 
