@@ -4,7 +4,6 @@ Only what is running counts, and only a caller's own requests against its limits
 backend, ever refuses another.
 """
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import Final
 
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.server.keys import ANYBODY
+from gateway.server.store import MemoryStore, Store
 from gateway.settings import KeySettings
 
 RETRY: Final = {"retry-after": "1"}
@@ -38,77 +38,42 @@ class Slots:
         self.taken -= 1
 
 
-class Rate:
-    """So many a minute: that many at once, then evenly. Generic cell rate algorithm: one number is all it keeps."""
-
-    __slots__ = ("_due", "_gap", "_grace")
-
-    def __init__(self, per_minute: int) -> None:
-        self._gap = 60 / per_minute
-        self._grace = 60 - self._gap
-        self._due = -math.inf
-
-    def take(self, now: float) -> float:
-        """0 when one more is allowed, else the seconds until it will be."""
-        wait = self._due - self._grace - now
-        if wait > 0:
-            return wait
-        self._due = max(self._due, now) + self._gap
-        return 0
-
-
-class Allowance:
-    """What one caller may do, and how much of it is in use."""
-
-    def __init__(self, settings: KeySettings) -> None:
-        self.slots = Slots(None, _too_many)
-        self.change(settings)
-
-    def change(self, settings: KeySettings) -> None:
-        """Other limits; what is running goes on and counts."""
-        self.settings = settings
-        self.slots.most = settings.concurrent_streams
-        self._rate = Rate(settings.requests_per_minute) if settings.requests_per_minute else None
-
-    def take(self, now: float) -> None:
-        """One more request. Raises GatewayError 429."""
-        wait = self._rate.take(now) if self._rate else 0
-        if wait > 0:
-            raise _too_fast(wait)
-
-    def allows(self, model: str) -> bool:
-        """Whether the model is one of the caller's."""
-        return self.settings.models is None or model in self.settings.models
-
-
 class Admission:
-    """The door to the hot route."""
+    """The door to the hot route. `store` keeps what each key uses."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._slots = Slots(None, lambda: _full("The gateway", "as many requests as server.max_requests allows"))
         self._settings: Mapping[str, KeySettings] = {}
-        self._allowances: dict[str, Allowance] = {}
+        self._known: dict[str, KeySettings] = {}
+        self.store: Store = MemoryStore()
 
     def change(self, most: int | None, settings: Mapping[str, KeySettings]) -> None:
         """Other limits, from the next request on."""
         self._slots.most = most
         self._settings = settings
-        for name, allowance in self._allowances.items():
-            if allowance.settings != (changed := self._entry(name)):
-                allowance.change(changed)
+        for key in self._known:
+            self._limit(key)
 
     @contextmanager
     def admit(self, key: str) -> Iterator[None]:
         """Hold a place for one request. Raises GatewayError 503 when all are taken, 429 beyond the caller's own."""
-        allowance = self.allowance(key)
-        with self._slots, allowance.slots:
-            allowance.take(self._clock())
-            yield
+        if key not in self._known:
+            self._limit(key)
+        with self._slots:
+            self.store.take(key, self._clock())
+            try:
+                yield
+            finally:
+                self.store.give_back(key)
+
+    def settle(self) -> None:
+        """What has to be done about once a second."""
+        self.store.settle(self._clock())
 
     def check_model(self, key: str, model: str) -> None:
         """Raises InvalidRequest 403 for a model that is not the caller's."""
-        if not self.allowance(key).allows(model):
+        if not self.allows(key, model):
             raise InvalidRequest(
                 f"The model {model[:200]!r} is not among those of this API key.",
                 status=403,
@@ -116,12 +81,16 @@ class Admission:
                 param="model",
             )
 
-    def allowance(self, key: str) -> Allowance:
-        """What the caller of this name may do."""
-        found = self._allowances.get(key)
-        if found is None:
-            found = self._allowances[key] = Allowance(self._entry(key))
-        return found
+    def allows(self, key: str, model: str) -> bool:
+        """Whether the model is one of the caller's."""
+        models = self._entry(key).models
+        return models is None or model in models
+
+    def _limit(self, key: str) -> None:
+        entry = self._entry(key)
+        if self._known.get(key) != entry:
+            self._known[key] = entry
+            self.store.limit(key, entry)
 
     def _entry(self, key: str) -> KeySettings:
         return self._settings.get(key) or self._settings.get(ANYBODY) or KeySettings()
@@ -134,21 +103,3 @@ def backend_slots(name: str, most: int | None) -> Slots:
 
 def _full(who: str, what: str) -> GatewayError:
     return GatewayError(f"{who} is serving {what}. Try again soon.", status=503, code="overloaded", headers=RETRY)
-
-
-def _too_many() -> GatewayError:
-    return _limited("As many requests are running as concurrent_streams of this API key allows.", 1)
-
-
-def _too_fast(wait: float) -> GatewayError:
-    return _limited("The requests_per_minute of this API key are used up.", wait)
-
-
-def _limited(message: str, wait: float) -> GatewayError:
-    return GatewayError(
-        message,
-        status=429,
-        type="rate_limit_error",
-        code="rate_limit_exceeded",
-        headers={"retry-after": str(math.ceil(wait))},
-    )

@@ -66,7 +66,7 @@ def create_app(settings: Settings) -> Gateway:
     @app.get("/models", include_in_schema=False)
     async def list_models(request: Request) -> Response:
         """The models this gateway serves, or those of them that the key may use."""
-        allowed = services.admission.allowance(request.scope["key"]).allows
+        allowed = partial(services.admission.allows, request.scope["key"])
         return _json(encode_models(tuple(filter(allowed, services.backends.models)), services.created))
 
     @app.get("/v1/models/{name:path}", tags=["models"])

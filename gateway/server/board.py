@@ -1,5 +1,6 @@
 """The metrics of several workers, each written into one folder -> their sums, whichever worker is asked."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,8 @@ class Board:
     def retire(self, name: str) -> None:
         """The process of this name has ended."""
         file = self._folder / f"{name}{LIVE}"
-        if file.exists():
+        # It may have shown nothing yet.
+        with contextlib.suppress(OSError):
             file.rename(file.with_suffix(ENDED))
 
     def total(self, own: Snapshot) -> Snapshot:
@@ -41,7 +43,8 @@ class Board:
         return add((own, *self._others()))
 
     def _others(self) -> Iterator[Snapshot]:
-        for file in sorted(self._folder.iterdir()):
+        # A folder that is gone is an empty one to glob, but not to iterdir.
+        for file in sorted(self._folder.glob("*")):
             if file == self._file or file.suffix not in (LIVE, ENDED):
                 continue
             try:

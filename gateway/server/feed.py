@@ -22,9 +22,14 @@ class Feed:
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._watchers: set[_Watcher] = set()
+        self._first: Item | None = None
 
     def __bool__(self) -> bool:
         return bool(self._watchers)
+
+    def show_first(self, kind: str, item: JsonObject) -> None:
+        """Every watcher sees this before anything else."""
+        self._first = (kind, item)
 
     def publish(self, kind: str, item: JsonObject) -> None:
         """Show an item to all watchers now; never waits."""
@@ -40,6 +45,8 @@ class Feed:
         """Items from now on, as the fields of server-sent events, until the feed is closed."""
         watcher = _Watcher(self._limit)
         self._watchers.add(watcher)
+        if self._first is not None:
+            watcher.offer(self._first)
         try:
             while (item := await watcher.queue.get()) is not None:
                 if watcher.missed:

@@ -9,7 +9,7 @@ from gateway.settings import Settings
 
 # What is bound, opened or handed to uvicorn at the start.
 FIXED: Final[Mapping[str, tuple[str, ...]]] = {
-    "server": ("host", "port", "workers", "reload", "max_connections", "head_timeout_s", "drain_s"),
+    "server": ("host", "port", "workers", "store_file", "reload", "max_connections", "head_timeout_s", "drain_s"),
     "limits": ("max_response_mb",),
     "log": ("file", "max_mb", "backups"),
 }

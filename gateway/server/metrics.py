@@ -43,6 +43,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gateway_config_reloads_total": _counter("Settings that were read again and are in use."),
     "gateway_config_reload_failures_total": _counter("Settings that could not be used; the old ones stayed."),
     "gateway_worker_restarts_total": _counter("Workers that ended by themselves and were started again."),
+    "gateway_store_failures_total": _counter("Failures of the store that the workers share."),
     "gateway_running_requests": Family("gauge", "Chat requests being served now."),
     "gateway_open_streams": Family("gauge", "Those of them that are streamed."),
     "gateway_workers": Family("gauge", "Workers that serve now."),

@@ -8,7 +8,9 @@ import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -18,13 +20,17 @@ from gateway.errors import SettingsError
 from gateway.server.app import Gateway, create_app
 from gateway.server.board import Board
 from gateway.server.guard import guarded
+from gateway.server.holder import holder_name
 from gateway.server.log import LOGGER, logging_to
 from gateway.server.reload import Reloader, Source
-from gateway.server.workers import Supervisor
+from gateway.server.services import Services
+from gateway.server.shared_store import SharedStore
+from gateway.server.workers import Supervisor, Worker
 from gateway.settings import ServerSettings, Settings
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 BEAT_S: Final = 1
+PARTIAL: Final = "only the requests that this worker serves"
 
 
 class GatewayServer(uvicorn.Server):
@@ -33,11 +39,14 @@ class GatewayServer(uvicorn.Server):
     A worker may be sent the first signal more than once (by its supervisor and with the whole group); it stops at once
     on SIGQUIT."""
 
-    def __init__(self, app: Gateway, signals: bool = True, source: Source | None = None) -> None:
+    def __init__(
+        self, app: Gateway, signals: bool = True, source: Source | None = None, supervisor: int | None = None
+    ) -> None:
         super().__init__(_config(app))
         self._services = app.services
         self._signals = signals
         self._source = source
+        self._supervisor = supervisor
         self._tasks: list[asyncio.Task[None]] = []
         self._terminal = os.isatty(2)
         self.on_ready: Callable[[], None] = lambda: None
@@ -56,10 +65,10 @@ class GatewayServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _numbers(self) -> tuple[signal.Signals, ...]:
-        return SIGNALS if self._services.board is None else (*SIGNALS, signal.SIGQUIT)
+        return SIGNALS if self._supervisor is None else (*SIGNALS, signal.SIGQUIT)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit if self._services.board is None else sig == signal.SIGQUIT
+        self.force_exit = self.should_exit if self._supervisor is None else sig == signal.SIGQUIT
         self.should_exit = True
         self._services.ready = False
 
@@ -68,15 +77,15 @@ class GatewayServer(uvicorn.Server):
         if self.started:
             if self._source is not None:
                 self._watch(Reloader(self._services, self._source))
-            if self._services.board is not None:
-                self._tasks.append(asyncio.create_task(self._beat(os.getppid())))
+            self._tasks.append(asyncio.create_task(self._beat()))
             self.on_ready()
 
-    async def _beat(self, supervisor: int) -> None:
-        """Keep the other workers' view of this one fresh; and do not outlive the supervisor."""
-        while os.getppid() == supervisor:
-            self._services.show()
+    async def _beat(self) -> None:
+        """Keep what is shared with other workers fresh; and do not outlive the supervisor."""
+        while self._supervisor in (None, os.getppid()):
+            self._services.settle()
             await asyncio.sleep(BEAT_S)
+        LOGGER.error("the supervisor has ended; this worker stops, too")
         self.handle_exit(signal.SIGTERM, None)
 
     def _watch(self, reloader: Reloader) -> None:
@@ -126,7 +135,10 @@ def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], s
         supervisor = Supervisor(settings, source)
         worker = supervisor.run(lambda: announce(address(listener)))
         if worker is not None:
-            _run(_checked_app(worker.settings, insecure), listener, source, worker.ready, worker.board)
+            try:
+                _run(_checked_app(worker.settings, insecure), listener, source, worker.ready, worker)
+            finally:
+                worker.folder.leave()
         elif supervisor.failed:
             raise _not_started()
 
@@ -142,12 +154,11 @@ def _run(
     listener: socket.socket,
     source: Source | None,
     on_ready: Callable[[], None],
-    board: Board | None = None,
+    worker: Worker | None = None,
 ) -> None:
     """Serve in this process, until a signal."""
     services = app.services
-    services.board = board
-    server = GatewayServer(app, source=source)
+    server = GatewayServer(app, source=source, supervisor=worker and worker.supervisor)
 
     def settled() -> None:
         _settle()
@@ -156,13 +167,29 @@ def _run(
     server.on_ready = settled
     with logging_to(services.settings.log, services.redact) as log:
         services.metrics.read("gateway_log_drops_total", lambda: log.dropped)
+        _share(services, worker)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(server, listener))
         if log.dropped:
             LOGGER.warning("%d log lines were dropped", log.dropped)
+    services.admission.store.close()
     services.show()
     if not server.started:
         raise _not_started()
+
+
+def _share(services: Services, worker: Worker | None) -> None:
+    """Join the other workers, and whoever else counts in the same file."""
+    server = services.settings.server
+    if worker is not None:
+        services.board = Board(worker.folder.path, worker.name)
+        services.feed.show_first("partial", {"worker": worker.number, "workers": server.workers, "shows": PARTIAL})
+    if server.store_file is not None:
+        with contextlib.suppress(OSError):
+            Path(server.store_file).parent.mkdir(parents=True, exist_ok=True)
+    file = server.store_file or (worker and worker.folder.path / "limits.db")
+    if file is not None:
+        services.admission.store = SharedStore(Path(file), holder_name(os.getpid()), time.monotonic())
 
 
 def _not_started() -> SettingsError:

@@ -39,6 +39,7 @@ class Services:
         self.metrics.read("gateway_running_requests", lambda: self.sweeper.size)
         self.metrics.read("gateway_workers", lambda: 1)
         self.admission = Admission(time.monotonic)
+        self.metrics.read("gateway_store_failures_total", lambda: self.admission.store.failures)
         self.board: Board | None = None
         self.created = int(time.time())
         self.ready = False
@@ -102,6 +103,11 @@ class Services:
         """The metrics now; with several workers, of all of them."""
         own = self.metrics.snapshot()
         return own if self.board is None else self.board.total(own)
+
+    def settle(self) -> None:
+        """What has to be done about once a second."""
+        self.admission.settle()
+        self.show()
 
     def show(self) -> None:
         """Let the other workers see the metrics of this one."""

@@ -10,10 +10,8 @@ import contextlib
 import logging
 import mmap
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +25,7 @@ from gateway.server.log import LOGGER, LineFormatter
 from gateway.server.log_file import SharedFile
 from gateway.server.metrics import Metrics
 from gateway.server.reload import Source
+from gateway.server.run_folder import RunFolder
 from gateway.settings import LogSettings, Settings
 
 POLL_S: Final = 0.05
@@ -39,10 +38,14 @@ CAUGHT: Final = (*STOP, signal.SIGHUP)
 
 
 class Worker(NamedTuple):
-    """What a worker process is told: its settings, its place among the metrics, and whom to tell that it is ready."""
+    """What a worker process is told: its settings, its number among the workers, the name that is its own alone, the
+    folder of the run, the supervisor's process, and whom to tell that it is ready."""
 
     settings: Settings
-    board: Board
+    number: int
+    name: str
+    folder: RunFolder
+    supervisor: int
     ready: Callable[[], None]
 
 
@@ -59,8 +62,9 @@ class Supervisor:
     def __init__(self, settings: Settings, source: Source | None) -> None:
         self._settings = settings
         self._source = source
-        self._folder = Path(tempfile.mkdtemp(prefix="dragoman-"))
-        self._board = Board(self._folder, "0")
+        self._pid = os.getpid()
+        self._folder = RunFolder()
+        self._board = Board(self._folder.path, "0")
         self._metrics = Metrics()
         self._children: dict[int, _Child] = {}
         self._due: list[tuple[float, int, int]] = [(0, number, 0) for number in range(1, settings.server.workers + 1)]
@@ -77,7 +81,7 @@ class Supervisor:
         with self._catching(), _logging(self._settings.log):
             worker = self._supervise(announce)
         if worker is None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.leave()
         return worker
 
     def _supervise(self, announce: Callable[[], None]) -> Worker | None:
@@ -114,7 +118,7 @@ class Supervisor:
         def ready() -> None:
             self._served[child.number - 1] = 1
 
-        return Worker(self._latest(), Board(self._folder, str(child.serial)), ready)
+        return Worker(self._latest(), child.number, str(child.serial), self._folder, self._pid, ready)
 
     def _latest(self) -> Settings:
         """The file as the other workers use it by now; as it was at the start while it cannot be used."""

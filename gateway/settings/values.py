@@ -23,12 +23,14 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the names, besides localhost, under which browsers and clients may address a gateway bound to loopback (a foreign
     name there is DNS rebinding).
     `max_connections` null: as many as the file descriptor limit allows. `max_requests` are served at once by each
-    worker; more are refused at once with a 503. `reload` reads the file again when it changes.
+    worker; more are refused at once with a 503. `store_file` is where the use of API keys is counted for all workers;
+    null: when there are several, in a file that goes with them. `reload` reads the settings again when they change.
     """
 
     host: str = "127.0.0.1"
     port: Port = 8000
     workers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
+    store_file: str | None = None
     reload: bool = True
     api_keys_env: str | None = "DRAGOMAN_API_KEYS"
     api_keys_file: str | None = None

@@ -8,38 +8,13 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gateway.server.admission import Admission, Rate
+from gateway.server.admission import Admission
 from gateway.settings import KeySettings
 from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.running import Running, hello, running_gateway
-
-
-@given(st.integers(1, 300), st.lists(st.floats(0, 5), max_size=60))
-def test_no_minute_sees_more_than_twice_the_rate(per_minute: int, gaps: list[float]) -> None:
-    rate, now, taken = Rate(per_minute), 1000.0, []
-    for gap in gaps:
-        now += gap
-        wait = rate.take(now)
-        if wait == 0:
-            taken.append(now)
-        else:
-            assert rate.take(now + wait + 1e-6) == 0
-            now += wait + 1e-6
-            taken.append(now)
-    for begin in taken:
-        assert sum(1 for time in taken if begin <= time < begin + 60) <= 2 * per_minute
-
-
-def test_a_burst_is_allowed_and_then_an_even_pace() -> None:
-    rate = Rate(4)
-    assert [rate.take(0) for _ in range(5)] == [0, 0, 0, 0, 15]
-    assert rate.take(15) == 0
-    assert rate.take(16) == pytest.approx(14)
 
 
 def test_other_limits_count_what_is_running() -> None:
