@@ -8,6 +8,7 @@ from gateway.notices import Notice
 from gateway.types import EMPTY, JsonObject
 
 Reason = Literal["stop", "length", "tool_calls", "content_filter"]
+Scope = Literal["response", "choice", "delta"]
 
 
 class ResponseStart(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ class Extension(msgspec.Struct, frozen=True):
     `scope` says which object of the chunk carried them. They belong to the next event of the same list.
     """
 
-    scope: Literal["response", "choice", "delta"]
+    scope: Scope
     fields: JsonObject
 
 

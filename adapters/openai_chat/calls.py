@@ -8,7 +8,7 @@ A call starts when its name and id are known. An id that has not come with the d
 All calls end with the answer: arguments that parse may still be the beginning of longer ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -97,11 +97,12 @@ class CallTracker:
             events += self._feed(piece)
         return events
 
-    def repeated(self, delta: ToolCallDelta) -> None:
-        """More arguments of a call that has started, which were read elsewhere."""
-        call = self._calls[delta.index]
-        call.pieces.append(delta.arguments)
-        call.sent += 1
+    def repeated(self, deltas: Iterable[ToolCallDelta]) -> None:
+        """More arguments of calls that have started, which were read elsewhere."""
+        for delta in deltas:
+            call = self._calls[delta.index]
+            call.pieces.append(delta.arguments)
+            call.sent += 1
 
     def close(self) -> list[Event]:
         """The answer is complete: start what is still held, end everything. Raises BackendProtocolError for

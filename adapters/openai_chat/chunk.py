@@ -1,5 +1,6 @@
 """The objects of an answer, chunks or the one whole completion, in; events out."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from adapters.openai_chat.calls import CallTracker
@@ -33,10 +34,9 @@ class ChunkReader:
         self._usage(chunk, events)
         return events
 
-    def repeated(self, delta: Event) -> None:
-        """A chunk was read elsewhere, as one more delta like the last one."""
-        if type(delta) is ToolCallDelta:
-            self._calls.repeated(delta)
+    def repeated(self, events: Sequence[Event]) -> None:
+        """These were read elsewhere, as more deltas of a call like the last one."""
+        self._calls.repeated(event for event in events if isinstance(event, ToolCallDelta))
 
     def completion(self, answer: Json) -> list[Event]:
         """The events of a whole answer. Raises BackendError."""
@@ -151,8 +151,9 @@ class ChunkReader:
 
 def _unknown(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:
     """The fields nobody here reads; null ones say nothing."""
-    unknown = fields.keys() - known
-    return {key: fields[key] for key in fields if key in unknown and fields[key] is not None} if unknown else {}
+    if fields.keys() <= known:
+        return {}
+    return {key: value for key, value in fields.items() if key not in known and value is not None}
 
 
 def _thought(thinking: Json) -> str:

@@ -6,7 +6,7 @@ from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.failure import invalid_event
 from adapters.openai_chat.template import Template
 from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
-from gateway.events import Event
+from gateway.events import Event, ToolCallDelta
 from gateway.notices import Notice
 from gateway.wire.json_text import NotJson, decode_json
 from gateway.wire.sse import SSEDecoder
@@ -58,15 +58,16 @@ class _Stream:
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
         try:
-            for event in self._sse.feed(data):
-                if self.done:
-                    break
-                known = self._template.read(event)
-                if known is None:
-                    self._guarded(event, events)
-                else:
-                    self._reader.repeated(known[-1])
-                    events += known
+            chunks = self._sse.feed(data)
+            at = 0
+            while at < len(chunks) and not self.done:
+                before, known = at, len(events)
+                at = self._template.read(chunks, at, events)
+                if at == before:
+                    self._guarded(chunks[at], events)
+                    at += 1
+                elif type(events[-1]) is ToolCallDelta:
+                    self._reader.repeated(events[known:])
         except BackendError as error:
             error.keep(events)
             raise

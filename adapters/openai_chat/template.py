@@ -41,18 +41,26 @@ class Template:
         self._delta: Callable[[str], Delta] = TextDelta
         self._tries = _TRIES
 
-    def read(self, chunk: bytes) -> list[Event] | None:
-        """The events of a chunk that fits; None for one that must be read in full."""
-        if not (self._learned and chunk.startswith(self._before) and chunk.endswith(self._after)):
-            return None
-        try:
-            text = _decode_text(chunk[self._text])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        if not text:
-            return None
-        self._tries = _TRIES
-        return [*self._extensions, self._delta(text)]
+    def read(self, chunks: Sequence[bytes], at: int, events: list[Event]) -> int:
+        """Add the events of all chunks from this place on that fit. Returns the place of the first that must be read
+        in full, or of the end."""
+        if not self._learned:
+            return at
+        before, after, text, extensions, delta = self._before, self._after, self._text, self._extensions, self._delta
+        for position in range(at, len(chunks)):
+            chunk = chunks[position]
+            if not (chunk.startswith(before) and chunk.endswith(after)):
+                return position
+            try:
+                said = _decode_text(chunk[text])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                return position
+            if not said:
+                return position
+            self._tries = _TRIES
+            events += extensions
+            events.append(delta(said))
+        return len(chunks)
 
     def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
         """Keep the chunk, when its events are one delta and perhaps unknown fields before it."""

@@ -11,7 +11,7 @@ from gateway.errors import BackendProtocolError
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b"\n\n"
 _DATA: Final = b"data: "
-_FIELD: Final = len(_DATA)
+_NEXT: Final = _BLANK + _DATA
 
 
 class SSEDecoder:
@@ -24,15 +24,19 @@ class SSEDecoder:
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
-        self._longest_line = max_event + _FIELD
+        self._longest_line = max_event + len(_DATA)
         self._partial = bytearray()  # the unfinished line; a bytearray grows in linear time, bytes would not
         self._data: list[bytes] = []
         self._size = 0
         self._after_cr = False
         self._started = False
+        self._between = False  # whether the next byte begins an event
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of every event completed by these bytes, in order. Raises BackendProtocolError."""
+        # Nearly every read is of whole events of one line each.
+        if self._between and data.endswith(_BLANK) and (simple := self._simple(data)) is not None:
+            return simple
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
@@ -40,18 +44,27 @@ class SSEDecoder:
             self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         events: list[bytes] = []
-        *blocks, rest = data.split(_BLANK)
-        inside = bool(self._partial or self._data or not self._started)
-        for block in blocks:
-            # Nearly every event is one line with this beginning.
-            if not inside and block.startswith(_DATA) and b"\n" not in block and len(block) <= self._longest_line:
-                events.append(block[_FIELD:])
-            elif block or inside:
-                self._lines(block + _BLANK, events)
-                inside = False
-        if rest:
-            self._lines(rest, events)
+        if not self._between:
+            first, blank, data = data.partition(_BLANK)
+            self._lines(first + blank, events)
+        whole = data.rfind(_BLANK) + len(_BLANK) if _BLANK in data else 0
+        if whole:
+            simple = self._simple(data[:whole])
+            if simple is None:
+                self._lines(data[:whole], events)
+            else:
+                events += simple
+        if whole < len(data):
+            self._lines(data[whole:], events)
+        self._between = self._started and not (self._partial or self._data or self._after_cr)
         return events
+
+    def _simple(self, data: bytes) -> list[bytes] | None:
+        """The data of events of one line each; None when there is anything else among them."""
+        if not data.startswith(_DATA) or len(data) > self._max_event or b"\r" in data:
+            return None
+        events = data[len(_DATA) : -len(_BLANK)].split(_NEXT)
+        return events if data.count(b"\n") == len(_BLANK) * len(events) else None
 
     def tail(self) -> bytes | None:
         """The data of an event that was never closed by a blank line; None when there is none.
@@ -89,7 +102,7 @@ class SSEDecoder:
         if name == b"data":
             self._data.append(value.removeprefix(b" "))
             self._size += len(self._data[-1]) + 1
-            self._bound(self._size - 1 + _FIELD)
+            self._bound(self._size - 1 + len(_DATA))
 
     def _bound(self, size: int) -> None:
         if size > self._longest_line:

@@ -5,7 +5,7 @@ and a backend's unknown ones never meet in one dictionary: their JSON is laid si
 """
 
 from collections.abc import Iterable
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -20,6 +20,7 @@ from gateway.events import (
     Finish,
     ReasoningDelta,
     ResponseStart,
+    Scope,
     TextDelta,
     ToolCallDelta,
     ToolCallEnd,
@@ -34,6 +35,10 @@ DONE: Final = b"data: [DONE]\n\n"
 _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'
 _ROLE_NULL: Final = b'"role":"assistant","content":null'
+_SCOPES: Final[tuple[Scope, ...]] = ("response", "choice", "delta")
+_Rare: TypeAlias = (
+    ResponseStart | TextDelta | ReasoningDelta | ToolCallStart | ToolCallEnd | UsageReport | Finish | Notice
+)
 
 
 class StreamEncoder:
@@ -50,9 +55,10 @@ class StreamEncoder:
         self._head = b"data: " + _encode(head)[:-1] + b","
         self._open = self._head + b'"choices":[{"index":0,"delta":{'
         self._tail = b'}],"usage":null}\n\n' if include_usage else b"}]}\n\n"
-        # What stands around the delta of a chunk, and the pending fields that stand among it.
-        self._frame = (self._open, b"", self._tail)
-        self._framed: dict[str, JsonObject] = {}
+        # The unknown fields that came since the last chunk, and those that the frame around a delta was made of.
+        self._pending: list[Extension] = []
+        self._framed: list[Extension] = []
+        self._reframe()
         self._calls: dict[int, _Call] = {}
         self._begun = False
         self._finished = False
@@ -61,13 +67,22 @@ class StreamEncoder:
         self._usage_fields: dict[str, Json] = {}
         self._include_usage = include_usage
         self._notices: list[Notice] | None = [] if diagnostics else None
-        self._pending: dict[str, JsonObject] = {}
 
     def feed(self, events: Iterable[Event]) -> bytes:
         """The bytes of these events; they may be sent in one piece."""
         out: list[bytes] = []
         for event in events:
-            self._event(event, out)
+            # Nearly every event is one of these three; to match them among the others would take most of the time.
+            if isinstance(event, TextDelta) and self._begun:
+                out += (self._frame(), b'"content":', _encode(event.text), self._close)
+            elif isinstance(event, Extension):
+                self._pending.append(event)
+            elif isinstance(event, ToolCallDelta):
+                call = self._calls[event.index]
+                call.empty = False
+                out += (self._frame(), call.head, _encode(event.arguments), b"}}]", self._close)
+            else:
+                self._event(event, out)
         if self._pending:
             self._own_chunk(out)
         return _one_line_each(b"".join(out))
@@ -94,16 +109,10 @@ class StreamEncoder:
         self._ended = True
         return _one_line_each(encode_error_frame(error))
 
-    def _event(self, event: Event, out: list[bytes]) -> None:
+    def _event(self, event: _Rare, out: list[bytes]) -> None:
         match event:
             case TextDelta():
                 self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
-            case Extension():
-                self._extend(event)
-            case ToolCallDelta():
-                call = self._calls[event.index]
-                call.empty = False
-                self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
             case ReasoningDelta():
                 self._chunk(out, b'"reasoning_content":' + _encode(event.text))
             case ToolCallStart() | ToolCallEnd():
@@ -113,7 +122,7 @@ class StreamEncoder:
                 self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
             case UsageReport():
                 self._usage = merge_usage(self._usage, event)
-                self._usage_fields.update(self._pending.pop("response", {}))
+                self._usage_fields.update(self._take("response"))
             case Notice():
                 if self._notices is not None:
                     self._notices.append(event)
@@ -132,41 +141,43 @@ class StreamEncoder:
         if call.empty and not call.custom:
             self._chunk(out, call.head + b'"{}"}}]')
 
-    def _extend(self, event: Extension) -> None:
-        known = self._pending.get(event.scope)
-        if known is None:
-            self._pending[event.scope] = event.fields
-            return
-        fields = Fields(grow=event.scope != "response")
-        fields.add(known)
-        fields.add(event.fields)
-        self._pending[event.scope] = fields.joined()
-
     def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes = b"null") -> None:
         """One chunk. The role comes in a chunk of its own before the first, as clients know it from OpenAI."""
         if not self._begun:
             self._begun = True
             out.append(self._open + role + b'},"finish_reason":null' + self._tail)
+        before = self._frame()
+        comma = b"," if delta and self._more else b""
+        out += (before, delta, comma, self._more, b'},"finish_reason":', reason, self._end)
+
+    def _frame(self) -> bytes:
+        """What stands before the delta of the next chunk; what stands behind it is ready as well. Backends repeat
+        their unknown fields in every chunk: they are written once, until others come."""
         if self._pending != self._framed:
+            self._framed = self._pending.copy()
             self._reframe()
         self._pending.clear()
-        before, more, after = self._frame
-        out += (before, delta, b"," if delta and more else b"", more, b'},"finish_reason":', reason, after)
+        return self._start
 
     def _reframe(self) -> None:
-        """Backends repeat their unknown fields in every chunk: they are written once, until others come."""
-        response, choice, more = (_members(self._pending.get(scope)) for scope in ("response", "choice", "delta"))
-        before = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
-        self._frame = (before, more, b"," + choice + self._tail if choice else self._tail)
-        self._framed = self._pending.copy()
+        response, choice, self._more = (_members(_merged(self._framed, scope)) for scope in _SCOPES)
+        self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
+        self._end = b"," + choice + self._tail if choice else self._tail
+        self._close = (b"," + self._more if self._more else b"") + b'},"finish_reason":null' + self._end
 
     def _own_chunk(self, out: list[bytes]) -> None:
         """Fields that came without any event of their own. Before the first chunk those of the response wait for it,
         and a choice with nothing to say stands by those of the middle: many clients read `choices[0]` unasked."""
-        if self._pending.keys() != {"response"} or (self._begun and not self._finished):
+        if any(event.scope != "response" for event in self._pending) or (self._begun and not self._finished):
             self._chunk(out, b"")
         elif self._finished:
-            out += (self._head, _members(self._pending.pop("response")), b',"choices":[]}\n\n')
+            out += (self._head, _members(self._take("response")), b',"choices":[]}\n\n')
+
+    def _take(self, scope: Scope) -> JsonObject:
+        """The pending fields of a scope, which are pending no more."""
+        taken = _merged(self._pending, scope)
+        self._pending = [event for event in self._pending if event.scope != scope]
+        return taken
 
 
 class _Call:
@@ -183,7 +194,16 @@ class _Call:
         return _encode({"index": self.index, **call_object(event.id, event.name, "", event.extra)})
 
 
-def _members(fields: JsonObject | None) -> bytes:
+def _merged(extensions: Iterable[Extension], scope: Scope) -> JsonObject:
+    """All their fields of one scope as one object."""
+    fields = Fields(grow=scope != "response")
+    for extension in extensions:
+        if extension.scope == scope:
+            fields.add(extension.fields)
+    return fields.joined()
+
+
+def _members(fields: JsonObject) -> bytes:
     """The members of a JSON object without its braces."""
     return _encode(fields)[1:-1] if fields else b""
 

@@ -25,6 +25,12 @@ def learned(first: bytes, *begun: bytes) -> Template:
     return template
 
 
+def read(template: Template, chunk: bytes) -> list[Event] | None:
+    """The events of a chunk that fits."""
+    events: list[Event] = []
+    return events if template.read([chunk], 0, events) else None
+
+
 def written(delta: Json, finish: str | None = None, **fields: Json) -> bytes:
     return json.dumps(chunk(delta, finish, **fields)).encode()
 
@@ -47,7 +53,7 @@ BEGUN = written(call(0, "a", "f", ""))
     ],
 )  # fmt: skip
 def test_a_chunk_that_fits_is_read_at_once(first: bytes, second: bytes, events: list[Event]) -> None:
-    assert learned(first, BEGUN).read(second) == events
+    assert read(learned(first, BEGUN), second) == events
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,14 @@ def test_a_chunk_that_fits_is_read_at_once(first: bytes, second: bytes, events: 
     ],
 )
 def test_a_chunk_that_differs_elsewhere_is_not(first: bytes, second: bytes) -> None:
-    assert learned(first, BEGUN).read(second) is None
+    assert read(learned(first, BEGUN), second) is None
+
+
+def test_chunks_are_read_up_to_the_first_that_does_not_fit() -> None:
+    fitting, odd = written({"content": "b"}), written({"content": "b"}, finish="stop")
+    events: list[Event] = []
+    assert learned(written({"content": "a"})).read([odd, fitting, fitting, odd, fitting], 1, events) == 3
+    assert events == [TextDelta("b"), TextDelta("b")]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +103,7 @@ def test_a_chunk_that_differs_elsewhere_is_not(first: bytes, second: bytes) -> N
     ],
 )
 def test_what_could_mean_something_else_is_not_learned(first: bytes) -> None:
-    assert learned(first, BEGUN).read(first) is None
+    assert read(learned(first, BEGUN), first) is None
 
 
 def test_a_backend_that_changes_more_is_given_up() -> None:
@@ -100,7 +113,7 @@ def test_a_backend_that_changes_more_is_given_up() -> None:
         template.learn(json.dumps(document).encode(), document, [TextDelta("a")])
     data = json.dumps(chunk({"content": "a"}))
     template.learn(data.encode(), json.loads(data), [TextDelta("a")])
-    assert template.read(data.encode()) is None
+    assert read(template, data.encode()) is None
 
 
 WORDS = st.sampled_from(["", "a", "{", "}", "{}", '"', "é", "\u2028", '"content":"a"'])
@@ -126,7 +139,7 @@ def test_what_is_learned_changes_nothing(pieces: list[tuple[Json, dict[str, Json
 def outcome(wire: bytes, *, learning: bool) -> list[Event] | str:
     with pytest.MonkeyPatch.context() as patched:
         if not learning:
-            patched.setattr(Template, "read", lambda self, chunk: None)
+            patched.setattr(Template, "read", lambda self, chunks, at, events: at)
         try:
             return replay(ChatDecoder(1 << 20, 1), [wire])
         except BackendError as error:
