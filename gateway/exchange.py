@@ -44,7 +44,8 @@ class Exchange:
         self._decoder = adapter.decoder(self.conversation)
         # To ask a Protocol with isinstance would take as long as all of this.
         self._holding = cast(Holding, self._decoder) if hasattr(self._decoder, "progress") else None
-        self._unwrapper = Unwrapper(policy, frozenset(tool.name for tool in conversation.tools))
+        self._renamed = bool(self.fitted.idmap.call_ids or self.fitted.idmap.names)
+        self._unwrapper = Unwrapper(policy, frozenset([tool.name for tool in conversation.tools]))
         self._guard = TurnGuard(policy.flatten) if adapter.capabilities.continues else None
         emulates_stop = conversation.sampling.stop and not (
             adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
@@ -110,7 +111,9 @@ class Exchange:
             events = self._unwrapper.feed(events)
         except BackendError as error:
             events, fault = error.take(), error
-        events = self._filter(self.fitted.idmap.restore(events))
+        if self._renamed:
+            events = self.fitted.idmap.restore(events)
+        events = self._filter(events)
         if fault is None:
             return events
         if not self.finished:

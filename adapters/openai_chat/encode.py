@@ -22,7 +22,7 @@ def encode_body(conversation: Conversation, profile: Profile) -> bytes:
 def _source_fields(conversation: Conversation) -> dict[str, Json]:
     fields = {key: value for key, value in (conversation.source or {}).items() if key not in ("model", "messages")}
     # A pass that changed a function cleared its source.
-    if any(tool.source is None for tool in conversation.tools) and "tools" in fields:
+    if "tools" in fields and any(tool.source is None for tool in conversation.tools):
         fields["tools"] = [*_other_tools(fields["tools"]), *(_tool(tool) for tool in conversation.tools)]
         _name_choice(fields, conversation)
     if conversation.tool_choice == "none":

@@ -20,6 +20,8 @@ def decode_usage(usage: JsonObject) -> UsageReport:
 
 
 def _count(value: Json) -> int | None:
+    if type(value) is int and value >= 0:
+        return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -40,7 +40,7 @@ def classify(turns: Sequence[Turn]) -> Classification:
     return Classification(
         system_prefix=next((n for n, turn in enumerate(turns) if not is_system(turn)), len(turns)),
         last_user=last_user,
-        results_since=tuple(n for n in range(since, len(turns)) if turns[n].role == "tool"),
+        results_since=tuple([n for n in range(since, len(turns)) if turns[n].role == "tool"]),
         awaiting_continuation=last is not None and (last.role == "tool" or last.synthesized),
     )
 

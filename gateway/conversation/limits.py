@@ -43,6 +43,9 @@ def plan(turns: Sequence[Turn], policy: Policy) -> Plan:
     the leading system turns, the last user turn (it is the question) and the results after it (they are counted as
     results).
     """
+    if _within(turns, policy):
+        kept: Fate = "keep"
+        return Plan((kept,) * len(turns), None, None)
     planner = _Planner(turns, policy)
     limits_results = planner.limit_results(policy.max_tool_results)
     limits_history = planner.limit_history(policy.max_history_messages)
@@ -51,6 +54,14 @@ def plan(turns: Sequence[Turn], policy: Policy) -> Plan:
         planner.result_count() if limits_results else None,
         planner.history_count() if limits_history else None,
     )
+
+
+def _within(turns: Sequence[Turn], policy: Policy) -> bool:
+    """Whether even all turns and all results are within the limits: most conversations need no plan."""
+    results, history = policy.max_tool_results, policy.max_history_messages
+    if history is not None and len(turns) > history:
+        return False
+    return results is None or sum([len(turn.results) for turn in turns if turn.role == "tool"]) <= results
 
 
 class _Planner:

@@ -49,9 +49,9 @@ def prepare(conversation: Conversation, policy: Policy) -> Prepared:
     notices += _extracted(conversation.turns)
     guarded, seen = guard_loop(conversation, policy.loop_guard)
     nudge = guarded.turns[len(conversation.turns) :]
-    recalled, told = add_recent_results(
-        msgspec.structs.replace(guarded, turns=conversation.turns), policy.recent_tool_results
-    )
+    if nudge:
+        guarded = msgspec.structs.replace(guarded, turns=conversation.turns)
+    recalled, told = add_recent_results(guarded, policy.recent_tool_results)
     trimmed, cut = trim(recalled, policy)
     notices += [*seen, *told, *cut]
     prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
@@ -67,6 +67,10 @@ def _settle(
     if beyond:
         raise refuse(beyond)
     return repair(conversation, policy)
+
+
+def _has_results(turns: Sequence[Turn]) -> bool:
+    return "tool" in [turn.role for turn in turns]
 
 
 def _is_beyond_repair(found: Violation) -> bool:
@@ -91,6 +95,6 @@ def _extracted(turns: Sequence[Turn]) -> list[Notice]:
             result.call_id,
             "debug",
         )
-        for position in classify(turns).results_since
+        for position in (classify(turns).results_since if _has_results(turns) else ())
         for result in turns[position].results
     ]

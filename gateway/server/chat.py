@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Final, ParamSpec, TypeVar
 
 import msgspec
@@ -38,21 +39,26 @@ class ChatCompletions:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._now = services.now
 
     async def __call__(self, call: Call, receive: Receive, reply: Reply) -> None:
         """Serve one request. Raises GatewayError, also after the answer has begun, and ClientGone."""
         check_media_type(call.headers)
         with self._services.sweeper.watch() as watch:
-            began = self._now()
+            began = monotonic()
             watch.expect(began + BODY_S, body_late)
             body = await read_body(receive, call.headers, self._services.max_body)
-            call.waited = self._now() - began
-            listener = asyncio.create_task(_listen(receive, watch, reply))
+            call.waited = monotonic() - began
+
+            def leave() -> None:
+                # A finished answer has reached whoever it was for.
+                if not reply.ended:
+                    watch.interrupt(ClientGone())
+
+            reply.connection.on_lost = leave
             try:
                 await self._serve(call, body, watch, reply)
             finally:
-                listener.cancel()
+                reply.connection.on_lost = None
 
     async def _serve(self, call: Call, body: bytes, watch: Watch, reply: Reply) -> None:
         conversation = await _aside(body, decode, body)
@@ -77,12 +83,12 @@ class ChatCompletions:
                 raise
 
     async def _exchange(self, call: Call, backend: Backend, exchange: Exchange, watch: Watch, writer: Writer) -> None:
-        now = self._now()
+        now = monotonic()
         watch.expect(now + backend.timeouts.first_byte, first_byte_late)
         watch.total_due = now + backend.timeouts.total
         call.phase = "connect"
         answer = await self._send(backend, exchange)
-        call.waited += self._now() - now
+        call.waited += monotonic() - now
         try:
             call.phase = "head"
             if answer.status != 200:
@@ -102,10 +108,10 @@ class ChatCompletions:
         idle = backend.timeouts.idle
         until: float | None = None
         while True:
-            asked = self._now()
+            asked = monotonic()
             data = await (answer.read() if until is None else _read_rest(answer, until))
             arrived = exchange.progress
-            call.waited += self._now() - asked
+            call.waited += monotonic() - asked
             try:
                 events = exchange.feed(data) if data else exchange.close()
             except BackendError as error:
@@ -117,14 +123,14 @@ class ChatCompletions:
                 await writer.finish(events)
                 return
             if exchange.finished and until is None:
-                until = self._now() + REST_S
+                until = monotonic() + REST_S
                 watch.broken = None
             if events:
                 call.begin()
                 await writer.take(events)
             # Only progress counts: a backend that sends nothing but comments is stalled all the same.
             if events or exchange.progress != arrived:
-                watch.expect(self._now() + idle, idle_late)
+                watch.expect(monotonic() + idle, idle_late)
 
     async def _send(self, backend: Backend, exchange: Exchange) -> Answer:
         """Send the request; once more with a renewed credential after a 401, since then nothing has run."""
@@ -165,16 +171,7 @@ async def _read_rest(answer: Answer, until: float) -> bytes:
     """The next bytes behind the finish; empty when they do not come soon. Nothing that goes wrong now can take back an
     answer that is complete."""
     try:
-        async with asyncio.timeout_at(until):
+        async with asyncio.timeout(until - monotonic()):
             return await answer.read()
     except (TimeoutError, BackendError):
         return b""
-
-
-async def _listen(receive: Receive, watch: Watch, reply: Reply) -> None:
-    """Interrupt the request when its client leaves, whatever it is waiting for."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    # A finished answer is reported like a departure.
-    if not reply.ended:
-        watch.interrupt(ClientGone())

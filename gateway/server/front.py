@@ -32,14 +32,15 @@ class Front:
                 await self._app(scope, receive, send)
             return
         call = Call(scope["method"], scope["path"], dict(scope["headers"]), self._services.feed, self._services.metrics)
-        reply = Reply(send, call.id)
+        reply = Reply(send, call.id, scope["state"]["connection"])
         status = 0
         try:
             await self._serve(scope, receive, call, reply)
         except ClientGone:
             call.code = "client_gone"
             status = CLIENT_GONE
-            _abort(scope)
+            # Closing it politely would wait for a client that takes nothing.
+            reply.connection.cut()
         except GatewayError as error:
             _report(call, error)
             # A backend says so only after the client's whole request has been read.
@@ -90,10 +91,3 @@ def _report(call: Call, error: GatewayError) -> None:
             type(error.__cause__).__name__ if error.__cause__ else "-",
             extra={"request_id": call.id},
         )
-
-
-def _abort(scope: Scope) -> None:
-    """Cut the connection of a client that takes nothing: closing it politely would wait for the client."""
-    abort = scope.get("state", {}).get("abort")
-    if abort is not None:
-        abort()

@@ -6,6 +6,7 @@ do with every first request, is served in this one.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import httptools
@@ -38,6 +39,8 @@ class GuardedProtocol(HttpToolsProtocol):
     head_timeout_s: float = 10
     max_connections: int = 100_000
 
+    on_lost: Callable[[], None] | None = None
+
     _head_timer: asyncio.TimerHandle | None = None
     _in_head = True
     _head_size = 0
@@ -53,7 +56,13 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        if self.on_lost is not None:
+            self.on_lost()
         super().connection_lost(exc)
+
+    def cut(self) -> None:
+        """End the connection now."""
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -97,7 +106,7 @@ class GuardedProtocol(HttpToolsProtocol):
         hosts = sum(1 for name, _ in self.headers if name == b"host")
         if version not in VERSIONS or hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HeadError
-        self.scope["state"]["abort"] = self.transport.abort
+        self.scope["state"]["connection"] = self
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -1,7 +1,7 @@
 """An answer, whole or streamed -> ASGI messages; an error becomes a status or, later, one frame in the stream."""
 
-from collections.abc import Iterable
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, TypeAlias
 
 from starlette.types import Message, Receive, Send
 
@@ -21,16 +21,27 @@ _STREAM: Final = (
 )
 
 
+class Connection(Protocol):
+    """The client's connection. `on_lost` is called once when it is gone, whoever ended it."""
+
+    on_lost: Callable[[], None] | None
+
+    def cut(self) -> None:
+        """End it now; what is not sent is lost."""
+        ...
+
+
 class Reply:
     """What goes back to one client. `status` is 0 until the head has been sent; `ended` says that nothing may follow.
 
     Every answer carries `x-request-id`.
     """
 
-    __slots__ = ("_id", "_send", "ended", "status", "streaming")
+    __slots__ = ("_id", "_send", "connection", "ended", "status", "streaming")
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, connection: Connection) -> None:
         self._send = send
+        self.connection = connection
         self._id = (b"x-request-id", request_id.encode("ascii"))
         self.status = 0
         self.streaming = False

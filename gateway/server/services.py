@@ -46,10 +46,6 @@ class Services:
         self.draining = False
         self._use(settings, Backends(settings), self._keys(settings))
 
-    def now(self) -> float:
-        """The monotonic clock of all deadlines."""
-        return asyncio.get_running_loop().time()
-
     def redact(self, text: str) -> str:
         """The text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""
         return self.backends.redact(text)

@@ -1,11 +1,12 @@
 """Deadlines, departures and silence of all running requests -> interruptions and keep-alive comments, from one timer.
 
 A request that waits says for what; the timer looks at all of them ten times a second, so that a streamed chunk costs
-two assignments and no timer of its own. All times are the event loop's monotonic clock.
+two assignments and no timer of its own. All times are `time.monotonic()`.
 """
 
 import asyncio
 import math
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final
@@ -130,7 +131,7 @@ class Sweeper:
 
     def _sweep(self) -> None:
         self._timer = None
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         for watch in tuple(self._watches):
             watch.check(now)
         if self._watches:

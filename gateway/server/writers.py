@@ -75,7 +75,7 @@ class CompletionWriter:
             model=self._call.model,
             diagnostics=self._call.explain,
         )
-        self._watch.expect(asyncio.get_running_loop().time() + self._write_s, ClientGone)
+        self._watch.expect(time.monotonic() + self._write_s, ClientGone)
         self._watch.total_due = math.inf
         await self._reply.whole(200, body, self._call.answer_headers())
 
@@ -89,7 +89,6 @@ class StreamWriter:
         self._call = call
         self._reply = reply
         self._watch = watch
-        self._now = asyncio.get_running_loop().time
         self._write_s = settings.write_timeout_s
         self._keep_alive_s = settings.keep_alive_s
         self._comment: asyncio.Task[None] | None = None
@@ -102,7 +101,7 @@ class StreamWriter:
         )
         self._encoder.feed(call.notices)
         watch.on_quiet = self._break_silence
-        watch.quiet_due = self._now() + settings.first_event_gate_s
+        watch.quiet_due = time.monotonic() + settings.first_event_gate_s
 
     def __enter__(self) -> "StreamWriter":
         self._call.stream(1)
@@ -121,7 +120,7 @@ class StreamWriter:
         if payload := self._encoder.feed(events):
             await self._prepare()
             await self._reply.write(payload)
-            self._watch.quiet_due = self._now() + self._keep_alive_s
+            self._watch.quiet_due = time.monotonic() + self._keep_alive_s
 
     async def finish(self, events: Sequence[Event]) -> None:
         _note(self._call, events)
@@ -137,7 +136,7 @@ class StreamWriter:
 
     async def _prepare(self) -> None:
         """From here the client is waited for, not the backend."""
-        self._watch.expect(self._now() + self._write_s, ClientGone)
+        self._watch.expect(time.monotonic() + self._write_s, ClientGone)
         if self._comment is not None:
             await self._comment
             self._comment = None
@@ -146,7 +145,7 @@ class StreamWriter:
 
     def _break_silence(self) -> None:
         """A comment, from a task of its own: the request's task is waiting for the backend."""
-        self._watch.quiet_due = self._now() + self._keep_alive_s
+        self._watch.quiet_due = time.monotonic() + self._keep_alive_s
         if self._comment is None or self._comment.done():
             self._comment = asyncio.create_task(self._send_comment())
 

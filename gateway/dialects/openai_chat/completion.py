@@ -15,6 +15,7 @@ from gateway.events import (
     Reason,
     ReasoningDelta,
     ResponseStart,
+    Scope,
     TextDelta,
     ToolCallDelta,
     ToolCallEnd,
@@ -38,7 +39,7 @@ def encode_completion(
         "created": created,
         "model": model,
         "choices": [fold.choice()],
-        **fold.extensions["response"].joined(),
+        **fold.unknown("response"),
     }
     if fold.usage is not None:
         answer["usage"] = usage_object(fold.usage)
@@ -58,11 +59,7 @@ class _Fold:
         self.reason: Reason = "stop"
         self.usage: UsageReport | None = None
         self.notices: list[Notice] = []
-        self.extensions = {
-            "response": Fields(grow=False),
-            "choice": Fields(grow=True),
-            "delta": Fields(grow=True),
-        }
+        self._extensions: dict[Scope, Fields] = {}
 
     def add(self, event: Event) -> None:
         match event:
@@ -80,7 +77,7 @@ class _Fold:
             case UsageReport():
                 self.usage = merge_usage(self.usage, event)
             case Extension():
-                self.extensions[event.scope].add(event.fields)
+                self._extend(event)
             case Notice():
                 self.notices.append(event)
             case ResponseStart() | ToolCallEnd():
@@ -94,11 +91,22 @@ class _Fold:
             "message": self._message(),
             "logprobs": None,
             "finish_reason": self.reason,
-            **self.extensions["choice"].joined(),
+            **self.unknown("choice"),
         }
 
+    def unknown(self, scope: Scope) -> dict[str, Json]:
+        """The fields that nobody here knows."""
+        fields = self._extensions.get(scope)
+        return {} if fields is None else fields.joined()
+
+    def _extend(self, event: Extension) -> None:
+        fields = self._extensions.get(event.scope)
+        if fields is None:
+            fields = self._extensions[event.scope] = Fields(grow=event.scope != "response")
+        fields.add(event.fields)
+
     def _message(self) -> dict[str, Json]:
-        fields = self.extensions["delta"].joined()
+        fields = self.unknown("delta")
         silent = bool(self.starts or self.reasoning or fields)
         content = None if silent and not self.text else "".join(self.text)
         message: dict[str, Json] = {"role": "assistant", "content": content, "refusal": None}

@@ -26,19 +26,11 @@ class TurnReader:
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self._legacy_ids: dict[str, str] = {}
-        self._readers: dict[str, Callable[[Message, int], Turn]] = {
-            "system": self._system,
-            "developer": self._developer,
-            "user": self._user,
-            "assistant": self._assistant,
-            "tool": self._tool,
-            "function": self._function,
-        }
 
     def read(self, messages: Sequence[Json]) -> tuple[Turn, ...]:
         """A turn for every message but null, which says nothing and cannot be a turn."""
-        read = (self._turn(message, index) for index, message in enumerate(messages))
-        return tuple(turn for turn in read if turn is not None)
+        turns = [self._turn(message, index) for index, message in enumerate(messages)]
+        return tuple([turn for turn in turns if turn is not None])
 
     def _turn(self, message: Json, index: int) -> Turn | None:
         if not isinstance(message, dict):
@@ -48,10 +40,10 @@ class TurnReader:
             text = message if isinstance(message, str) else json_text(message)
             return Turn("user", (Text(text),), index=index)
         role = message.get("role")
-        reader = self._readers.get(role) if isinstance(role, str) else None
+        reader = _READERS.get(role) if isinstance(role, str) else None
         if reader is None:
-            reader = self._readers[self._role(message, index)]
-        return reader(message, index)
+            reader = _READERS[self._role(message, index)]
+        return reader(self, message, index)
 
     def _role(self, message: Message, index: int) -> Role:
         """What a message without a known role is read as: what only one role may hold tells it, else the user's."""
@@ -74,6 +66,9 @@ class TurnReader:
         return self._speaker("user", message, index)
 
     def _speaker(self, role: Role, message: Message, index: int) -> Turn:
+        content = message.get("content")
+        if isinstance(content, str) and len(message) == 2:
+            return Turn(role, (Text(content),), None, index, EMPTY, message)
         name, extra = _name_and_extra(message, _SPEAKER_KEYS)
         return Turn(role, self._content(message, index), name, index, extra, message)
 
@@ -126,6 +121,16 @@ class TurnReader:
         if required:
             self._faults.add("CONTENT_MISSING", index, ".content")
         return ()
+
+
+_READERS: Final[dict[str, Callable[[TurnReader, Message, int], Turn]]] = {
+    "system": TurnReader._system,
+    "developer": TurnReader._developer,
+    "user": TurnReader._user,
+    "assistant": TurnReader._assistant,
+    "tool": TurnReader._tool,
+    "function": TurnReader._function,
+}
 
 
 def _name_and_extra(message: Message, read: frozenset[str]) -> tuple[str | None, JsonObject]:

@@ -20,6 +20,8 @@ def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tupl
     Tools of other types are no functions: only a backend that receives the request as it is can know them.
     Raises InvalidRequest for an entry of type function without a function.
     """
+    if envelope.tools is None and not envelope.functions:
+        return ()
     if envelope.tools is None:
         specs = [_spec(function, None) for function in envelope.functions or ()]
         names = [f"functions[{position}].name" for position in range(len(specs))]
