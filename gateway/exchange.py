@@ -132,12 +132,17 @@ class Exchange:
         if _ENDS.isdisjoint(map(type, events)):
             return events
         for position, event in enumerate(events):
-            if isinstance(event, ToolCallEnd):
-                self._called = True
-            elif isinstance(event, Finish):
-                self.finished = True
-                events[position] = Finish(self._reason(event.reason), event.raw)
+            if type(event) in _ENDS:
+                self._end(position, events)
         return events
+
+    def _end(self, position: int, events: list[Event]) -> None:
+        event = events[position]
+        if isinstance(event, Finish):
+            self.finished = True
+            events[position] = Finish(self._reason(event.reason), event.raw)
+        else:
+            self._called = True
 
     def _reason(self, said: Reason) -> Reason:
         """Clients act on the finish reason, so it follows from what was emitted, not from what the backend says."""

@@ -159,9 +159,11 @@ def _note(call: Call, events: Sequence[Event]) -> None:
     if _TOLD.isdisjoint(map(type, events)):
         return
     for event in events:
-        if type(event) is Notice:
+        if type(event) not in _TOLD:
+            continue
+        if isinstance(event, Notice):
             call.note((event,))
-        elif type(event) is UsageReport:
+        elif isinstance(event, UsageReport):
             call.use(event)
 
 

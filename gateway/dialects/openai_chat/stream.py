@@ -211,6 +211,8 @@ def _members(fields: JsonObject) -> bytes:
 def _one_line_each(data: bytes) -> bytes:
     """U+2028, U+2029 and U+0085 as escapes. They are legal in JSON and no line ends in SSE, but many a client splits
     with a function that takes them for line ends."""
+    if data.isascii():
+        return data
     if b"\xe2\x80" in data:
         data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     return data.replace(b"\xc2\x85", b"\\u0085") if b"\xc2\x85" in data else data
