@@ -97,12 +97,13 @@ class CallTracker:
             events += self._feed(piece)
         return events
 
-    def repeated(self, deltas: Iterable[ToolCallDelta]) -> None:
-        """More arguments of calls that have started, which were read elsewhere."""
-        for delta in deltas:
-            call = self._calls[delta.index]
-            call.pieces.append(delta.arguments)
-            call.sent += 1
+    def repeated(self, events: Iterable[Event]) -> None:
+        """The deltas among these are more arguments of calls that have started, which were read elsewhere."""
+        for event in events:
+            if type(event) is ToolCallDelta:
+                call = self._calls[event.index]
+                call.pieces.append(event.arguments)
+                call.sent += 1
 
     def close(self) -> list[Event]:
         """The answer is complete: start what is still held, end everything. Raises BackendProtocolError for

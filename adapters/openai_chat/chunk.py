@@ -8,7 +8,7 @@ from adapters.openai_chat.failure import invalid_event, reported_failure
 from adapters.openai_chat.finish import FAILURES, decode_finish
 from adapters.openai_chat.usage import decode_usage
 from gateway.errors import BackendProtocolError, BackendRejected
-from gateway.events import Event, Extension, Finish, ReasoningDelta, ResponseStart, TextDelta, ToolCallDelta
+from gateway.events import Event, Extension, Finish, ReasoningDelta, ResponseStart, TextDelta
 from gateway.notices import Action, Notice
 from gateway.types import Json, JsonObject
 
@@ -36,7 +36,7 @@ class ChunkReader:
 
     def repeated(self, events: Sequence[Event]) -> None:
         """These were read elsewhere, as more deltas of a call like the last one."""
-        self._calls.repeated(event for event in events if isinstance(event, ToolCallDelta))
+        self._calls.repeated(events)
 
     def completion(self, answer: Json) -> list[Event]:
         """The events of a whole answer. Raises BackendError."""

@@ -59,8 +59,8 @@ class _Stream:
         events: list[Event] = []
         try:
             chunks = self._sse.feed(data)
-            at = 0
-            while at < len(chunks) and not self.done:
+            at, end = 0, len(chunks)
+            while at < end and not self.done:
                 before, known = at, len(events)
                 at = self._template.read(chunks, at, events)
                 if at == before:

@@ -12,6 +12,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b"\n\n"
 _DATA: Final = b"data: "
 _NEXT: Final = _BLANK + _DATA
+_FIELD: Final = len(_DATA)
+_END: Final = len(_BLANK)
 
 
 class SSEDecoder:
@@ -24,7 +26,7 @@ class SSEDecoder:
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
-        self._longest_line = max_event + len(_DATA)
+        self._longest_line = max_event + _FIELD
         self._partial = bytearray()  # the unfinished line; a bytearray grows in linear time, bytes would not
         self._data: list[bytes] = []
         self._size = 0
@@ -47,7 +49,7 @@ class SSEDecoder:
         if not self._between:
             first, blank, data = data.partition(_BLANK)
             self._lines(first + blank, events)
-        whole = data.rfind(_BLANK) + len(_BLANK) if _BLANK in data else 0
+        whole = data.rfind(_BLANK) + _END if _BLANK in data else 0
         if whole:
             simple = self._simple(data[:whole])
             if simple is None:
@@ -63,8 +65,8 @@ class SSEDecoder:
         """The data of events of one line each; None when there is anything else among them."""
         if not data.startswith(_DATA) or len(data) > self._max_event or b"\r" in data:
             return None
-        events = data[len(_DATA) : -len(_BLANK)].split(_NEXT)
-        return events if data.count(b"\n") == len(_BLANK) * len(events) else None
+        events = data[_FIELD:-_END].split(_NEXT)
+        return events if data.count(b"\n") == _END * len(events) else None
 
     def tail(self) -> bytes | None:
         """The data of an event that was never closed by a blank line; None when there is none.
@@ -102,7 +104,7 @@ class SSEDecoder:
         if name == b"data":
             self._data.append(value.removeprefix(b" "))
             self._size += len(self._data[-1]) + 1
-            self._bound(self._size - 1 + len(_DATA))
+            self._bound(self._size - 1 + _FIELD)
 
     def _bound(self, size: int) -> None:
         if size > self._longest_line:
