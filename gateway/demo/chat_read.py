@@ -149,6 +149,5 @@ def _choice(choice: Json) -> tuple[str | None, Literal["auto", "none", "required
 
 
 def _stops(stop: Json) -> tuple[str, ...]:
-    if isinstance(stop, str):
-        return (stop,)
-    return tuple(found for found in stop if isinstance(found, str) and found) if isinstance(stop, list) else ()
+    listed = stop if isinstance(stop, list) else [stop]
+    return tuple(found for found in listed if isinstance(found, str) and found)

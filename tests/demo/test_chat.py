@@ -100,10 +100,12 @@ async def test_sampling_limits_are_kept() -> None:
         also = (await ask(backend, count, max_completion_tokens=2))["choices"][0]
         stopped = (await ask(backend, count, stop=["4", "6"]))["choices"][0]
         one = (await ask(backend, count, stop="3"))["choices"][0]
+        never = (await ask(backend, count, stop=""))["choices"][0]
     assert (short["message"]["content"], short["finish_reason"]) == ("1, 2, 3,", "length")
     assert also["message"]["content"] == "1, 2,"
     assert (stopped["message"]["content"], stopped["finish_reason"]) == ("1, 2, 3, ", "stop")
     assert one["message"]["content"] == "1, 2, "
+    assert never["message"]["content"].endswith("10")
 
 
 async def test_usage_counts_the_prompt_and_the_answer() -> None:
