@@ -207,7 +207,8 @@ def explain_document(
 
 
 def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
-    changes = document.get("settings") or {}
+    given = document.get("settings")
+    changes = {} if given is None else given
     if not isinstance(changes, dict):
         raise InvalidRequest("settings must be an object of policy keys.", param="settings")
     recent = changes.get("recent_tool_results")

@@ -119,6 +119,8 @@ def test_profile_and_settings_beside_the_request_override_the_models() -> None:
     [
         ({"settings": {"recent_tool_results": {"redact": ["(a+)+$"]}}}, "settings"),
         ({"settings": 1}, "settings"),
+        ({"settings": False}, "settings"),
+        ({"settings": []}, "settings"),
         ({"settings": {"max_tool_result": 1}}, "settings"),
         ({"profile": "x"}, "settings"),
         ({"profile": "mistrall"}, "settings"),

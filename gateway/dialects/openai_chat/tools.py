@@ -43,7 +43,8 @@ def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tupl
 
 
 def _allowed(choice: Json) -> set[str] | None:
-    """The functions that `tool_choice` of type `allowed_tools` leaves; None when it leaves them all."""
+    """The functions that `tool_choice` of type `allowed_tools` leaves; None when it leaves them all. Raises
+    InvalidRequest for a list that is none: to ignore it would offer more than was allowed."""
     match choice:
         case {"type": "allowed_tools", "allowed_tools": {"tools": [*tools]}}:
             names: set[str] = set()
@@ -54,6 +55,9 @@ def _allowed(choice: Json) -> set[str] | None:
                     case _:
                         pass
             return names
+        case {"type": "allowed_tools", "allowed_tools": {"tools": _}}:
+            param = "tool_choice.allowed_tools.tools"
+            raise InvalidRequest(f"{param} must be an array.", code="invalid_type", param=param)
         case _:
             return None
 

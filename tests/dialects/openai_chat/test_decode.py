@@ -153,6 +153,12 @@ def test_allowed_tools_leave_the_others_out() -> None:
     assert sent(conversation)["tools"] == tools
 
 
+@pytest.mark.parametrize("tools", [{}, "g", 1, None])
+def test_a_list_of_allowed_tools_that_is_none_is_refused(tools: Json) -> None:
+    error = refused(request(tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}))
+    assert (error.code, error.param) == ("invalid_type", "tool_choice.allowed_tools.tools")
+
+
 def test_too_many_and_badly_named_tools_are_faults() -> None:
     tools: Json = [{"type": "function", "function": {"name": f"f{n}"}} for n in range(128)]
     assert isinstance(tools, list)
