@@ -19,7 +19,7 @@ from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.explain import explain_request
 from gateway.server.body import read_body
-from gateway.server.documentation import describe_chat
+from gateway.server.documentation import describe, describe_chat
 from gateway.server.door import check_media_type
 from gateway.server.front import Front
 from gateway.server.metrics_text import MEDIA_TYPE, metrics_text
@@ -71,8 +71,9 @@ def create_app(settings: Settings) -> Gateway:
 
     @app.get("/v1/models/{name:path}", tags=["models"])
     @app.get("/models/{name:path}", include_in_schema=False)
-    async def get_model(name: str) -> Response:
+    async def get_model(request: Request) -> Response:
         """One model."""
+        name = request.path_params["name"]
         services.backends.route(name)
         return _json(encode_model(name, services.created))
 
@@ -110,6 +111,7 @@ def create_app(settings: Settings) -> Gateway:
         return Response(metrics_text(services.snapshot()), media_type=MEDIA_TYPE)
 
     describe_chat(app)
+    describe(app)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(GatewayError, _gateway_error)
     # Starlette answers a bug with text; then raises it again, and the front logs it.

@@ -1,39 +1,153 @@
-"""The request type of the hot route -> its place in the published OpenAPI document."""
+"""The routes and our own types -> the published OpenAPI document, which says of every route what it takes and answers.
 
-from typing import Any, Final
+FastAPI lists the routes; what stands in their bodies is read and written by msgspec, so the table here says it.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.responses import Response
 
-from gateway.dialects.openai_chat.schema import ChatCompletionRequest
+from gateway.backend_status import FAULTS
+from gateway.dialects.openai_chat.answers import ChatCompletion, ChatCompletionChunk, ErrorBody, Model, ModelList
+from gateway.dialects.openai_chat.schema import ChatCompletionRequest, FreeObject
+from gateway.explain import Explanation
+from gateway.server.door import OPEN_PATHS
+from gateway.server.published import Schema, reference, schemas
 
 PATH: Final = "/v1/chat/completions"
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+
+
+class Health(msgspec.Struct, frozen=True):
+    """How the process is."""
+
+    status: str
+
+
+class ExplainRequest(ChatCompletionRequest, frozen=True, kw_only=True):
+    """A chat completions request; without a model it is for the first one. `profile` and `settings` (policy keys)
+    override those of the model."""
+
+    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
+    n: int | None = None
+    profile: str | None = None
+    settings: FreeObject | None = None
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What one route takes and answers: schemas by status and media type. `errors` are the statuses of its own."""
+
+    answers: Mapping[int, Mapping[str, Schema]]
+    takes: type[msgspec.Struct] | None = None
+    errors: tuple[int, ...] = ()
+
+
+def _events(description: str, *data: Schema) -> Schema:
+    """The schema that every event of a stream has."""
+    fields = {"event": {"type": "string"}, "data": {"anyOf": [*data]}}
+    return {"type": "object", "description": description, "properties": fields, "required": ["data"]}
+
+
+def _text_of(*content: Schema) -> Schema:
+    return {"type": "string", "contentMediaType": JSON, "contentSchema": {"anyOf": [*content]}}
+
+
+_FRAMES: Final = _events(
+    "Server-sent events. The last is `[DONE]` or, when the answer failed on its way, an error.",
+    {"const": "[DONE]"},
+    _text_of(reference(ChatCompletionChunk), reference(ErrorBody)),
+)
+_FEED: Final = _events(
+    "Server-sent events without an end: what is told of each request, or how many of these a slow reader has missed.",
+    _text_of({"type": "object"}, {"type": "integer"}),
+)
+_METRICS: Final = {"type": "string", "description": "The text format of Prometheus."}
+
+# A head that is no HTTP, a page of another site, a host name not served here, a bug, no room for one more connection.
+_ALWAYS: Final = (400, 403, 421, 500, 503)
+_KEY: Final = (401,)
+_BODY: Final = (413, 415)
+_BACKEND: Final = (502, *(fault.status for fault in FAULTS.values()))
+
+TOLD: Final[Mapping[str, Told]] = {
+    "/healthz": Told({200: {JSON: reference(Health)}}),
+    "/readyz": Told({200: {JSON: reference(Health)}, 503: {JSON: reference(Health)}}),
+    "/metrics": Told({200: {"text/plain": _METRICS}}),
+    "/v1/models": Told({200: {JSON: reference(ModelList)}}),
+    "/v1/models/{name}": Told({200: {JSON: reference(Model)}}, errors=(404,)),
+    "/v1/events": Told({200: {EVENTS: _FEED}}),
+    "/v1/explain": Told({200: {JSON: reference(Explanation)}}, ExplainRequest, (*_BODY, 404)),
+    PATH: Told(
+        {200: {JSON: reference(ChatCompletion), EVENTS: _FRAMES}},
+        ChatCompletionRequest,
+        (*_BODY, 404, 408, 429, *_BACKEND),
+    ),
+}
+SHOWN: Final = (
+    *(ChatCompletionRequest, ChatCompletion, ChatCompletionChunk, ErrorBody),
+    *(ExplainRequest, Explanation, Model, ModelList, Health),
+)
+
+_REQUEST_ID: Final = {"x-request-id": {"required": True, "schema": {"type": "string"}}}
+_NAME: Final = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_HELLO: Final = {"value": {"model": "demo-chat", "messages": [{"role": "user", "content": "Hello"}]}}
+_KEYS: Final = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "One of the gateway's own keys. A gateway that has none reads no key.",
+}
 
 
 def describe_chat(app: FastAPI) -> None:
     """List the route that the front serves ahead of the application. (What still arrives here gets its 405.)"""
-    (reference,), components = msgspec.json.schema_components(
-        [ChatCompletionRequest], ref_template="#/components/schemas/{name}"
-    )
 
-    @app.post(
-        PATH,
-        tags=["chat"],
-        response_class=Response,
-        responses={200: {"content": {"application/json": {}, "text/event-stream": {}}}},
-        openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": reference}}}},
-    )
+    @app.post(PATH, tags=["chat"])
     @app.post("/chat/completions", include_in_schema=False)
     async def create_chat_completion() -> Response:
         """A chat completion, whole or (`stream: true`) as server-sent events."""
         raise AssertionError("served by the front")
 
-    plain = app.openapi
 
-    def openapi() -> dict[str, Any]:  # OpenAPI documents are untyped in FastAPI
-        document = plain()
-        document.setdefault("components", {}).setdefault("schemas", {}).update(components)
+def describe(app: FastAPI) -> None:
+    """Publish what `TOLD` says of every route. The document raises KeyError for a route that is not told."""
+    plain = app.openapi
+    document: Schema = {}
+
+    def openapi() -> Schema:
+        if not document:
+            document.update(_described(plain()))
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # the hook FastAPI documents for this
+
+
+def _described(document: Schema) -> Schema:
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            operation.update(_operation(path, TOLD[path]))
+    components = {"schemas": schemas(SHOWN), "securitySchemes": {"key": _KEYS}}
+    return {**document, "components": components, "security": [{"key": []}]}
+
+
+def _operation(path: str, told: Told) -> Schema:
+    keyed = path not in OPEN_PATHS
+    failed = {JSON: reference(ErrorBody)}
+    errors = {status: failed for status in (*_ALWAYS, *(_KEY if keyed else ()), *told.errors)}
+    answers = {**errors, **told.answers}
+    operation: Schema = {"responses": {str(status): _answer(status, answers[status]) for status in sorted(answers)}}
+    if told.takes is not None:
+        body = {"schema": reference(told.takes), "examples": {"hello": _HELLO}}
+        operation["requestBody"] = {"required": True, "content": {JSON: body}}
+    if "{name}" in path:
+        operation["parameters"] = [_NAME]
+    return operation if keyed else {**operation, "security": []}
+
+
+def _answer(status: int, content: Mapping[str, Schema]) -> Schema:
+    shown = {media_type: {"schema": schema} for media_type, schema in content.items()}
+    return {"description": HTTPStatus(status).phrase, "headers": _REQUEST_ID, "content": shown}

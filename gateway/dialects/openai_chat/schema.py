@@ -4,7 +4,7 @@ Fields we do not know are legal. The published OpenAPI document is made from the
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -75,10 +75,59 @@ class Envelope(msgspec.Struct, frozen=True):
     function_call: str | FunctionName | None = None
 
 
-class ChatCompletionRequest(Envelope, frozen=True, kw_only=True):
-    """The whole request, for the published document only: reading it never judges the shape of a message."""
+_NAMED: Final = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
-    messages: list[FreeObject]
+
+def _choice(kind: str, body: object, *, required: bool) -> dict[str, object]:
+    fields = {"type": {"const": kind} if required else {"type": "string"}, kind: body}
+    return {"type": "object", "properties": fields, "required": ["type", kind] if required else [kind]}
+
+
+_ALLOWED: Final = {
+    "type": "object",
+    "properties": {"mode": {"enum": ["auto", "required"]}, "tools": {"type": "array"}},
+    "required": ["mode"],
+}
+_WORD: Final = {"enum": ["auto", "none", "required", None]}
+# Of several structs msgspec can describe only those that a tag tells apart.
+_TOOL_CHOICE: Final = {
+    "anyOf": [
+        _WORD,
+        _choice("function", _NAMED, required=False),
+        _choice("custom", _NAMED, required=True),
+        _choice("allowed_tools", _ALLOWED, required=True),
+    ]
+}
+
+
+# A tool of any type but function is not looked into.
+_TOOL: Final = {
+    "anyOf": [
+        {"properties": {"function": {"type": "object"}}, "required": ["function"]},
+        {"properties": {"type": {"not": {"const": "function"}}}, "required": ["type"]},
+    ]
+}
+_MESSAGES: Final = {
+    "contains": {"not": {"type": "null"}},
+    "items": {
+        "description": "A message as OpenAI knows it: an object with `role`, `content`, `tool_calls`, `tool_call_id`. "
+        "It may have any other shape: that is mended and told, or refused where the settings say `strict`.",
+    },
+}
+
+
+class ChatCompletionRequest(Envelope, frozen=True, kw_only=True):
+    """A chat completions request. Fields that are not listed are legal.
+
+    For the published document only. Here stands also what reading checks in words of its own.
+    """
+
+    model: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    messages: Annotated[list[Any], msgspec.Meta(min_length=1, extra_json_schema=_MESSAGES)]
+    tools: list[Annotated[Tool, msgspec.Meta(extra_json_schema=_TOOL)]] | None = None
+    tool_choice: Annotated[Any, msgspec.Meta(extra_json_schema=_TOOL_CHOICE)] = None
+    function_call: Literal["auto", "none", "required"] | FunctionName | None = None
+    n: Annotated[int, msgspec.Meta(ge=1, le=1)] | None = None
 
 
 TOOL_CHOICES: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "none": "none", "required": "required"}
