@@ -18,10 +18,12 @@ _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoni
 
 
 class ChunkReader:
-    """One answer. `finished` turns true with its finish reason; after that only usage counts."""
+    """One answer. `empty` until it had a choice; `finished` with its finish reason, after which only usage counts."""
 
     def __init__(self, seed: int) -> None:
+        self.empty = True
         self.finished = False
+        self._reason = ""
         self._started = False
         self._told: set[str] = set()
         self._calls = CallTracker(seed)
@@ -37,6 +39,10 @@ class ChunkReader:
     def repeated(self, events: Sequence[Event]) -> None:
         """These were read elsewhere, as more deltas of a call like the last one."""
         self._calls.repeated(events)
+
+    def late(self, events: list[Event]) -> None:
+        """Something follows the end of the stream."""
+        self._note(events, "ignored", "LATE_EVENT", "the backend sent more after it had closed its stream")
 
     def completion(self, answer: Json) -> list[Event]:
         """The events of a whole answer. Raises BackendError."""
@@ -85,9 +91,9 @@ class ChunkReader:
             delta = {}
         if not isinstance(delta, dict):
             raise invalid_event("the delta of a choice is no object")
+        self.empty = False
         if self.finished:
-            if any(said for field, said in delta.items() if field != "role"):
-                self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
+            self._after_finish(delta, choice.get("finish_reason"), events)
             return
         if unknown := _unknown(choice, _CHOICE_KEYS):
             events.append(Extension("choice", unknown))
@@ -97,6 +103,13 @@ class ChunkReader:
             self._finish(reason, events)
         elif reason:
             raise invalid_event("the finish reason is no text")
+
+    def _after_finish(self, delta: dict[str, Json], reason: Json, events: list[Event]) -> None:
+        """Some backends repeat the finish reason beside the usage."""
+        if any(said for field, said in delta.items() if field != "role"):
+            self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
+        if reason not in (None, "", self._reason):
+            self._note(events, "ignored", "LATE_EVENT", "a second finish reason, unlike the first")
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
         if unknown := _unknown(delta, _DELTA_KEYS):
@@ -131,6 +144,7 @@ class ChunkReader:
     def _finish(self, reason: str, events: list[Event]) -> None:
         if reason.lower() in FAILURES:
             raise BackendRejected(f"The backend broke the answer off: {reason.lower()}.")
+        self._reason = reason
         finish, notice = decode_finish(reason)
         if notice is not None:
             events.append(notice)

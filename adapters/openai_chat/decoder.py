@@ -7,6 +7,7 @@ from adapters.openai_chat.failure import invalid_event
 from adapters.openai_chat.template import Template
 from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.events import Event, ToolCallDelta
+from gateway.malformed import malformed_event
 from gateway.notices import Notice
 from gateway.wire.json_text import NotJson, decode_json
 from gateway.wire.sse import SSEDecoder
@@ -68,6 +69,8 @@ class _Stream:
                     at += 1
                 elif type(events[-1]) is ToolCallDelta:
                     self._reader.repeated(events[known:])
+            if at < end:
+                self._reader.late(events)
         except BackendError as error:
             error.keep(events)
             raise
@@ -76,11 +79,12 @@ class _Stream:
     def close(self) -> list[Event]:
         events: list[Event] = []
         try:
-            if not self.done and (tail := self._sse.tail()) is not None:
+            tail = None if self.done else self._sse.tail()
+            if tail is not None:
                 self._tail(tail, events)
             self.done = True
             if not self._reader.finished:
-                raise BackendTruncated("The backend's stream ended before the answer did.")
+                raise self._incomplete("The backend's stream ended before the answer did.", tail)
         except BackendError as error:
             error.keep(events)
             raise
@@ -90,7 +94,7 @@ class _Stream:
         if data.strip() == _DONE:
             self.done = True
             if not self._reader.finished:
-                raise BackendTruncated("The backend ended its stream without a finish reason.")
+                raise self._incomplete("The backend ended its stream without a finish reason.")
         elif data.strip():
             try:
                 chunk = decode_json(data, lenient=True)
@@ -100,13 +104,21 @@ class _Stream:
             self._template.learn(data, chunk, read)
             events += read
 
+    def _incomplete(self, message: str, half: bytes | None = None) -> BackendTruncated:
+        """What ends without any part of an answer, or of an event, was never one."""
+        if self._reader.empty and half is None:
+            return BackendTruncated("The backend's answer holds no choice.", code="upstream_invalid_response")
+        return BackendTruncated(message)
+
     def _guarded(self, data: bytes, events: list[Event]) -> None:
         """After the finish reason the answer is complete: what goes wrong then cannot take it back."""
         finished = self._reader.finished
         try:
             self._event(data, events)
-        except BackendError:
+        except BackendError as error:
             if not finished:
+                if isinstance(error, BackendProtocolError):
+                    error.notices = (*error.notices, malformed_event(data))
                 raise
             detail = "an error or a malformed event after the end of the answer"
             events.append(Notice("backend", "ignored", "LATE_FAULT", detail, level="warning"))

@@ -9,6 +9,7 @@ from adapters.text.speech import Speech
 from gateway.conversation.turn_guard import TURN_INVENTED
 from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
+from gateway.malformed import malformed_event
 from gateway.notices import Notice
 from gateway.types import Json
 from gateway.wire.json_text import NotJson, decode_json
@@ -41,6 +42,7 @@ class TextDecoder:
         self._own_stops = own_stops
         self._estimate = estimate
         self._started = False
+        self._empty = True
         self._finished = False
         self._noted_late = False
         self._noted_unknown = False
@@ -52,14 +54,16 @@ class TextDecoder:
         """Raises BackendError, with what came before the fault."""
         events: list[Event] = []
         try:
-            for payload in self._frames.feed(data) if not self.done else ():
+            for payload in self._frames.feed(data):
+                if self.done:
+                    self._late("more came after the end of the answer", events)
+                    break
                 text = self._plain.read(payload)
                 if text is None:
                     self._payload(payload, events)
                 else:
+                    self._empty = False
                     self._text(text, events)
-                if self.done:
-                    break
         except BackendError as error:
             error.keep(events)
             raise
@@ -81,9 +85,11 @@ class TextDecoder:
             return
         tail = self._frames.tail()
         if tail is not None and tail.strip():
-            self._tail(tail, events)
+            (self._document if self._wire.framing == "json" else self._tail)(tail, events)
         if self._finished:
             return
+        if self._empty:
+            raise _hollow()
         if self._wire.ends == "event":
             raise BackendTruncated("The backend's answer ended before it was complete.")
         self._text(self._utf8.decode(b"", True), events)
@@ -94,16 +100,25 @@ class TextDecoder:
         if self._last is not None and payload.strip() == self._last:
             self._end(events)
         elif not self._wire.is_json:
+            self._empty = self._empty and not payload
             self._text(self._utf8.decode(payload), events)
         elif payload.strip():
-            event = _decoded(payload)
-            if not self._reader.takes(event):
-                raise invalid_event("it is no object")
-            self._piece(self._reader.read(event), events)
+            try:
+                self._event(_decoded(payload), events)
+            except BackendProtocolError as error:
+                error.notices = (*error.notices, malformed_event(payload))
+                raise
+
+    def _event(self, event: Json, events: list[Event]) -> None:
+        if not self._reader.takes(event):
+            raise invalid_event("it is no object")
+        self._piece(self._reader.read(event), events)
 
     def _end(self, events: list[Event]) -> None:
         """The event that closes the stream."""
         if not self._finished:
+            if self._wire.is_json and self._empty:
+                raise _hollow()
             if self._wire.is_json:
                 raise BackendTruncated("The backend ended its stream without a finish reason.")
             self._finish("stop", None, events)
@@ -120,11 +135,24 @@ class TextDecoder:
             else:
                 raise BackendTruncated("The backend's answer ended in the middle of an event.") from None
 
+    def _document(self, body: bytes, events: list[Event]) -> None:
+        """The whole answer of a wire that has no events."""
+        try:
+            self._payload(body, events)
+        except BackendProtocolError as error:
+            if isinstance(error.__cause__, NotJson) and error.__cause__.truncated:
+                raise BackendTruncated("The backend's answer ended in the middle of its JSON.") from error
+            raise BackendProtocolError(
+                error.message, code="upstream_invalid_response", notices=error.notices
+            ) from error
+
     def _piece(self, piece: Piece, events: list[Event]) -> None:
         if piece.error is not None:
             raise reported_failure(piece.error)
         self._start(events)
-        if not piece.known:
+        if piece.known:
+            self._empty = False
+        else:
             self._unknown(events)
         if piece.reasoning and not self._finished:
             events.append(ReasoningDelta(piece.reasoning))
@@ -154,16 +182,19 @@ class TextDecoder:
         if not text:
             return
         if self._finished:
-            if not self._noted_late:
-                self._noted_late = True
-                detail = "text came after the end of the answer"
-                events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
+            self._late("text came after the end of the answer", events)
             return
         self.progress += 1
         events += self._speech.feed(text)
         if self._speech.stopped:
             self._finish("tool_calls", _ONE_CALL, events)
             self.done = True
+
+    def _late(self, detail: str, events: list[Event]) -> None:
+        """What follows an answer that was cut off on purpose is not late."""
+        if not self._noted_late and not self._speech.stopped:
+            self._noted_late = True
+            events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
 
     def _count(self, usage: UsageReport, events: list[Event]) -> None:
         """Counts that come with every event are told once, with the last."""
@@ -197,6 +228,10 @@ class TextDecoder:
         events.append(Finish(reason, word))
         self._finished = True
         self.done = self.done or (self._last is None and self._wire.framing != "json")
+
+
+def _hollow() -> BackendTruncated:
+    return BackendTruncated("The backend's answer is empty.", code="upstream_invalid_response")
 
 
 def _decoded(payload: bytes) -> Json:

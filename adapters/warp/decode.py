@@ -70,18 +70,21 @@ class WarpDecoder:
         return [] if self.done else self._close()
 
     def _close(self) -> list[Event]:
+        half = False
         try:
             frame = self._sse.tail()
             if frame is not None:
                 self._frame(frame)
         except BackendProtocolError:
-            pass  # half a frame; what that means is said below
+            half = True  # what that means is said below
         except BackendError as error:
             error.keep(self._output.take())
             raise
         if self.done:
             return self._output.take()
         truncated = BackendTruncated("The backend's answer ended before it was complete.")
+        if not (self._started or half):
+            truncated = BackendTruncated("The backend's answer is empty.", code="upstream_invalid_response")
         truncated.keep(self._output.take())
         raise truncated
 

@@ -1,6 +1,5 @@
 """The data of one SSE event -> one ResponseEvent, whichever way the backend wrote the bytes as text."""
 
-import hashlib
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -9,7 +8,7 @@ from adapters.warp.mend import mend_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from adapters.warp.output import Output
 from gateway.errors import BackendProtocolError
-from gateway.notices import Notice
+from gateway.malformed import malformed_event
 from gateway.wire.base64 import decode_base64
 
 _AROUND: Final = b' \t\r\n"'
@@ -66,7 +65,4 @@ class FrameReader:
 
 def malformed(data: bytes, error: BackendProtocolError) -> BackendProtocolError:
     """The same error with a notice that lets an operator find the event without showing what was in it."""
-    digest = hashlib.sha256(data).hexdigest()[:12]
-    detail = f"an event of {len(data)} bytes (SHA-256 {digest}...) cannot be read"
-    notice = Notice("backend", "failed", "MALFORMED_EVENT", detail, level="warning")
-    return BackendProtocolError(error.message, code=error.code, notices=(notice,))
+    return BackendProtocolError(error.message, code=error.code, notices=(malformed_event(data),))

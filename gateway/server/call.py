@@ -13,7 +13,7 @@ from gateway.notices import Action, Notice
 from gateway.server.feed import Feed
 from gateway.server.keys import NOBODY
 from gateway.server.log import LOGGER, log_notice, one_line
-from gateway.server.metrics import Metrics
+from gateway.server.metrics import OF_RULE, Metrics
 from gateway.types import Json
 
 CLIENT_GONE: Final = 499
@@ -113,6 +113,8 @@ class Call:
                 self.changes[notice.stage] = self.changes.get(notice.stage, 0) + 1
             log_notice(notice, self.id)
             self._metrics.count("gateway_notices_total", notice.stage, notice.rule)
+            if (counter := OF_RULE.get(notice.rule)) is not None:
+                self._metrics.count(counter, self.backend)
             if self._feed:
                 self._feed.publish("notice", {"request": self.id, **notice_object(notice)})
 

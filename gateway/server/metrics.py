@@ -36,6 +36,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gateway_upstream_rejections_total": _counter("Histories that a backend refused.", "backend", "rule"),
     "gateway_truncated_streams_total": _counter("Answers of a backend that ended too early.", "backend"),
     "gateway_ttfb_timeouts_total": _counter("Backends that did not begin to answer in time.", "backend"),
+    "gateway_unknown_events_total": _counter("What a backend sent and nobody here knows.", "backend"),
+    "gateway_late_events_total": _counter("What a backend sent after the end of its answer.", "backend"),
     "gateway_client_aborts_total": _counter("Clients that left before the answer was complete.", "phase"),
     "gateway_notices_total": _counter("Changes and odd things that were told.", "stage", "rule"),
     "gateway_tokens_total": _counter("Tokens as backends report them.", "backend", "key", "kind"),
@@ -57,6 +59,14 @@ FAMILIES: Final[Mapping[str, Family]] = {
         (),
         QUICK,
     ),
+}
+
+# Notices that have a counter of their own, by rule.
+OF_RULE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("UNKNOWN_EVENT", "UNKNOWN_VARIANT", "UNKNOWN_MASK_PATH", "PART_UNKNOWN"), "gateway_unknown_events_total"
+    ),
+    **dict.fromkeys(("LATE_EVENT", "LATE_CONTENT", "LATE_FAULT", "TAIL_BROKEN"), "gateway_late_events_total"),
 }
 
 

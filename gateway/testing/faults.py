@@ -122,6 +122,10 @@ def _page(status: str) -> Fault:
     return Fault(_sent(answer(status, b"<html><body>nginx says no</body></html>", b"content-type: text/html")), "stay")
 
 
+def _typed(media_type: str, body: bytes) -> bytes:
+    return answer("200 OK", body, b"content-type: " + media_type.encode())
+
+
 def _body(pieces: Callable[[Spoken], Iterable[bytes]], then: Then = "hold", pause_s: float = 0) -> Fault:
     return Fault(pieces, then, in_body=True, pause_s=pause_s)
 
@@ -143,6 +147,7 @@ def _bomb(spoken: Spoken) -> Iterable[bytes]:
 
 _SAID: Final = {"error": {"message": "said by the backend", "code": "its_code"}}
 _QUOTA: Final = {"error": {"message": "nothing left", "code": "insufficient_quota"}}
+JSON: Final = "application/json"
 _OK: Final = b"HTTP/1.1 200 OK\r\n"
 
 FAULTS: Final[Mapping[str, Fault]] = {
@@ -183,6 +188,12 @@ FAULTS: Final[Mapping[str, Fault]] = {
         lambda spoken: (head(spoken.media_type) + b"zz\r\n",), "hold"
     ),
     "an empty body": _body(_sent(END), "stay"),
+    "nothing but comments and an end": _body(lambda spoken: (chunk(spoken.silence * 3), END), "stay"),
+    "a body of no bytes": Fault(lambda spoken: (_typed(spoken.media_type, b""),), "stay"),
+    "JSON without an answer": Fault(_sent(_typed(JSON, b'{"id": "x"}')), "stay"),
+    "JSON without a choice": Fault(_sent(_typed(JSON, b'{"id": "x", "choices": []}')), "stay"),
+    "JSON that is none": Fault(_sent(_typed(JSON, b"no answer today")), "stay"),
+    "JSON that is too deep": Fault(_sent(_typed(JSON, b'{"a":' * 500 + b"1" + b"}" * 500)), "stay"),
     "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END), "stay"),
     "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END), "stay"),
     "it closes in the body": _body(_sent(), "close"),

@@ -39,7 +39,7 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = "types events notices errors policy"
 
-ADAPTER: Final = _ours(f"{_VALUES} adapter profiles backend_status rejections conversation tools wire")
+ADAPTER: Final = _ours(f"{_VALUES} adapter profiles backend_status malformed rejections conversation tools wire")
 
 # The rule with the longest matching package holds.
 RULES: Final[tuple[Rule, ...]] = (
@@ -53,6 +53,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.grammar", _ours("events notices")),
     Rule("gateway.adapter", _ours("types events notices errors policy")),
     Rule("gateway.backend_status", _ours("types notices errors")),
+    Rule("gateway.malformed", _ours("notices")),
     Rule("gateway.rejections", _ours("types notices errors")),
     Rule("gateway.capabilities", _ours(f"{_VALUES} adapter")),
     Rule("gateway.stop", _ours("events")),

@@ -147,6 +147,6 @@ HTTP: Final[Mapping[str, tuple[Expected, bool]]] = {
     "http_500_then_ok": (fails(502, "upstream_error"), True),
     "http_503_then_ok": (fails(503, "upstream_overloaded"), True),
     "wrong_content_type": (fails(502, "upstream_invalid_response"), False),
-    "empty_body": (fails(502, TRUNCATED), False),
+    "empty_body": (fails(502, "upstream_invalid_response"), False),
     "stall_headers": (fails(504, "upstream_timeout"), False),
 }

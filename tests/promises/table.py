@@ -24,7 +24,7 @@ class Promise(msgspec.Struct, frozen=True):
     """One row. `faults` are names of `gateway.testing.faults`. `early` is told before the first text, and to a client
     that does not stream; `late` is the code of the error frame after the first text (None: cannot happen there).
 
-    `instead` names wires on which `early` has another code. `phase` is where the counters see an early fault.
+    `phase` is where the counters see an early fault.
     `counted` are further counters, beside those of every row. `waits`: only a limit of time ends the fault.
     """
 
@@ -34,7 +34,6 @@ class Promise(msgspec.Struct, frozen=True):
     early: Told
     late: str | None = None
     phase: Phase = "connect"
-    instead: Mapping[str, str] = {}
     counted: tuple[str, ...] = ()
     level: Literal["warning", "error"] = "warning"
     waits: bool = False
@@ -146,13 +145,25 @@ PROMISES: Final[tuple[Promise, ...]] = (
     Promise("gzip", "200 with a compressed body, a bomb or not", ("gzip",), Told(502, "upstream_invalid_response")),
     Promise(
         "empty",
-        "200 with an empty body",
-        ("an empty body",),
-        Told(502, TRUNCATED),
+        "200 with an empty body, or one that holds no event at all",
+        ("an empty body", "nothing but comments and an end"),
+        Told(502, "upstream_invalid_response"),
         TRUNCATED,
         "head",
-        instead={"native": "upstream_invalid_response"},
         counted=LOST,
+    ),
+    Promise(
+        "hollow",
+        "200 with a body of length 0, with JSON that holds no answer or is too deep, or with no JSON where it says so",
+        (
+            "a body of no bytes",
+            "JSON without an answer",
+            "JSON without a choice",
+            "JSON that is none",
+            "JSON that is too deep",
+        ),
+        Told(502, "upstream_invalid_response"),
+        phase="head",
     ),
     Promise(
         "error_event",

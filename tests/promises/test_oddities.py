@@ -17,7 +17,7 @@ from tests.server.running import Running
 
 class Oddity(msgspec.Struct, frozen=True):
     """`body` gives the pieces of the body, each sent as a chunk of its own, and `text` is what the client reads.
-    `holds`: the backend leaves its socket open."""
+    `holds`: the backend leaves its socket open. `counted` is the counter that tells the operator."""
 
     id: str
     says: str
@@ -25,6 +25,7 @@ class Oddity(msgspec.Struct, frozen=True):
     body: Callable[[Wire], Iterable[bytes]]
     text: str
     holds: bool = False
+    counted: str = ""
 
 
 def _with(middle: Callable[[Wire], Iterable[bytes]]) -> Callable[[Wire], Iterable[bytes]]:
@@ -36,6 +37,8 @@ def _cut(wire: Wire) -> Iterable[bytes]:
     return (said[start : start + 7] for start in range(0, len(said), 7))
 
 
+LATE: Final = "gateway_late_events_total"
+
 ODDITIES: Final[tuple[Oddity, ...]] = (
     Oddity(
         "unknown",
@@ -43,6 +46,7 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
         "ignored; the stream goes on",
         _with(lambda wire: (wire.unknown, wire.spoken.text)),
         "one two",
+        counted="gateway_unknown_events_total",
     ),
     Oddity(
         "utf8",
@@ -71,6 +75,7 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
         "the first one counts",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.end),
         "one",
+        counted=LATE,
     ),
     Oddity(
         "late",
@@ -78,6 +83,7 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
         "dropped; the backend's connection is closed",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.text),
         "one",
+        counted=LATE,
     ),
     Oddity(
         "late_garbage",
@@ -85,6 +91,7 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
         "the answer is complete and stays so",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.malformed + wire.spoken.failure),
         "one",
+        counted=LATE,
     ),
     Oddity(
         "held",
@@ -131,6 +138,9 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
             async with asyncio.timeout(1):
                 await backend.closed.wait()
         assert len(backend.seen) == 2
+        value = gateway.app.services.metrics.value
+        counted = {name for name in (LATE, "gateway_unknown_events_total") if value(name, "m")}
+        assert counted == ({odd.counted} if odd.counted else set())
 
 
 async def _check(gateway: Running, odd: Oddity, streams: bool) -> None:

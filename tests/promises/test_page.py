@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.promises.table import PROMISES, Promise
-from tests.promises.test_oddities import ODDITIES
+from tests.promises.test_oddities import ODDITIES, Oddity
 
 ROOT: Final = Path(__file__).parent.parent.parent
 PAGE: Final = ROOT / "docs" / "promises.md"
@@ -30,7 +30,6 @@ def _faults() -> str:
 def _fault(row: Promise) -> str:
     code = "with the backend's code" if row.early.code == "its_code" else f"`{row.early.code}`"
     early = f"{row.early.status} {code}"
-    early += "".join(f"; {wire}: `{code}`" for wire, code in row.instead.items())
     if row.early.type != "upstream_error":
         early += f" ({row.early.type})"
     early += "".join(f"; `{name}: {value}`" for name, value in row.early.headers.items() if value)
@@ -42,7 +41,12 @@ def _fault(row: Promise) -> str:
 
 def _oddities() -> str:
     rows = ["| id | what the backend does | what the gateway does |", "|---|---|---|"]
-    return "\n".join([*rows, *(f"| {odd.id} | {odd.says} | {odd.does} |" for odd in ODDITIES)])
+    return "\n".join([*rows, *(_oddity(odd) for odd in ODDITIES)])
+
+
+def _oddity(odd: Oddity) -> str:
+    counted = f"; counted in `{odd.counted}`" if odd.counted else ""
+    return f"| {odd.id} | {odd.says} | {odd.does}{counted} |"
 
 
 @pytest.mark.parametrize(("name", "table"), [("faults", _faults()), ("oddities", _oddities())])

@@ -13,7 +13,7 @@ from gateway.types import Json
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """`said` writes raw bytes into a text event, as they are; `unknown` is an event from the future; `entry` belongs
+    """`said` writes raw bytes into a text event, as they are; `unknown` are events from the future; `entry` belongs
     into settings.json. `surrogate`: half a surrogate pair, as the wire could write it."""
 
     entry: Mapping[str, Json]
@@ -77,7 +77,8 @@ WIRES: Final[Mapping[str, Wire]] = {
             failure=_sse(_FAILURE),
         ),
         lambda raw: _chat("???").replace(b"???", raw),
-        _sse({"object": "telemetry", "id": "x", "choices": [], "news": {"of": ["tomorrow"]}}),
+        _sse({"object": "telemetry", "id": "x", "choices": [], "news": {"of": ["tomorrow"]}})
+        + _sse({"object": "telemetry", "news": {"of": ["tomorrow"]}}),
     ),
     "text": Wire(
         {"adapter": "adapters.text:TextAdapter", "wire": "llama_cpp"},
@@ -89,7 +90,7 @@ WIRES: Final[Mapping[str, Wire]] = {
             failure=_sse(_FAILURE),
         ),
         lambda raw: _sse({"content": "???", "stop": False}).replace(b"???", raw),
-        _sse({"news": {"of": ["tomorrow"]}, "stop": False}),
+        _sse({"news": {"of": ["tomorrow"]}, "stop": False}) + _sse({"news": {"of": ["tomorrow"]}}),
     ),
     "text_lines": Wire(
         {"adapter": "adapters.text:TextAdapter", "wire": "ollama"},
@@ -102,7 +103,7 @@ WIRES: Final[Mapping[str, Wire]] = {
             lines=True,
         ),
         lambda raw: _line({"response": "???", "done": False}).replace(b"???", raw),
-        _line({"news": {"of": ["tomorrow"]}, "done": False}),
+        _line({"news": {"of": ["tomorrow"]}, "done": False}) + _line({"news": {"of": ["tomorrow"]}}),
     ),
     "protobuf": Wire(
         {"adapter": "adapters.warp:WarpAdapter"},

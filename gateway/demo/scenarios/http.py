@@ -77,6 +77,6 @@ HTTP: Final[dict[str, Scenario]] = {
         "200 with the right type and nothing in it",
         _answer(200, kind="text/event-stream"),
         502,
-        "upstream_stream_truncated",
+        "upstream_invalid_response",
     ),
 }

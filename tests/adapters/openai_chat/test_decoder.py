@@ -253,6 +253,7 @@ def test_done_stands_at_the_end_only() -> None:
         decoder.feed(piece)
         done.append(decoder.done)
     assert done == [False, True]
+    assert [event.rule for event in decoder.feed(sse(*HELLO)) if isinstance(event, Notice)] == ["LATE_EVENT"]
     assert decoder.feed(sse(*HELLO)) == [] and decoder.close() == []
 
 
@@ -309,3 +310,41 @@ def test_any_json_may_be_the_whole_answer(value: Json) -> None:
 
 def test_a_call_helper_leaves_out_what_is_not_said() -> None:
     assert call(0) == {"tool_calls": [{"index": 0}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "upstream_invalid_response"),
+        (b"\n\n", "upstream_invalid_response"),
+        (b": a comment\n\n", "upstream_invalid_response"),
+        (b"no event at all", "upstream_invalid_response"),
+        (b"data: [DONE]\n\n", "upstream_invalid_response"),
+        (sse({"id": "x"}, done=False), "upstream_invalid_response"),
+        (sse({"id": "x", "choices": []}), "upstream_invalid_response"),
+        (b'{"id": "x"}', "upstream_invalid_response"),
+        (b'{"choices": []}', "upstream_invalid_response"),
+        (b"data: {", "upstream_stream_truncated"),
+        (sse(chunk({"content": "a"}), done=False), "upstream_stream_truncated"),
+        (sse(chunk({"content": "a"})), "upstream_stream_truncated"),
+        (b'{"choices": [{"mess', "upstream_stream_truncated"),
+    ],
+)
+def test_what_holds_no_answer_is_told_from_one_that_was_cut(body: bytes, code: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        replay(ChatDecoder(MAX_EVENT, 1), [body])
+    assert (caught.value.status, caught.value.code) == (502, code)
+
+
+def test_a_malformed_event_can_be_found_but_not_read() -> None:
+    with pytest.raises(BackendProtocolError) as caught:
+        ChatDecoder(MAX_EVENT, 1).feed(b"data: secret\n\n")
+    (notice,) = caught.value.notices
+    assert notice.rule == "MALFORMED_EVENT" and "6 bytes" in notice.detail and "secret" not in notice.detail
+
+
+@pytest.mark.parametrize(("second", "told"), [("stop", []), ("length", ["LATE_EVENT"])])
+def test_the_first_of_two_finish_reasons_counts(second: str, told: list[str]) -> None:
+    events = replay(ChatDecoder(MAX_EVENT, 1), [sse(chunk({"content": "a"}, "stop"), chunk(None, second))])
+    assert fold(events).finish == Finish("stop", "stop")
+    assert [event.rule for event in events if isinstance(event, Notice)] == told

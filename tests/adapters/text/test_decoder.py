@@ -73,6 +73,56 @@ def test_an_answer_without_its_end_is_an_error(wire: bytes, error: type[BackendE
         played(wire)
 
 
+DOCUMENT: Json = {"path": "/x", "request": {"prompt": "$prompt"}, "framing": "json", "text": ["text"]}
+
+
+@pytest.mark.parametrize("wire", ["llama_cpp", "completions", "ollama", "koboldcpp", "plain", "plain_sse", DOCUMENT])
+@pytest.mark.parametrize("body", [b"", b"\n\n"])
+def test_an_empty_answer_is_no_answer(wire: Json, body: bytes) -> None:
+    if (wire, body) == ("plain", b"\n\n"):
+        return  # on that wire this is what the model said
+    with pytest.raises(BackendError) as caught:
+        played(body, wire=wire)
+    assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_response")
+
+
+@pytest.mark.parametrize(
+    ("wire", "body", "code"),
+    [
+        ("llama_cpp", answers.sse({"news": 1}), "upstream_invalid_response"),
+        ("ollama", answers.ndjson({"news": 1}), "upstream_invalid_response"),
+        ("ollama", b'{"news": 1}', "upstream_invalid_response"),
+        ("completions", b"data: [DONE]\n\n", "upstream_invalid_response"),
+        ("completions", answers.sse({"choices": [{"text": "a"}]}) + b"data: [DONE]\n\n", "upstream_stream_truncated"),
+        ("llama_cpp", answers.sse({"content": "a", "stop": False}), "upstream_stream_truncated"),
+        (DOCUMENT, b'{"news": 1}', "upstream_invalid_response"),
+        (DOCUMENT, b"[]", "upstream_invalid_response"),
+        (DOCUMENT, b"nothing", "upstream_invalid_response"),
+        (DOCUMENT, b'{"text":' + b"[" * 200 + b"]" * 200 + b"}", "upstream_invalid_response"),
+        (DOCUMENT, b'{"text": "a', "upstream_stream_truncated"),
+    ],
+)
+def test_what_holds_no_answer_is_told_from_one_that_was_cut(wire: Json, body: bytes, code: str) -> None:
+    with pytest.raises(BackendError) as caught:
+        played(body, wire=wire)
+    assert caught.value.code == code
+
+
+def test_a_malformed_event_can_be_found_but_not_read() -> None:
+    with pytest.raises(BackendProtocolError) as caught:
+        played(b"data: secret\n\n")
+    (notice,) = caught.value.notices
+    assert notice.rule == "MALFORMED_EVENT" and "6 bytes" in notice.detail and "secret" not in notice.detail
+
+
+@pytest.mark.parametrize(
+    ("wire", "answer"),
+    [("llama_cpp", answers.llama()), ("completions", answers.completions()), ("ollama", answers.ollama())],
+)
+def test_what_comes_after_the_end_is_told_once(wire: Json, answer: bytes) -> None:
+    assert rules(played(answer + answer, wire=wire)) == ["LATE_CONTENT"]
+
+
 def test_a_stream_may_not_end_before_the_finish_reason() -> None:
     with pytest.raises(BackendTruncated):
         played(b"data: [DONE]\n\n", wire="completions")

@@ -532,6 +532,19 @@ def test_an_end_without_a_finish_is_truncation(head: bytes) -> None:
         decode(head)
 
 
+@pytest.mark.parametrize("body", [b"", b": quiet\n\n", b"data:\n\n", frame(ResponseEvent()), b"data: [DONE]\n\n"])
+def test_an_end_without_anything_is_no_answer(body: bytes) -> None:
+    with pytest.raises(BackendTruncated) as caught:
+        decode(body)
+    assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_response")
+
+
+def test_half_an_event_is_a_truncated_answer() -> None:
+    with pytest.raises(BackendTruncated) as caught:
+        decode(init()[:-8])
+    assert caught.value.code == "upstream_stream_truncated"
+
+
 def test_a_last_frame_without_its_blank_line_counts() -> None:
     assert fold(decode(PRELUDE + acts(add(output("a"))) + DONE.rstrip(b"\n"))).finish == Finish("stop", "done")
 
