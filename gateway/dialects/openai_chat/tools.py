@@ -43,8 +43,7 @@ def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tupl
 
 
 def _allowed(choice: Json) -> set[str] | None:
-    """The functions that `tool_choice` of type `allowed_tools` leaves; None when it leaves them all. Raises
-    InvalidRequest for a list that is none: to ignore it would offer more than was allowed."""
+    """The functions that `tool_choice` of type `allowed_tools` leaves; None when it leaves them all."""
     match choice:
         case {"type": "allowed_tools", "allowed_tools": {"tools": [*tools]}}:
             names: set[str] = set()
@@ -55,9 +54,6 @@ def _allowed(choice: Json) -> set[str] | None:
                     case _:
                         pass
             return names
-        case {"type": "allowed_tools", "allowed_tools": {"tools": _}}:
-            param = "tool_choice.allowed_tools.tools"
-            raise InvalidRequest(f"{param} must be an array.", code="invalid_type", param=param)
         case _:
             return None
 
@@ -107,6 +103,10 @@ def _forced(choice: ForcedTool, source: Json) -> ToolChoice:
     match source:
         case {"type": "custom", "custom": {"name": str(name)}}:
             return NamedTool(name)
+        # To ignore a list that is none would offer more than was allowed.
+        case {"type": "allowed_tools", "allowed_tools": {"tools": tools}} if not isinstance(tools, list):
+            param = "tool_choice.allowed_tools.tools"
+            raise InvalidRequest(f"{param} must be an array.", code="invalid_type", param=param)
         case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode}}:
             return "required" if mode == "required" else "auto"
         case _:
