@@ -1,4 +1,8 @@
-"""What every test shares: how hypothesis runs, and the option that rewrites the expected golden files."""
+"""What every test shares: how hypothesis runs, the trusted certificates, and the option that rewrites golden files."""
+
+import functools
+import ssl
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -18,3 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def rewrite_golden(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--rewrite-golden"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once() -> Iterator[None]:
+    """Every HTTP client reads the trusted certificates, which takes longer than most tests; thousands are made here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
+        yield

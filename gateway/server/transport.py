@@ -22,6 +22,7 @@ ERROR_BODY_CAP = 64 * 1024
 _FAULTS: tuple[type[Exception], ...] = (aiohttp.ClientError, HttpProcessingError, OSError, ValueError)
 
 
+@lru_cache
 def gateway_version() -> str:
     """The installed version."""
     try:
