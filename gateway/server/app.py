@@ -40,6 +40,8 @@ class Gateway(FastAPI):
             description="A provider translation gateway: OpenAI clients in front, any backend behind.",
             lifespan=_lifespan,
             redirect_slashes=False,
+            # Its own telemetry would export the words of exceptions; ours is in gateway/server/tracing.
+            telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
             redoc_url=None,
         )
 
