@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 # Literals that look like rule codes and are none: environment variables, words of a backend's wire.
-OTHER_NAMES = re.compile(r"DRAGOMAN_\w+|OUT_OF_CREDITS|SYSTEM_PROMPT")
+OTHER_NAMES = re.compile(r"(?:DRAGOMAN|OTEL)_\w+|OUT_OF_CREDITS|SYSTEM_PROMPT")
 SILENT = ("gateway.cli", "gateway.demo", "gateway.testing")
 
 

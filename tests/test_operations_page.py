@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.server.keys import load_keys
-from gateway.settings import ServerSettings, parse_settings
+from gateway.settings import ServerSettings, TracingSettings, parse_settings
 
 PAGE = (Path(__file__).parent.parent / "docs" / "operations.md").read_text(encoding="utf-8")
 
@@ -40,8 +40,15 @@ def test_the_entry_for_keys_can_be_read() -> None:
     assert settings.keys["*"].concurrent_streams == 16
 
 
+def test_the_section_for_traces_can_be_read() -> None:
+    (section,) = (found for found in re.findall(r"```json\n(.+?)```", PAGE, re.S) if "tracing" in found)
+    assert parse_settings(section).tracing == TracingSettings("http://127.0.0.1:4318/v1/traces", "dragoman", 0.1)
+
+
 def test_every_setting_it_names_exists() -> None:
     listed = (Path(__file__).parent.parent / "docs" / "settings.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:server|log|limits|keys|backends)\.[a-z_.*]+)`", PAGE))
+    named = set(re.findall(r"`((?:server|log|limits|keys|backends|tracing)\.[a-z_.*]+)`", PAGE))
+    # A span's attribute, not a setting.
+    named.discard("server.address")
     assert named
     assert [name for name in named if f"`{name}`" not in listed] == []

@@ -13,7 +13,7 @@ from adapters.text import TextOptions
 from adapters.warp.options import WarpOptions
 from gateway.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.profiles import PROFILES, Profile
-from gateway.settings import BackendSettings, KeySettings, LimitSettings, LogSettings, ServerSettings
+from gateway.settings import BackendSettings, KeySettings, LimitSettings, LogSettings, ServerSettings, TracingSettings
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROW = re.compile(r"^\| `([a-z_.*]+)` \| (.*?) \| ", re.MULTILINE)
@@ -27,6 +27,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("server.", ServerSettings),
     ("limits.", LimitSettings),
     ("log.", LogSettings),
+    ("tracing.", TracingSettings),
     ("keys.*.", KeySettings),
     ("backends.*.", BackendSettings),
     ("", WarpOptions),

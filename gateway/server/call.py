@@ -14,6 +14,7 @@ from gateway.server.feed import Feed
 from gateway.server.keys import NOBODY
 from gateway.server.log import LOGGER, log_notice, one_line
 from gateway.server.metrics import OF_RULE, Metrics
+from gateway.server.tracing import Trace
 from gateway.types import Json
 
 CLIENT_GONE: Final = 499
@@ -64,6 +65,7 @@ class Call:
         "notices",
         "path",
         "phase",
+        "trace",
         "waited",
     )
 
@@ -80,6 +82,7 @@ class Call:
         self.changes: dict[str, int] = {}
         self.notices: list[Notice] = []
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
+        self.trace: Trace | None = None
         self._feed = feed
         self._metrics = metrics
         self.waited = 0.0
@@ -112,6 +115,8 @@ class Call:
             if notice.action not in _NO_CHANGE:
                 self.changes[notice.stage] = self.changes.get(notice.stage, 0) + 1
             log_notice(notice, self.id)
+            if self.trace is not None:
+                self.trace.note(notice)
             self._metrics.count("gateway_notices_total", notice.stage, notice.rule)
             if (counter := OF_RULE.get(notice.rule)) is not None:
                 self._metrics.count(counter, self.backend)
@@ -150,6 +155,8 @@ class Call:
         if self._concluded:
             return
         self._concluded = True
+        if self.trace is not None:
+            self.trace.conclude(self, status)
         self._measure(status)
         outcome: dict[str, Json] = {
             "request": self.id,

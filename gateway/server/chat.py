@@ -87,6 +87,8 @@ class ChatCompletions:
         watch.expect(now + backend.timeouts.first_byte, first_byte_late)
         watch.total_due = now + backend.timeouts.total
         call.phase = "connect"
+        if call.trace is not None:
+            exchange.request = call.trace.connect(backend, exchange)
         answer = await self._send(backend, exchange)
         call.waited += monotonic() - now
         try:

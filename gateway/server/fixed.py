@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.settings import Settings
+from gateway.settings import Settings, TracingSettings
 
 # What is bound, opened or handed to uvicorn at the start.
 FIXED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -18,13 +18,23 @@ FIXED: Final[Mapping[str, tuple[str, ...]]] = {
 def keep_fixed(used: Settings, wanted: Settings) -> tuple[Settings, tuple[str, ...]]:
     """The wanted settings, with the old values of those that cannot change; and the names of these."""
     kept: list[str] = []
-    parts: dict[str, msgspec.Struct] = {}
+    parts: dict[str, msgspec.Struct | None] = {}
     for part, names in FIXED.items():
         before, after = getattr(used, part), getattr(wanted, part)
         stay = {name: getattr(before, name) for name in names if getattr(before, name) != getattr(after, name)}
         parts[part] = msgspec.structs.replace(after, **stay)
         kept += (f"{part}.{name}" for name in stay)
+    parts["tracing"] = _keep_tracing(used.tracing, wanted.tracing)
+    if parts["tracing"] != wanted.tracing:
+        kept.append("tracing")
     return msgspec.structs.replace(wanted, **parts), tuple(kept)
+
+
+def _keep_tracing(used: TracingSettings | None, wanted: TracingSettings | None) -> TracingSettings | None:
+    """Whether there are traces, where they go and under which name stays; only their share may change."""
+    if used is None or wanted is None:
+        return used
+    return msgspec.structs.replace(used, sample=wanted.sample)
 
 
 def changed(before: Settings, after: Settings) -> Iterator[str]:

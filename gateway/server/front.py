@@ -32,6 +32,8 @@ class Front:
                 await self._app(scope, receive, send)
             return
         call = Call(scope["method"], scope["path"], dict(scope["headers"]), self._services.feed, self._services.metrics)
+        if self._services.tracing is not None and call.path in HOT_PATHS and call.method == "POST":
+            call.trace = self._services.tracing.begin(call.headers)
         reply = Reply(send, call.id, scope["state"]["connection"])
         status = 0
         try:

@@ -42,6 +42,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gateway_notices_total": _counter("Changes and odd things that were told.", "stage", "rule"),
     "gateway_tokens_total": _counter("Tokens as backends report them.", "backend", "key", "kind"),
     "gateway_log_drops_total": _counter("Log lines that did not fit into the queue."),
+    "gateway_spans_total": _counter("Spans that the collector took."),
+    "gateway_span_drops_total": _counter("Spans that did not fit into the queue or that the collector did not take."),
     "gateway_config_reloads_total": _counter("Settings that were read again and are in use."),
     "gateway_config_reload_failures_total": _counter("Settings that could not be used; the old ones stayed."),
     "gateway_worker_restarts_total": _counter("Workers that ended by themselves and were started again."),

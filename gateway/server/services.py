@@ -17,6 +17,7 @@ from gateway.server.fixed import keep_fixed
 from gateway.server.keys import Keys, check_names, load_keys
 from gateway.server.log import LEVELS, LOGGER
 from gateway.server.metrics import Metrics, Snapshot
+from gateway.server.tracing import open_tracing
 from gateway.server.transport import Transport
 from gateway.server.watch import Sweeper
 from gateway.settings import ServerSettings, Settings
@@ -40,6 +41,7 @@ class Services:
         self.metrics.read("gateway_workers", lambda: 1)
         self.admission = Admission(time.monotonic)
         self.metrics.read("gateway_store_failures_total", lambda: self.admission.store.failures)
+        self.tracing = open_tracing(settings.tracing, environ)
         self.board: Board | None = None
         self.created = int(time.time())
         self.ready = False
@@ -48,7 +50,8 @@ class Services:
 
     def redact(self, text: str) -> str:
         """The text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""
-        return self.backends.redact(text)
+        text = self.backends.redact(text)
+        return text if self.tracing is None else self.tracing.redact(text)
 
     def check_exposure(self, insecure: bool) -> None:
         """Raises SettingsError when the gateway would be open to others than this machine."""
@@ -65,6 +68,8 @@ class Services:
         backends = Backends(settings, self.backends)
         await backends.start(self.demos)
         self._use(settings, backends, keys)
+        if self.tracing is not None and settings.tracing is not None:
+            self.tracing.change(settings.tracing)
         if settings.log.level != before.log.level:
             LOGGER.setLevel(LEVELS[settings.log.level])
         return kept
@@ -86,14 +91,27 @@ class Services:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Open the transport and the demo backends."""
-        async with self.transport, self.demos:
+        """Open the transport and the demo backends, and let traces be sent."""
+        async with self.transport, self.demos, self._traced():
             await self.backends.start(self.demos)
             self.ready = True
             try:
                 yield
             finally:
                 self.ready = False
+
+    @asynccontextmanager
+    async def _traced(self) -> AsyncIterator[None]:
+        if self.tracing is None:
+            yield
+            return
+        exporter = self.tracing.start(self.redact)
+        self.metrics.read("gateway_spans_total", lambda: exporter.exported)
+        self.metrics.read("gateway_span_drops_total", lambda: exporter.dropped)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.tracing.stop)
 
     def snapshot(self) -> Snapshot:
         """The metrics now; with several workers, of all of them."""

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.stream import StreamEncoder
-from gateway.events import Event, UsageReport
+from gateway.events import Event, Finish, ResponseStart, UsageReport
 from gateway.notices import Notice
 from gateway.server.call import Call, unique
 from gateway.server.reply import Reply
@@ -22,7 +22,7 @@ from gateway.settings import ServerSettings
 from gateway.types import Conversation
 
 PING: Final = b": ping\n\n"
-_TOLD: Final = frozenset({Notice, UsageReport})
+_TOLD: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
 
 
 class Writer(Protocol):
@@ -165,6 +165,8 @@ def _note(call: Call, events: Sequence[Event]) -> None:
             call.note((event,))
         elif isinstance(event, UsageReport):
             call.use(event)
+        if call.trace is not None:
+            call.trace.tell(event)
 
 
 def completion_id() -> str:

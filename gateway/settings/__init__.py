@@ -1,7 +1,7 @@
 """settings.json -> one frozen Settings, read once at start; every part gets its slice as an argument.
 
-Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `keys`, `profiles`, `backends`,
-`models`.
+Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `keys`,
+`profiles`, `backends`, `models`.
 """
 
 from gateway.settings.environment import override_server, secret
@@ -16,6 +16,7 @@ from gateway.settings.values import (
     ServerSettings,
     Settings,
     Timeouts,
+    TracingSettings,
 )
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "Timeouts",
+    "TracingSettings",
     "check_options",
     "load_settings",
     "override_policy",

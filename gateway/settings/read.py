@@ -29,6 +29,7 @@ from gateway.settings.values import (
     ModelSettings,
     ServerSettings,
     Settings,
+    TracingSettings,
 )
 from gateway.types import Json, JsonObject
 
@@ -89,11 +90,16 @@ def read_settings(raw: Json) -> Settings:
         server=read_struct(top.get("server", {}), ServerSettings, "server"),
         limits=read_struct(top.get("limits", {}), LimitSettings, "limits"),
         log=read_struct(top.get("log", {}), LogSettings, "log"),
+        tracing=_tracing(top.get("tracing")),
         keys=_keys(read_object(top.get("keys", {}), "keys"), models),
         profiles=profiles,
         backends=backends,
         models=models,
     )
+
+
+def _tracing(raw: Json) -> TracingSettings | None:
+    return None if raw is None else read_struct(raw, TracingSettings, "tracing")
 
 
 def _keys(raw: JsonObject, models: Mapping[str, ModelSettings]) -> dict[str, KeySettings]:

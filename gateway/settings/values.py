@@ -73,6 +73,19 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bodies: bool = False
 
 
+class TracingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where OpenTelemetry traces of chat requests go, under which name, and what share of them.
+
+    Null: what the standard variables say (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`;
+    `OTEL_SERVICE_NAME`), else a collector on this machine and `dragoman`. `sample` is asked only for requests whose
+    client has not decided already (W3C `traceparent`).
+    """
+
+    endpoint: str | None = None
+    service_name: str | None = None
+    sample: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1
+
+
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Deadlines towards a backend, in seconds. `idle` counts progress of the answer, not bytes."""
 
@@ -137,6 +150,7 @@ class Settings(msgspec.Struct, frozen=True):
     server: ServerSettings = ServerSettings()
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
+    tracing: TracingSettings | None = None
     keys: Mapping[str, KeySettings] = {}
     profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}

@@ -1,4 +1,4 @@
-"""Every secret is a canary: none may sing in the log, an answer, a header, the feed, the metrics or a repr."""
+"""Every secret is a canary: none may sing in the log, an answer, a header, the feed, the metrics, a span or a repr."""
 
 import json
 import logging
@@ -17,13 +17,20 @@ from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, c
 from tests.server.conftest import QUICK
 from tests.server.running import Running, hello, running_gateway
 from tests.server.test_credentials import issuer_running
+from tests.server.tracing.collector import Collector, collector_running, told
 
 CLIENT: Final = "canary-of-the-client"
 STATIC: Final = "canary-of-the-backend"
 HEADER: Final = "canary-of-a-header"
+COLLECTOR: Final = "canary-of-the-collector"
 FIRST: Final = "refresh-0"  # what the made-up issuer expects
-CANARIES: Final = (CLIENT, STATIC, HEADER, FIRST, "token-1", "token-2", "refresh-1", "web-key")
-ENVIRONMENT: Final = {"TEST_CANARY_CLIENT": CLIENT, "TEST_CANARY_STATIC": STATIC, "TEST_CANARY_REFRESH": FIRST}
+CANARIES: Final = (CLIENT, STATIC, HEADER, COLLECTOR, FIRST, "token-1", "token-2", "refresh-1", "web-key")
+ENVIRONMENT: Final = {
+    "TEST_CANARY_CLIENT": CLIENT,
+    "TEST_CANARY_STATIC": STATIC,
+    "TEST_CANARY_REFRESH": FIRST,
+    "OTEL_EXPORTER_OTLP_HEADERS": f"x-key={COLLECTOR}",
+}
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
 
 ECHO: Final = {"message": STATIC, "type": STATIC, "code": STATIC, "param": STATIC, "detail": STATIC}
@@ -47,6 +54,8 @@ def _refusals() -> dict[str, bytes]:
         for name, body in bodies.items() if status in (400, 401, 500) else [("an object", bodies["an object"])]:
             told[f"{status} with {name}"] = answer(f"{status} {STATIC}", body, *loud, *location)
     event = b"data: %s\n\n" % json.dumps({"error": ECHO}).encode()
+    loud_chunk = {"id": STATIC, "model": STATIC, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    told["an answer that names it"] = HEAD + chunk(b"data: %s\n\n" % json.dumps(loud_chunk).encode()) + END
     told["an error in the stream"] = HEAD + chunk(event) + END
     told["a broken event"] = HEAD + chunk(b"data: {%s\n\n" % STATIC.encode()) + END
     told["another media type"] = answer("200 OK", b"{}", b"content-type: text/%s" % STATIC.encode())
@@ -70,7 +79,7 @@ class _Scripted:
             connection.reset()
 
 
-def _settings(backend: FaultyBackend, token_url: str) -> dict[str, Json]:
+def _settings(backend: FaultyBackend, token_url: str, collector: Collector) -> dict[str, Json]:
     entry: dict[str, Json] = {"base_url": backend.base_url, "timeouts": dict(QUICK)}
     headers: Json = {"x-more": HEADER}
     static: dict[str, Json] = {**entry, "api_key_env": "TEST_CANARY_STATIC", "headers": headers}
@@ -79,6 +88,7 @@ def _settings(backend: FaultyBackend, token_url: str) -> dict[str, Json]:
     return {
         "server": {"api_keys_env": "TEST_CANARY_CLIENT"},
         "log": {"file": None, "level": "debug", "bodies": True},
+        "tracing": {"endpoint": collector.url},
         "backends": {
             "chat": {"adapter": CHAT, **static},
             "plain": plain,
@@ -91,8 +101,9 @@ def _settings(backend: FaultyBackend, token_url: str) -> dict[str, Json]:
 class Cage:
     """A gateway whose every output is collected: `heard` is all of it."""
 
-    def __init__(self, gateway: Running, backend: _Scripted) -> None:
+    def __init__(self, gateway: Running, backend: _Scripted, collector: Collector) -> None:
         self.gateway = gateway
+        self.collector = collector
         self.backend = backend
         self.heard: list[str] = []
 
@@ -117,10 +128,11 @@ async def _cage(monkeypatch: pytest.MonkeyPatch, log: Path) -> AsyncIterator[Cag
         issuer = await stack.enter_async_context(issuer_running())
         issuer.rotates = True
         backend = await stack.enter_async_context(faulty_backend(script))
-        gateway = await stack.enter_async_context(running_gateway(_settings(backend, issuer.url)))
+        collector = await stack.enter_async_context(collector_running())
+        gateway = await stack.enter_async_context(running_gateway(_settings(backend, issuer.url, collector)))
         stack.enter_context(logging_to(LogSettings("debug", str(log), bodies=True), gateway.app.services.redact))
         gateway.client.headers["authorization"] = f"Bearer {CLIENT}"
-        yield Cage(gateway, script)
+        yield Cage(gateway, script, collector)
 
 
 def _sing(heard: str) -> list[str]:
@@ -139,8 +151,20 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
             cage.heard.append((await cage.gateway.client.get(path)).text)
         cage.heard.append((await cage.gateway.client.post("/v1/explain", json=hello("chat"))).text)
         services = cage.gateway.app.services
-        for part in (services.settings, services, services.backends, services.keys, services.transport):
+        for part in (
+            services.settings,
+            services,
+            services.backends,
+            services.keys,
+            services.transport,
+            services.tracing,
+        ):
             cage.heard.append(repr(part))
+    spans = cage.collector.spans()
+    assert len(spans) > 180 and any(told(span).get("gen_ai.response.model") == "[redacted]" for span in spans)
+    for span in spans:
+        assert _sing(str(span)) == [], str(span)
+        assert "My key" not in str(span)
     written = log.read_text()
     assert "Traceback" in written and "ZeroDivisionError" in written
     assert "Client request: " in written

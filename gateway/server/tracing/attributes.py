@@ -1,0 +1,131 @@
+"""What is known of a request -> the attributes of its spans. Never a word of what was asked or answered.
+
+Names are those of the conventions for HTTP (1.44) and for generative AI, where there is one, else `dragoman.*`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from gateway.adapter import BackendRequest
+from gateway.events import Finish, ResponseStart, UsageReport
+from gateway.server.backends import Backend
+from gateway.server.tracing.span import Attribute
+from gateway.types import Conversation, JsonObject
+
+if TYPE_CHECKING:
+    from gateway.server.call import Call
+
+# Of a name that a client or a backend chose, this much goes into a span.
+SHOWN: Final = 200
+# The conventions' own names of providers, by our profile, else by the adapter's module.
+PROVIDERS: Final[Mapping[str, str]] = {
+    "openai_chat": "openai",
+    "anthropic-compat": "anthropic",
+    "bedrock": "aws.bedrock",
+    "deepseek-thinking": "deepseek",
+    "gemini": "gcp.gemini",
+    "kimi-thinking": "moonshot_ai",
+    "mistral": "mistral_ai",
+}
+_SAMPLING: Final = {
+    "temperature": "gen_ai.request.temperature",
+    "top_p": "gen_ai.request.top_p",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "seed": "gen_ai.request.seed",
+}
+_USAGE: Final = {
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "completion_tokens": "gen_ai.usage.output_tokens",
+}
+_DETAILS: Final = {
+    ("prompt_tokens_details", "cached_tokens"): "gen_ai.usage.cache_read.input_tokens",
+    ("completion_tokens_details", "reasoning_tokens"): "gen_ai.usage.reasoning.output_tokens",
+}
+
+
+def call_attributes(call: "Call", status: int) -> dict[str, Attribute]:
+    """Who asked, for what, and how it went."""
+    attributes: dict[str, Attribute] = {
+        "gen_ai.operation.name": "chat",
+        "http.request.method": call.method,
+        "url.path": call.path,
+        "http.route": call.path,
+        "http.response.status_code": status,
+        "dragoman.request_id": call.id,
+        "dragoman.key": call.key,
+        "dragoman.backend": call.backend,
+        "gen_ai.request.model": call.model[:SHOWN],
+    }
+    attributes |= {f"dragoman.changes.{stage}": count for stage, count in call.changes.items()}
+    if call.code != "-":
+        attributes |= {"error.type": call.code[:SHOWN], "dragoman.phase": call.phase}
+    return {name: value for name, value in attributes.items() if value != "-"}
+
+
+def request_attributes(backend: Backend, conversation: Conversation) -> dict[str, Attribute]:
+    """How the backend is asked to answer."""
+    attributes: dict[str, Attribute] = {
+        "gen_ai.provider.name": provider(backend),
+        "gen_ai.request.stream": conversation.stream,
+    }
+    for field, name in _SAMPLING.items():
+        if (value := getattr(conversation.sampling, field)) is not None:
+            attributes[name] = value
+    return attributes
+
+
+def target_attributes(backend: Backend, request: BackendRequest, model: str) -> dict[str, Attribute]:
+    """Which server is asked for what. Its path and query may hold more than a name, so they are left out."""
+    url = backend.url(request.path)
+    return {
+        "http.request.method": request.method,
+        "url.scheme": url.scheme,
+        "server.address": url.host or "",
+        "server.port": url.port or 0,
+        "dragoman.backend": backend.name,
+        "dragoman.backend.model": model[:SHOWN],
+    }
+
+
+def answer_attributes(event: ResponseStart | UsageReport | Finish) -> Iterator[tuple[str, Attribute]]:
+    """What an answer says about itself."""
+    match event:
+        case ResponseStart():
+            if event.model:
+                yield "gen_ai.response.model", event.model[:SHOWN]
+            if event.id:
+                yield "gen_ai.response.id", event.id[:SHOWN]
+        case Finish():
+            yield "gen_ai.response.finish_reasons", (event.reason,)
+        case UsageReport():
+            yield from _usage(event)
+
+
+def notice_attributes(stage: str, rule: str, action: str, count: int) -> dict[str, Attribute]:
+    """What kind of notice it was, and how many there were."""
+    return {"dragoman.stage": stage, "dragoman.rule": rule, "dragoman.action": action, "dragoman.count": count}
+
+
+def provider(backend: Backend) -> str:
+    """Who answers: the provider's rules tell best, else the kind of backend."""
+    name = backend.settings.profile or "none"
+    if name == "none":
+        name = backend.settings.adapter.partition(":")[0].rpartition(".")[2]
+    return PROVIDERS.get(name, name)
+
+
+def _usage(usage: UsageReport) -> Iterator[tuple[str, Attribute]]:
+    for field, name in _USAGE.items():
+        if (tokens := getattr(usage, field)) is not None:
+            yield name, tokens
+    for (part, field), name in _DETAILS.items():
+        if (found := _detail(usage.extra, part, field)) is not None:
+            yield name, found
+    if usage.estimated:
+        yield "dragoman.usage.estimated", True
+
+
+def _detail(extra: JsonObject, part: str, field: str) -> int | None:
+    details = extra.get(part)
+    found = details.get(field) if isinstance(details, dict) else None
+    return found if type(found) is int else None
