@@ -92,6 +92,11 @@ class WarpDecoder:
         if self.done:
             self._output.note_once("ignored", "LATE_EVENT", "the backend sent more after the finish")
             return
+        growth = self._frames.growth(data)
+        if growth is not None and (entry := self._log.grow(growth)) is not None:
+            self._answer.settle(entry, self._held)
+            self.progress += 1
+            return
         try:
             event = self._frames.read(data)
         except BackendProtocolError as error:

@@ -9,6 +9,8 @@ from adapters.warp.multi_agent_pb2 import Message
 OUTPUT: Final = "agent_output"
 REASONING: Final = "agent_reasoning"
 CALL: Final = "tool_call"
+# The two masks that nearly every event has, and the kind of message they belong to.
+TEXT_PATHS: Final = {"agent_output.text": OUTPUT, "agent_reasoning.reasoning": REASONING}
 
 
 class Saved(msgspec.Struct, frozen=True):

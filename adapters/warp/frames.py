@@ -7,6 +7,7 @@ from google.protobuf.message import DecodeError
 from adapters.warp.mend import mend_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from adapters.warp.output import Output
+from adapters.warp.template import Growth, Template
 from gateway.errors import BackendProtocolError
 from gateway.malformed import malformed_event
 from gateway.wire.base64 import decode_base64
@@ -23,6 +24,14 @@ class FrameReader:
         self._limit = limit
         self._accept_hex = accept_hex
         self._output = output
+        self._template = Template()
+
+    def growth(self, data: bytes) -> Growth | None:
+        """What the event stands for when only its text is new; None for one that must be read in full."""
+        try:
+            return self._template.read(decode_base64(data.strip(_AROUND), self._limit))
+        except BackendProtocolError:
+            return None
 
     def read(self, data: bytes) -> ResponseEvent | None:
         """The event; None for no data and for a `[DONE]`. Quotes around the data are no part of it.
@@ -34,7 +43,8 @@ class FrameReader:
         if not text or text == _SENTINEL:
             return None
         try:
-            event = self._parse(decode_base64(text, self._limit))
+            payload = decode_base64(text, self._limit)
+            event = self._parse(payload)
         except BackendProtocolError as error:
             written = self._read_hex(text)
             if written is None:
@@ -42,6 +52,7 @@ class FrameReader:
             return written
         if self._accept_hex and event.WhichOneof("type") is None:
             return self._read_hex(text) or event
+        self._template.learn(payload, event)
         return event
 
     def _parse(self, payload: bytes) -> ResponseEvent:

@@ -8,14 +8,13 @@ from typing import Final
 
 import msgspec
 
-from adapters.warp.entry import CALL, OUTPUT, REASONING, Entry, Saved, text_of
+from adapters.warp.entry import CALL, OUTPUT, REASONING, TEXT_PATHS, Entry, Saved, text_of
 from adapters.warp.field_mask import MaskError, append, update
 from adapters.warp.multi_agent_pb2 import ClientAction, Message, Task
 from adapters.warp.output import Output
+from adapters.warp.template import Growth
 from adapters.warp.transaction import Journal
 
-# The two masks that nearly every event has, and the kind of message they belong to.
-TEXT_PATHS: Final = {"agent_output.text": OUTPUT, "agent_reasoning.reasoning": REASONING}
 _CONTENT: Final = (OUTPUT, REASONING, CALL)
 
 
@@ -91,6 +90,15 @@ class TaskLog:
                 entry.pieces.append(piece)
             return entry
         return self._append_masked(key, entry, message, paths)
+
+    def grow(self, growth: Growth) -> Entry | None:
+        """The same for a text whose message is known and of its kind; None, and nothing done, for any other."""
+        entry = self._entries.get(growth.key)
+        if entry is None or entry.kind != growth.kind:
+            return None
+        self._save(growth.key, entry)
+        entry.pieces.append(growth.text)
+        return entry
 
     def _append_masked(self, key: str, entry: Entry, message: Message, paths: Sequence[str]) -> Entry | None:
         changed = entry.blank()

@@ -25,7 +25,7 @@ class Journal(Generic[S]):
 
     def untouched(self, key: str) -> bool:
         """Whether the state of `key` must be saved with `save` before it is changed."""
-        return bool(self._logs) and key not in self._logs[-1]
+        return key not in self._logs[-1] if self._logs else False
 
     def save(self, key: str, state: S | None) -> None:
         """Keep the state of a key as it is before its change."""
