@@ -144,8 +144,13 @@ def public_text(text: str) -> str:
     The text is cut before it is searched, so that a huge one costs nothing; a secret at the cut is blotted out, too.
     """
     text = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * MAX_MESSAGE]).split())
-    text = _SECRET.sub("[redacted]", text)
+    text = blot_keys(text)
     return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
+
+
+def blot_keys(text: str) -> str:
+    """The text without what looks like a key."""
+    return _SECRET.sub("[redacted]", text)
 
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.\-]{1,64}")

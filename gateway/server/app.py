@@ -19,6 +19,7 @@ from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.explain import explain_request
 from gateway.server.body import read_body
+from gateway.server.docs_page import PAGE_HEADERS, docs_page
 from gateway.server.documentation import describe, describe_chat
 from gateway.server.door import check_media_type
 from gateway.server.front import Front
@@ -42,6 +43,7 @@ class Gateway(FastAPI):
             redirect_slashes=False,
             # Its own telemetry would export the words of exceptions; ours is in gateway/server/tracing.
             telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+            docs_url=None,
             redoc_url=None,
         )
 
@@ -111,6 +113,11 @@ def create_app(settings: Settings) -> Gateway:
     async def metrics() -> Response:
         """What happened, counted and measured, as Prometheus reads it."""
         return Response(metrics_text(services.snapshot()), media_type=MEDIA_TYPE)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        """The routes as a page for people."""
+        return Response(docs_page(app.openapi()), media_type="text/html", headers=PAGE_HEADERS)
 
     describe_chat(app)
     describe(app)

@@ -10,7 +10,7 @@ from yarl import URL
 from gateway.adapter import Adapter
 from gateway.errors import InvalidRequest, SettingsError
 from gateway.server.admission import backend_slots
-from gateway.server.credentials import Credential, credential_for
+from gateway.server.credentials import Credential, blot, credential_for, header_secrets
 from gateway.server.demos import Demos
 from gateway.settings import BackendSettings, ModelSettings, Settings, Timeouts, check_options
 
@@ -33,6 +33,7 @@ class Backend:
         self.timeouts: Timeouts = settings.timeouts
         self.slots = backend_slots(name, settings.max_concurrent)
         self._headers = {key.lower(): value for key, value in settings.headers.items()}
+        self._secrets = tuple(header_secrets(settings.headers.values()))
         self._urls: dict[str, URL] = {}
 
     def url(self, path: str) -> URL:
@@ -45,6 +46,10 @@ class Backend:
     def headers(self, own: Mapping[str, str], credential: Mapping[str, str]) -> dict[str, str]:
         """The headers of a request: the adapter's own, the settings' above them, the credential above all."""
         return {**own, **self._headers, **credential}
+
+    def redact(self, text: str) -> str:
+        """The text without the credential, and without any value of `headers`, which may be one."""
+        return blot(self.credential.redact(text), *self._secrets)
 
 
 class Backends:
@@ -63,9 +68,9 @@ class Backends:
         return {name: backend.adapter for name, backend in self._backends.items()}
 
     def redact(self, text: str) -> str:
-        """The text without the credential of any backend."""
+        """The text without a secret of any backend."""
         for backend in self._backends.values():
-            text = backend.credential.redact(text)
+            text = backend.redact(text)
         return text
 
     def route(self, model: str) -> tuple[ModelSettings, Backend]:

@@ -78,7 +78,7 @@ class ChatCompletions:
                 await self._exchange(call, backend, exchange, watch, writer)
             except BackendError as error:
                 # After a reload this may be an entry that the services no longer know.
-                redact(error, backend.credential.redact)
+                redact(error, backend.redact)
                 redact(error, self._services.redact)
                 raise
 
@@ -100,6 +100,8 @@ class ChatCompletions:
             watch.broken = answer.is_broken
             await self._relay(call, backend, exchange, answer, watch, writer)
             call.conclude(200)
+            # The answer is complete: a stop of the gateway can no longer spoil it, nor be blamed for it.
+            self._services.sweeper.discard(watch)
             await answer.settle(SETTLE_S)
         finally:
             answer.close()

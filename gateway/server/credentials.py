@@ -7,7 +7,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -25,6 +25,8 @@ FALLBACK_LIFETIME_S: Final = 3600
 SHORTEST: Final = 4
 CUT: Final = "…"
 REDACTED: Final = "[redacted]"
+# A value in `headers` may also be a word like `close`.
+SHORTEST_HEADER: Final = 6
 
 
 class Credential(Protocol):
@@ -62,7 +64,8 @@ class StaticCredential:
         pass
 
     def redact(self, text: str) -> str:
-        return blot(text, self._value or "")
+        value = self._value or ""
+        return blot(text, value, value.rpartition(" ")[2])
 
 
 class RefreshedCredential:
@@ -189,6 +192,12 @@ def blot(text: str, *secrets: str) -> str:
         if text.endswith(CUT):
             text = _blot_end(text.removesuffix(CUT), secret_value) + CUT
     return text
+
+
+def header_secrets(values: Iterable[str]) -> Iterator[str]:
+    """What must not be shown of headers from the settings: a value, and what stands in it behind a scheme."""
+    for value in values:
+        yield from (part for part in {value, value.rpartition(" ")[2]} if len(part) >= SHORTEST_HEADER)
 
 
 def _blot_end(text: str, secret_value: str) -> str:

@@ -3,6 +3,7 @@
 import logging
 from typing import Final
 
+from gateway.backend_status import blot_keys
 from gateway.conversation.classify import classify
 from gateway.exchange import Exchange
 from gateway.server.backends import Backend
@@ -30,7 +31,7 @@ def log_request(call: Call, backend: Backend, exchange: Exchange, body: bytes | 
     if body is not None:
         text = body[:BODY_CAP].decode(errors="replace")
         _, _, key = call.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        lines.append(f"  Client request: {backend.credential.redact(blot(text, key.strip()))}")
+        lines.append(f"  Client request: {blot_keys(backend.redact(blot(text, key.strip())))}")
     for line in (*lines, BANNER):
         LOGGER.debug("%s", line, extra={"request_id": call.id})
 

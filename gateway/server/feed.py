@@ -1,7 +1,7 @@
 """Notices and outcomes of requests -> a live feed of events for whoever watches; names and counts, no contents."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import msgspec
@@ -14,12 +14,14 @@ Item = tuple[str, JsonObject]
 
 
 class Feed:
-    """Hands what is published to every watcher. A watcher too slow to follow misses items and is told how many.
+    """Hands what is published to every watcher, without the secrets that `redact` takes out. A watcher too slow to
+    follow misses items and is told how many.
 
     True while somebody watches, so that nobody pays for a feed that is not looked at.
     """
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, redact: Callable[[str], str] = str, limit: int = LIMIT) -> None:
+        self._redact = redact
         self._limit = limit
         self._watchers: set[_Watcher] = set()
         self._first: Item | None = None
@@ -53,7 +55,7 @@ class Feed:
                     yield {"event": "missed", "data": str(watcher.missed)}
                     watcher.missed = 0
                 kind, fields = item
-                yield {"event": kind, "data": msgspec.json.encode(fields).decode()}
+                yield {"event": kind, "data": self._redact(msgspec.json.encode(fields).decode())}
         finally:
             self._watchers.discard(watcher)
 

@@ -34,7 +34,7 @@ class Services:
         self.demos = Demos()
         self.transport = Transport(int(settings.limits.max_response_mb * 2**20))
         self.sweeper = Sweeper()
-        self.feed = Feed()
+        self.feed = Feed(self.redact)
         self.metrics = Metrics()
         self.metrics.count("gateway_open_streams", by=0)
         self.metrics.read("gateway_running_requests", lambda: self.sweeper.size)

@@ -33,38 +33,46 @@ ENVIRONMENT: Final = {
 }
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
 
-ECHO: Final = {"message": STATIC, "type": STATIC, "code": STATIC, "param": STATIC, "detail": STATIC}
-CUT: Final = "y" * 288 + STATIC
 
-
-def _refusals() -> dict[str, bytes]:
+def _refusals(secret: str) -> dict[str, bytes]:
     """Answers of a backend that says its key aloud wherever it can."""
-    loud = (b"x-key: %s" % STATIC.encode(), b"set-cookie: k=%s" % STATIC.encode(), b"retry-after: %s" % STATIC.encode())
+    said = secret.encode()
+    echo = dict.fromkeys(("message", "type", "code", "param", "detail"), secret)
+    loud = (b"x-key: %s" % said, b"set-cookie: k=%s" % said, b"retry-after: %s" % said)
     bodies = {
-        "an object": json.dumps({"error": ECHO}).encode(),
-        "a text": json.dumps({"error": STATIC}).encode(),
-        "a list": json.dumps([{"error": ECHO}]).encode(),
-        "cut": json.dumps({"error": {**ECHO, "message": CUT}}).encode(),
-        "HTML": f"<html>{STATIC}</html>".encode(),
+        "an object": json.dumps({"error": echo}).encode(),
+        "a text": json.dumps({"error": secret}).encode(),
+        "a list": json.dumps([{"error": echo}]).encode(),
+        "cut": json.dumps({"error": {**echo, "message": "y" * 288 + secret}}).encode(),
+        "HTML": f"<html>{secret}</html>".encode(),
         "a status line": b"",
     }
     told: dict[str, bytes] = {}
     for status in (302, 400, 401, 403, 404, 409, 413, 422, 429, 500, 503):
-        location = (b"location: http://x/?key=%s" % STATIC.encode(),)
+        location = (b"location: http://x/?key=%s" % said,)
         for name, body in bodies.items() if status in (400, 401, 500) else [("an object", bodies["an object"])]:
-            told[f"{status} with {name}"] = answer(f"{status} {STATIC}", body, *loud, *location)
-    event = b"data: %s\n\n" % json.dumps({"error": ECHO}).encode()
-    loud_chunk = {"id": STATIC, "model": STATIC, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+            told[f"{status} with {name}"] = answer(f"{status} {secret}", body, *loud, *location)
+    event = b"data: %s\n\n" % json.dumps({"error": echo}).encode()
+    loud_chunk = {"id": secret, "model": secret, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     told["an answer that names it"] = HEAD + chunk(b"data: %s\n\n" % json.dumps(loud_chunk).encode()) + END
     told["an error in the stream"] = HEAD + chunk(event) + END
-    told["a broken event"] = HEAD + chunk(b"data: {%s\n\n" % STATIC.encode()) + END
-    told["another media type"] = answer("200 OK", b"{}", b"content-type: text/%s" % STATIC.encode())
-    told["another encoding"] = answer("200 OK", b"{}", b"content-encoding: %s" % STATIC.encode())
-    told["no HTTP"] = STATIC.encode() + b"\r\n\r\n"
+    told["a broken event"] = HEAD + chunk(b"data: {%s\n\n" % said) + END
+    told["another media type"] = answer("200 OK", b"{}", b"content-type: text/%s" % said)
+    told["another encoding"] = answer("200 OK", b"{}", b"content-encoding: %s" % said)
+    told["no HTTP"] = said + b"\r\n\r\n"
     return told
 
 
-REFUSALS: Final = _refusals()
+REFUSALS: Final = {f"{secret}: {name}": told for secret in (STATIC, HEADER) for name, told in _refusals(secret).items()}
+# In a success there is one word of the backend that is no part of the answer.
+ODD_FINISH: Final = (
+    HEAD
+    + chunk(
+        b'data: {"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":"%s"}]}\n\ndata: [DONE]\n\n'
+        % STATIC.encode()
+    )
+    + END
+)
 
 
 class _Scripted:
@@ -81,7 +89,7 @@ class _Scripted:
 
 def _settings(backend: FaultyBackend, token_url: str, collector: Collector) -> dict[str, Json]:
     entry: dict[str, Json] = {"base_url": backend.base_url, "timeouts": dict(QUICK)}
-    headers: Json = {"x-more": HEADER}
+    headers: Json = {"x-more": f"Token {HEADER}"}
     static: dict[str, Json] = {**entry, "api_key_env": "TEST_CANARY_STATIC", "headers": headers}
     plain: Json = {"adapter": "tests.server.plain:PlainAdapter", **static}
     refresh: Json = {"token_url": token_url, "refresh_token_env": "TEST_CANARY_REFRESH"}
@@ -146,8 +154,9 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
             for place, reply in enumerate(REFUSALS.values()):
                 await cage.ask(reply, model=model, stream=place % 2 == 0)
         # A bug whose exception quotes the backend.
-        await cage.ask(HEAD + chunk(b"data: bug %s\n\n" % STATIC.encode()) + END, model="m")
-        for path in ("/metrics", "/v1/models", "/openapi.json", "/nowhere"):
+        for secret in (STATIC, HEADER):
+            await cage.ask(HEAD + chunk(b"data: bug %s\n\n" % secret.encode()) + END, model="m")
+        for path in ("/metrics", "/v1/models", "/openapi.json", "/docs", "/nowhere"):
             cage.heard.append((await cage.gateway.client.get(path)).text)
         cage.heard.append((await cage.gateway.client.post("/v1/explain", json=hello("chat"))).text)
         services = cage.gateway.app.services
@@ -168,13 +177,13 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
     written = log.read_text()
     assert "Traceback" in written and "ZeroDivisionError" in written
     assert "Client request: " in written
-    assert len(cage.heard) > 90
+    assert len(cage.heard) > 180
     for heard in cage.heard:
         assert _sing(heard) == [], heard[:2000]
     for line in written.splitlines():
         assert _sing(line) == [], line[:2000]
     # What a long message is cut to must not end in half a secret either.
-    assert not [heard for heard in cage.heard if "yyyy" + STATIC[:4] in heard]
+    assert not [heard for heard in cage.heard if "yyyy" + "canary"[:4] in heard]
     assert [heard for heard in cage.heard if "yyyy" in heard]
 
 
@@ -185,11 +194,13 @@ async def test_the_feed_shows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_pat
             lines = feed.aiter_lines()
             for reply in REFUSALS.values():
                 await cage.ask(reply)
+            await cage.ask(ODD_FINISH)
             async for line in lines:
                 shown.append(line)
-                if sum(line.startswith("event: request") for line in shown) == len(REFUSALS):
+                if sum(line.startswith("event: request") for line in shown) == len(REFUSALS) + 1:
                     break
         assert _sing("\n".join(shown)) == []
+        assert any("FINISH_REASON_UNKNOWN" in line for line in shown)
 
 
 async def test_credentials_keep_their_secret_in_repr_and_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -403,3 +403,23 @@ async def test_many_at_once_stay_apart(start: Start) -> None:
         assert len({part["id"] for part in chunks}) == 1
 
     await asyncio.gather(*(ask(number) for number in range(60)))
+
+
+async def test_a_stop_behind_a_complete_answer_is_no_failure(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The framing's last bytes are still on the way when the time to finish is over."""
+    monkeypatch.setattr("gateway.server.chat.SETTLE_S", 1)
+    caplog.set_level("INFO", "gateway")
+
+    async def unended(connection: Connection) -> None:
+        await connection.send(HEAD, events("text Hello", "finish"))
+        await connection.gone()
+
+    gateway, _ = await start(unended)
+    response = await gateway.chat()
+    gateway.app.services.stop()
+    await asyncio.sleep(0.05)
+    assert response.status_code == 200
+    assert [line for line in caplog.messages if "server_shutdown" in line or "upstream_failure" in line] == []
+    assert sum(" status=200 code=- " in line for line in caplog.messages) == 1

@@ -59,6 +59,14 @@ def test_the_results_of_the_block_are_those_that_were_extracted(caplog: pytest.L
     assert f"  Tool results: {len(extracted)}" in lines
 
 
+def test_a_body_is_shown_without_what_looks_like_a_key(caplog: pytest.LogCaptureFixture) -> None:
+    _, lines = _logged(
+        caplog, logging.DEBUG, ODD.replace(b"question", b"question sk-0123456789abcdef, Bearer abcdefgh")
+    )
+    (shown,) = [line for line in lines if line.startswith("  Client request: ")]
+    assert "question [redacted]" in shown and "0123456789" not in shown and "abcdefgh" not in shown
+
+
 def test_no_level_shows_contents_unless_it_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "gateway")
     backend = Backend("agent", BackendSettings("adapters.warp:WarpAdapter", "http://x"), 1 << 20)
