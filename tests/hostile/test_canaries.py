@@ -55,6 +55,8 @@ def _refusals(secret: str) -> dict[str, bytes]:
     event = b"data: %s\n\n" % json.dumps({"error": echo}).encode()
     loud_chunk = {"id": secret, "model": secret, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     told["an answer that names it"] = HEAD + chunk(b"data: %s\n\n" % json.dumps(loud_chunk).encode()) + END
+    loud_chunk |= {"id": "y" * 250 + STATIC, "model": "y" * 1995 + STATIC}
+    told["an answer that names it late"] = HEAD + chunk(b"data: %s\n\n" % json.dumps(loud_chunk).encode()) + END
     told["an error in the stream"] = HEAD + chunk(event) + END
     told["a broken event"] = HEAD + chunk(b"data: {%s\n\n" % said) + END
     told["another media type"] = answer("200 OK", b"{}", b"content-type: text/%s" % said)
@@ -173,7 +175,7 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
     assert len(spans) > 180 and any(told(span).get("gen_ai.response.model") == "[redacted]" for span in spans)
     for span in spans:
         assert _sing(str(span)) == [], str(span)
-        assert "My key" not in str(span)
+        assert "My key" not in str(span) and "yyyy" + STATIC[:4] not in str(span)
     written = log.read_text()
     assert "Traceback" in written and "ZeroDivisionError" in written
     assert "Client request: " in written

@@ -3,7 +3,7 @@
 Names are those of the conventions for HTTP (1.44) and for generative AI, where there is one, else `dragoman.*`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from gateway.adapter import BackendRequest
@@ -15,8 +15,9 @@ from gateway.types import Conversation, JsonObject
 if TYPE_CHECKING:
     from gateway.server.call import Call
 
-# Of a name that a client or a backend chose, this much goes into a span.
-SHOWN: Final = 200
+# Of a name that a client or a backend chose, this much is kept. It is cut again when all secrets are out of it, so that
+# none can end where it is cut.
+KEPT: Final = 2000
 # The conventions' own names of providers, by our profile, else by the adapter's module.
 PROVIDERS: Final[Mapping[str, str]] = {
     "openai_chat": "openai",
@@ -54,11 +55,11 @@ def call_attributes(call: "Call", status: int) -> dict[str, Attribute]:
         "dragoman.request_id": call.id,
         "dragoman.key": call.key,
         "dragoman.backend": call.backend,
-        "gen_ai.request.model": call.model[:SHOWN],
+        "gen_ai.request.model": call.model[:KEPT],
     }
     attributes |= {f"dragoman.changes.{stage}": count for stage, count in call.changes.items()}
     if call.code != "-":
-        attributes |= {"error.type": call.code[:SHOWN], "dragoman.phase": call.phase}
+        attributes |= {"error.type": call.code[:KEPT], "dragoman.phase": call.phase}
     return {name: value for name, value in attributes.items() if value != "-"}
 
 
@@ -83,18 +84,20 @@ def target_attributes(backend: Backend, request: BackendRequest, model: str) -> 
         "server.address": url.host or "",
         "server.port": url.port or 0,
         "dragoman.backend": backend.name,
-        "dragoman.backend.model": model[:SHOWN],
+        "dragoman.backend.model": model[:KEPT],
     }
 
 
-def answer_attributes(event: ResponseStart | UsageReport | Finish) -> Iterator[tuple[str, Attribute]]:
-    """What an answer says about itself."""
+def answer_attributes(
+    event: ResponseStart | UsageReport | Finish, redact: Callable[[str], str]
+) -> Iterator[tuple[str, Attribute]]:
+    """What an answer says about itself. `redact` takes the secrets out that its backend knows."""
     match event:
         case ResponseStart():
             if event.model:
-                yield "gen_ai.response.model", event.model[:SHOWN]
+                yield "gen_ai.response.model", redact(event.model)[:KEPT]
             if event.id:
-                yield "gen_ai.response.id", event.id[:SHOWN]
+                yield "gen_ai.response.id", redact(event.id)[:KEPT]
         case Finish():
             yield "gen_ai.response.finish_reasons", (event.reason,)
         case UsageReport():

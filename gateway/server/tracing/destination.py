@@ -14,6 +14,7 @@ from gateway.settings import TracingSettings
 
 DEFAULT: Final = "http://127.0.0.1:4318/v1/traces"
 NAME: Final = "dragoman"
+PROTOCOL: Final = "http/protobuf"
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -53,6 +54,8 @@ def _url(settings: TracingSettings, environ: Mapping[str, str]) -> str:
     ):
         if url:
             _check(where, url)
+            if where != "tracing.endpoint":
+                _check_protocol(environ)
             return url
     return DEFAULT
 
@@ -67,6 +70,16 @@ def _check(where: str, url: str) -> None:
         raise SettingsError(f"{where} must be the http:// or https:// address of a collector")
     if "@" in parts.netloc:
         raise SettingsError(f"{where} must hold no credential; OTEL_EXPORTER_OTLP_HEADERS is for it")
+
+
+def _check_protocol(environ: Mapping[str, str]) -> None:
+    for variable in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if protocol := environ.get(variable, "").strip():
+            if protocol != PROTOCOL:
+                raise SettingsError(
+                    f"{variable} is {protocol!r}, but traces are sent as {PROTOCOL}: set tracing.endpoint"
+                )
+            return
 
 
 def _resource(settings: TracingSettings, environ: Mapping[str, str]) -> dict[str, str]:

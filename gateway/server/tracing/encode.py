@@ -18,6 +18,8 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from gateway.server.tracing.span import Attribute, Attributes, Span, SpanEvent
 
 SCOPE: Final = "dragoman"
+# The longest text: names of hosts and containers fit.
+SHOWN: Final = 255
 KINDS: Final = {"server": trace_pb2.Span.SPAN_KIND_SERVER, "client": trace_pb2.Span.SPAN_KIND_CLIENT}
 _HAS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
@@ -85,5 +87,5 @@ def _value(value: Attribute, redact: Redact) -> AnyValue:
 
 
 def _text(text: str, redact: Redact) -> str:
-    """Without secrets, and without half a surrogate pair, which no protobuf text may hold."""
-    return redact(text).encode(errors="replace").decode()
+    """Without secrets, not too long, and without half a surrogate pair, which no protobuf text may hold."""
+    return redact(text)[:SHOWN].encode(errors="replace").decode()

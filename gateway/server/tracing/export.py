@@ -48,13 +48,6 @@ class Exporter:
         self._abandoned = False
         self._told = -float(TELL_S)
         self._failing = False
-        headers = {
-            "user-agent": f"dragoman/{gateway_version()}",
-            **destination.headers,
-            "content-type": "application/x-protobuf",
-            "accept-encoding": "identity",
-        }
-        self._client = httpx.Client(timeout=TIMEOUT, trust_env=False, follow_redirects=False, headers=headers)
         self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
         self._thread.start()
 
@@ -80,17 +73,23 @@ class Exporter:
             LOGGER.warning("%d spans were not exported before the end", left)
 
     def _run(self) -> None:
-        while not self._closing.wait(DELAY_S):
-            self._send_all()
-        self._send_all()
-        self._client.close()
+        headers = {
+            "user-agent": f"dragoman/{gateway_version()}",
+            **self._destination.headers,
+            "content-type": "application/x-protobuf",
+            "accept-encoding": "identity",
+        }
+        with httpx.Client(timeout=TIMEOUT, trust_env=False, follow_redirects=False, headers=headers) as client:
+            while not self._closing.wait(DELAY_S):
+                self._send_all(client)
+            self._send_all(client)
 
-    def _send_all(self) -> None:
+    def _send_all(self, client: httpx.Client) -> None:
         while self._queue and not self._abandoned:
             batch = list(chain.from_iterable(self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))))
-            self._tell(self._send(batch))
+            self._tell(self._send(client, batch))
 
-    def _send(self, batch: list[Span]) -> str:
+    def _send(self, client: httpx.Client, batch: list[Span]) -> str:
         """Send a batch, more than once where that may help. Returns what was wrong in the end; empty: nothing."""
         try:
             body = encode_spans(batch, self._destination.resource, self._redact)
@@ -98,7 +97,7 @@ class Exporter:
             self._refused += len(batch)
             return type(error).__name__
         for pause in (*PAUSES_S, 0):
-            problem, again = self._post(body, len(batch))
+            problem, again = self._post(client, body, len(batch))
             if not problem:
                 return ""
             if not again or self._closing.wait(pause):
@@ -106,10 +105,10 @@ class Exporter:
         self._refused += len(batch)
         return problem
 
-    def _post(self, body: bytes, size: int) -> tuple[str, bool]:
+    def _post(self, client: httpx.Client, body: bytes, size: int) -> tuple[str, bool]:
         """One attempt: what was wrong, and whether it may be right the next time."""
         try:
-            with self._client.stream("POST", self._destination.url, content=body) as response:
+            with client.stream("POST", self._destination.url, content=body) as response:
                 told = b"".join(islice(response.iter_raw(ANSWER_CAP), 1))
         except _FAULTS as error:
             return type(error).__name__, True

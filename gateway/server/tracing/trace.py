@@ -12,7 +12,7 @@ from gateway.exchange import Exchange
 from gateway.notices import Notice
 from gateway.server.backends import Backend
 from gateway.server.tracing.attributes import (
-    SHOWN,
+    KEPT,
     answer_attributes,
     call_attributes,
     notice_attributes,
@@ -43,6 +43,7 @@ class Trace:
         "_give",
         "_notices",
         "_own",
+        "_redact",
         "_started",
         "_target",
         "_told",
@@ -59,6 +60,7 @@ class Trace:
         # Durations do not follow the wall clock, which may jump.
         self._started = time.monotonic_ns()
         self._connected = self._first = self._finished = 0
+        self._redact: Callable[[str], str] = str
         self._asked: dict[str, Attribute] = {}
         self._target: dict[str, Attribute] = {}
         self._told: dict[str, Attribute] = {}
@@ -69,6 +71,8 @@ class Trace:
         request = exchange.request
         if self._own.sampled:
             self._connected = self._now()
+            # Kept, since after a reload this may be an entry that the services no longer know.
+            self._redact = backend.credential.redact
             self._asked = request_attributes(backend, exchange.conversation)
             self._target = target_attributes(backend, request, exchange.conversation.model)
         header = encode_traceparent(self._own._replace(span_id=self._client_id))
@@ -89,7 +93,7 @@ class Trace:
             self._first = self._first or self._now()
         elif isinstance(event, Finish):
             self._finished = self._finished or self._now()
-        self._told.update(answer_attributes(event))
+        self._told.update(answer_attributes(event, self._redact))
 
     def conclude(self, call: "Call", status: int) -> None:
         """The request is over."""
@@ -108,7 +112,7 @@ class Trace:
             parent_id=self._caller.span_id if self._caller else 0,
             remote=self._caller is not None,
             # A name that leads nowhere could be anything, and every one would be a kind of span of its own.
-            name=f"chat {call.model[:SHOWN]}" if "dragoman.backend" in attributes else "chat",
+            name=f"chat {call.model[:KEPT]}" if "dragoman.backend" in attributes else "chat",
             kind="server",
             begun=self._begun,
             ended=ended,
@@ -127,7 +131,7 @@ class Trace:
             attributes["http.response.status_code"] = call.backend_status or 200
         broken = call.code != "-" and not self._finished
         if broken:
-            attributes["error.type"] = call.code[:SHOWN]
+            attributes["error.type"] = call.code[:KEPT]
         return Span(
             trace_id=self._own.trace_id,
             span_id=self._client_id,

@@ -69,6 +69,15 @@ def test_an_address_that_is_none_is_named(url: str) -> None:
             destination_for(NOTHING, {TRACES: url})
 
 
+def test_an_address_for_another_protocol_is_not_asked() -> None:
+    environ = {ALL: "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    with pytest.raises(SettingsError, match="OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc', but"):
+        destination_for(NOTHING, environ)
+    assert destination_for(TracingSettings("http://c:4318"), environ).url == "http://c:4318"
+    environ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] = "http/protobuf"
+    assert destination_for(NOTHING, environ).url == "http://c:4317/v1/traces"
+
+
 def test_a_key_in_the_address_or_half_a_header_is_refused() -> None:
     with pytest.raises(SettingsError, match="must hold no credential"):
         destination_for(TracingSettings("http://a:b@c/v1/traces"), {})

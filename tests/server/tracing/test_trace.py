@@ -200,7 +200,7 @@ def test_what_never_reached_a_backend_has_one_span(seen: Seen) -> None:
         assert (server.name, told(server)["error.type"]) == ("chat", code)
         assert told(server)["http.response.status_code"] == status == seen.statuses[name]
         assert server.status.code == Status.STATUS_CODE_UNSET
-    assert told(seen.server("unknown"))["gen_ai.request.model"] == f"x{'y' * 199}"
+    assert told(seen.server("unknown"))["gen_ai.request.model"] == f"x{'y' * 254}"
 
 
 def test_a_client_that_leaves_is_no_fault(seen: Seen) -> None:
