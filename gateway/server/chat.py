@@ -15,6 +15,7 @@ from gateway.server.backends import Backend
 from gateway.server.body import read_body
 from gateway.server.call import Call
 from gateway.server.debug import log_request
+from gateway.server.descriptors import check_lack
 from gateway.server.door import check_media_type
 from gateway.server.reply import Reply
 from gateway.server.services import Services
@@ -77,6 +78,7 @@ class ChatCompletions:
             try:
                 await self._exchange(call, backend, exchange, watch, writer)
             except BackendError as error:
+                check_lack(error)
                 # After a reload this may be an entry that the services no longer know.
                 redact(error, backend.redact)
                 redact(error, self._services.redact)

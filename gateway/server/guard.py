@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from gateway.server.call import request_id
 from gateway.server.log import LOGGER
+from gateway.server.seldom import Seldom
 
 MAX_HEAD: Final = 64 * 1024
 MAX_HEADERS: Final = 128
@@ -38,6 +39,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     head_timeout_s: float = 10
     max_connections: int = 100_000
+    last_descriptor: int = 1_000_000
+    _sent_away = Seldom()
 
     on_lost: Callable[[], None] | None = None
 
@@ -49,8 +52,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
-            self._refuse(b"503 Service Unavailable", FULL, b"retry-after: 1")
+        descriptor: int = transport.get_extra_info("socket").fileno()
+        if len(self.connections) > self.max_connections or descriptor > self.last_descriptor:
+            self._send_away()
             return
         self._start_head()
 
@@ -127,7 +131,8 @@ class GuardedProtocol(HttpToolsProtocol):
             # An answer is on its way: a second one in its midst would be taken for a part of it.
             self.transport.abort()
             return
-        self._refuse(b"400 Bad Request", BAD_REQUEST)
+        given = self._refuse(b"400 Bad Request", BAD_REQUEST)
+        LOGGER.info("refused a connection: 400 Bad Request", extra={"request_id": given})
 
     def _feed(self, data: bytes) -> None:
         """The parser takes whatever follows an Upgrade for another protocol, the request's own body too. So it is
@@ -144,7 +149,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
             self.parser.feed_data(b"\r\n".join(head) + b"\r\n\r\n" + data[stopped.args[0] :])
 
-    def _refuse(self, status: bytes, body: bytes, *more: bytes) -> None:
+    def _send_away(self) -> None:
+        given = self._refuse(b"503 Service Unavailable", FULL, b"retry-after: 1")
+        if count := self._sent_away.tell(self.loop.time()):
+            LOGGER.warning("no room for %d connections since the last such line", count, extra={"request_id": given})
+
+    def _refuse(self, status: bytes, body: bytes, *more: bytes) -> str:
         given = request_id(None)
         lines = (
             b"HTTP/1.1 " + status,
@@ -156,7 +166,7 @@ class GuardedProtocol(HttpToolsProtocol):
         )
         self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
         self.transport.close()
-        LOGGER.info("refused a connection: %s", status.decode("ascii"), extra={"request_id": given})
+        return given
 
     @property
     def _answering(self) -> bool:
@@ -183,7 +193,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
-def guarded(head_timeout_s: float, max_connections: int) -> type[GuardedProtocol]:
-    """The protocol class for uvicorn, with a deadline for every request's head and room for so many connections."""
-    limits = {"head_timeout_s": head_timeout_s, "max_connections": max_connections}
+def guarded(head_timeout_s: float, max_connections: int, last_descriptor: int) -> type[GuardedProtocol]:
+    """The protocol class for uvicorn, with a deadline for every request's head and room for so many connections, and
+    for none whose descriptor is above the last."""
+    limits = {
+        "head_timeout_s": head_timeout_s,
+        "max_connections": max_connections,
+        "last_descriptor": last_descriptor,
+        "_sent_away": Seldom(),
+    }
     return type("GuardedProtocol", (GuardedProtocol,), limits)

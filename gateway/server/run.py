@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -19,9 +18,11 @@ import uvicorn
 from gateway.errors import SettingsError
 from gateway.server.app import Gateway, create_app
 from gateway.server.board import Board
+from gateway.server.descriptors import default_connections, last_for_clients, most_descriptors, raise_limit
 from gateway.server.guard import guarded
 from gateway.server.holder import holder_name
 from gateway.server.log import LOGGER, logging_to
+from gateway.server.mishaps import Mishaps
 from gateway.server.reload import Reloader, Source
 from gateway.server.services import Services
 from gateway.server.shared_store import SharedStore
@@ -127,6 +128,7 @@ def bind(server: ServerSettings) -> socket.socket:
 def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], source: Source | None = None) -> None:
     """Serve until a signal. `announce` is given the address once requests are taken; from `source` the settings are
     read again. Raises SettingsError."""
+    raise_limit()
     app = _checked_app(settings, insecure)
     with contextlib.closing(bind(settings.server)) as listener:
         if settings.server.workers == 1:
@@ -168,6 +170,7 @@ def _run(
     with logging_to(services.settings.log, services.redact) as log:
         services.metrics.read("gateway_log_drops_total", lambda: log.dropped)
         _share(services, worker)
+        _warn(services.settings.server)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(server, listener))
         if log.dropped:
@@ -176,6 +179,17 @@ def _run(
     services.show()
     if not server.started:
         raise _not_started()
+
+
+def _warn(server: ServerSettings) -> None:
+    """Tell of a limit that means less than it says."""
+    if (server.max_connections or 0) > default_connections():
+        LOGGER.warning(
+            "server.max_connections is %d, but %d descriptors are enough for %d clients with a backend each",
+            server.max_connections,
+            most_descriptors(),
+            default_connections(),
+        )
 
 
 def _share(services: Services, worker: Worker | None) -> None:
@@ -197,6 +211,7 @@ def _not_started() -> SettingsError:
 
 
 async def _serve(server: GatewayServer, listener: socket.socket) -> None:
+    asyncio.get_running_loop().set_exception_handler(Mishaps())
     await server.serve([listener])
 
 
@@ -221,7 +236,7 @@ def _config(app: Gateway) -> uvicorn.Config:
     server = app.services.settings.server
     return uvicorn.Config(
         app,
-        http=guarded(server.head_timeout_s, server.max_connections or _default_connections()),
+        http=guarded(server.head_timeout_s, server.max_connections or default_connections(), last_for_clients()),
         ws="none",
         lifespan="on",
         interface="asgi3",
@@ -233,12 +248,6 @@ def _config(app: Gateway) -> uvicorn.Config:
         # Our own drain ends what still runs; this is for what would not even then.
         timeout_graceful_shutdown=int(server.drain_s) + 3,
     )
-
-
-def _default_connections() -> int:
-    """Each request may hold two descriptors; some are kept back for the log, the backends' pool and name look-ups."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(16, (min(limit, 1_000_000) - 64) // 2)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import time
 from typing import Final
 
@@ -155,6 +156,25 @@ async def test_connections_beyond_the_limit_are_told_and_closed(start: Start) ->
     await asyncio.sleep(0.05)
     assert (await answers(gateway, GET + b"connection: close\r\n\r\n")).startswith(b"HTTP/1.1 200")
     held[1][1].close()
+
+
+async def test_many_who_find_no_room_are_one_line_of_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    gateway, _ = await start(well, max_connections=1)
+    held = await asyncio.open_connection(gateway.host, gateway.port)
+    with caplog.at_level(logging.INFO, "gateway"):
+        refused = await asyncio.gather(*(answers(gateway, b"") for _ in range(50)))
+    held[1].close()
+    assert {answer[:12] for answer in refused} == {b"HTTP/1.1 503"}
+    assert len(caplog.records) <= 3
+
+
+async def test_a_client_whose_descriptor_is_kept_back_is_told_and_closed(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.server.run.last_for_clients", lambda: 3)
+    gateway, _ = await start(well)
+    refused = await answers(gateway, GET + b"\r\n")
+    assert refused.startswith(b"HTTP/1.1 503") and b'"code":"overloaded"' in refused
 
 
 UPGRADE: Final = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
