@@ -13,7 +13,7 @@ CONTRACT := $(VENV)/contract
 SOURCES := gateway adapters bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract format lint typecheck proto golden conformance pins sbom fuzz bench clean
+.PHONY: help install run local model test e2e check contract format lint typecheck proto golden conformance pins sbom fuzz bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -92,6 +92,9 @@ sbom: $(BIN)/python ## Write the bill of materials to dist/sbom.json (CycloneDX)
 
 bench: $(DEV) ## Measure requests, chunks, latency and memory beside a relay and nginx (ARGS= goes to it)
 	$(BIN)/python -m bench $(ARGS)
+
+load: $(DEV) ## Hold the gateway to its promises under load (ARGS= names parts: streams idle descriptors soak)
+	$(BIN)/python -m bench.under_load $(ARGS)
 
 pins: $(BIN)/python ## Resolve the pinned requirements anew
 	$(BIN)/pip install --quiet --disable-pip-version-check uv

@@ -51,6 +51,11 @@ class Running:
         """Resident memory (Linux; else 0)."""
         return sum(int(fields[21]) for fields in self._stats()) * _PAGE_KB / 1024
 
+    @property
+    def descriptors(self) -> int:
+        """How many are open (Linux)."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
     def _stats(self) -> Iterator[list[str]]:
         """The process and its children."""
         with contextlib.suppress(OSError):
@@ -117,12 +122,14 @@ def _nginx(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def started(command: tuple[str, ...], port: int, core: int, environ: Mapping[str, str], log: Path) -> Iterator[Running]:
-    """Run a command pinned to one core, from its first accepted connection on. Raises TimeoutError."""
+def started(
+    command: tuple[str, ...], port: int, core: int | None, environ: Mapping[str, str], log: Path
+) -> Iterator[Running]:
+    """Run a command, pinned to one core (None: to none), from its first accepted connection on. Raises TimeoutError."""
     begun = time.perf_counter()
     with log.open("wb") as out:
         process = subprocess.Popen(command, env={**os.environ, **environ}, stdout=out, stderr=out)
-        if hasattr(os, "sched_setaffinity"):
+        if core is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(process.pid, {core % (os.cpu_count() or 1)})
         try:
             _await_port(port, process)

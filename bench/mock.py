@@ -13,9 +13,13 @@ import uvloop
 from bench import payload
 
 _KNOBS: Final = re.compile(rb"bench-(\d+)-(\d+)")
+# An answer to a question with such a word repeats it in every delta.
+_MARK: Final = re.compile(rb"mark-\d+")
 _STREAM: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 )
+# After marked answers everything is put away, so that what stays can be counted.
+_LAST: Final = _STREAM.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)
 _WHOLE: Final = payload.completion()
 _ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
     len(_WHOLE),
@@ -24,16 +28,19 @@ _ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-
 
 
 # The wires that are always streamed; any other path is chat completions.
-_WIRES: Final[Mapping[bytes, Callable[[int], Sequence[bytes]]]] = {
+_WIRES: Final[Mapping[bytes, Callable[[int, str], Sequence[bytes]]]] = {
     b"/ai/multi-agent": payload.frames,
     b"/completion": payload.words,
 }
 
 
+def _marked(write: Callable[[int, str], Sequence[bytes]], count: int, mark: str) -> Sequence[bytes]:
+    return [b"%x\r\n%s\r\n" % (len(event), event) for event in write(count, mark)]
+
+
 @lru_cache(maxsize=8)
-def _events(write: Callable[[int], Sequence[bytes]], count: int) -> Sequence[bytes]:
-    events = write(count)
-    return [b"%x\r\n%s\r\n" % (len(event), event) for event in events]
+def _plain(write: Callable[[int, str], Sequence[bytes]], count: int) -> Sequence[bytes]:
+    return _marked(write, count, "")
 
 
 class Backend(asyncio.Protocol):
@@ -66,8 +73,10 @@ class Backend(asyncio.Protocol):
             return
         knobs = _KNOBS.search(body)
         count, delay = (int(knobs[1]), int(knobs[2])) if knobs else (payload.CHUNKS, 0)
-        self._transport.write(_STREAM)
-        self._play(_events(write, count), 0, delay / 1000)
+        mark = _MARK.search(body)
+        self._transport.write(_LAST if mark else _STREAM)
+        events = _marked(write, count, mark[0].decode()) if mark else _plain(write, count)
+        self._play(events, 0, delay / 1000)
 
     def _play(self, events: Sequence[bytes], at: int, delay: float) -> None:
         if self._transport.is_closing():

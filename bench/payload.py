@@ -50,11 +50,15 @@ def completion() -> bytes:
     return msgspec.json.encode({**_head("chat.completion"), "choices": [choice], "usage": usage})
 
 
-def chunks(count: int) -> list[bytes]:
+def said(count: int, mark: str) -> list[str]:
+    """What the deltas of an answer say; with a mark nobody else's are like them."""
+    return [f"{mark}.{number} " for number in range(count)] if mark else [TEXT] * count
+
+
+def chunks(count: int, mark: str = "") -> list[bytes]:
     """A streamed answer, an event each."""
-    deltas = [{"role": "assistant", "content": ""}, *({"content": TEXT} for _ in range(count))]
-    said = [_chunk(delta, None) for delta in deltas]
-    return [*said, _chunk({}, "stop"), b"data: [DONE]\n\n"]
+    deltas = [{"role": "assistant", "content": ""}, *({"content": text} for text in said(count, mark))]
+    return [*(_chunk(delta, None) for delta in deltas), _chunk({}, "stop"), b"data: [DONE]\n\n"]
 
 
 def _chunk(delta: dict[str, str], reason: str | None) -> bytes:
@@ -66,18 +70,21 @@ def _head(kind: str) -> dict[str, object]:
     return {"id": "chatcmpl-1", "object": kind, "created": 1760000000, "model": "m", "system_fingerprint": "fp_1"}
 
 
-def frames(count: int) -> list[bytes]:
+def frames(count: int, mark: str = "") -> list[bytes]:
     """The same answer on the agent wire."""
     first = actions_event(create_task(_IDS.task), add(_IDS.task, output("m1", _IDS.task, "")))
-    grown = actions_event(append(_IDS.task, "agent_output.text", output("m1", _IDS.task, TEXT)))
+    grown = [
+        actions_event(append(_IDS.task, "agent_output.text", output("m1", _IDS.task, text)))
+        for text in said(count, mark)
+    ]
     done = pb.ResponseEvent(finished=pb.StreamFinished(done=pb.StreamFinished.Done()))
-    events = [init_event(_IDS), first, *[grown] * count, done]
+    events = [init_event(_IDS), first, *grown, done]
     return [b"data: " + base64.urlsafe_b64encode(event.SerializeToString()) + b"\n\n" for event in events]
 
 
-def words(count: int) -> list[bytes]:
+def words(count: int, mark: str = "") -> list[bytes]:
     """The same answer as llama.cpp's completion endpoint writes it, for a model that takes one text."""
-    return _completion([TEXT] * count)
+    return _completion(said(count, mark))
 
 
 def written_call(count: int) -> list[bytes]:

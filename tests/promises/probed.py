@@ -53,11 +53,11 @@ class Probed:
 
 
 @asynccontextmanager
-async def probed_gateway(folder: Path, settings: Mapping[str, Json], descriptors: int = 0) -> AsyncIterator[Probed]:
-    """Start it; `descriptors` limits how many it may open."""
+async def probed_gateway(folder: Path, settings: Mapping[str, Json]) -> AsyncIterator[Probed]:
+    """Start it."""
     path = folder / "settings.json"
     path.write_text(json.dumps(settings))
-    command = [sys.executable, "-m", "tests.promises.probed", str(path), str(descriptors)]
+    command = [sys.executable, "-m", "tests.promises.probed", str(path)]
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
@@ -120,8 +120,4 @@ async def _serve(settings: dict[str, Json]) -> None:
 
 
 if __name__ == "__main__":
-    if limit := int(sys.argv[2]):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     asyncio.run(_serve(json.loads(Path(sys.argv[1]).read_bytes())))

@@ -140,58 +140,6 @@ async def test_hostile_cases_are_cheap(wire: str, tmp_path: Path) -> None:
     assert last.descriptors <= first.descriptors
 
 
-async def _stream(client: httpx.AsyncClient, number: int) -> str:
-    messages = [{"role": "user", "content": f"number-{number}"}]
-    request = {**hello(), "messages": messages, "stream": True}
-    response = await client.post("/v1/chat/completions", json=request)
-    assert response.status_code == 200
-    return text_of(frames(response.text))
-
-
-@linux
-async def test_many_streams_stay_apart_and_leave_nothing(tmp_path: Path) -> None:
-    many = 150
-
-    async def script(connection: Connection) -> None:
-        word = json.loads(connection.body)["messages"][-1]["content"]
-        await connection.send(head("text/event-stream"))
-        for letter in word:
-            await connection.send(chunk(WIRES["native"].said(letter.encode())))
-            await asyncio.sleep(0.01)
-        await connection.send(chunk(WIRES["native"].spoken.end), END)
-
-    async with _probed(tmp_path, "native", {"m": script}) as (gateway, client, backends):
-        await _stream(client, 0)
-        first = await gateway.read()
-        limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(base_url=gateway.base_url, timeout=30, trust_env=False, limits=limits) as crowd:
-            said = await asyncio.gather(*(_stream(crowd, number) for number in range(many)))
-        backends["m"].hang_up()
-        last = await _settled(gateway, first.descriptors)
-    assert said == [f"number-{number}" for number in range(many)]
-    assert last.stood_still < STOOD_STILL_S
-    assert last.running == 0
-    assert last.descriptors <= first.descriptors
-    assert last.blocks - first.blocks < KEPT_BLOCKS
-
-
-@linux
-async def test_the_gateway_survives_a_lack_of_descriptors(tmp_path: Path) -> None:
-    """More connections than the process may open; as soon as they are gone it answers again."""
-    settings: dict[str, Json] = {**settings_for(WIRES["native"], {"m": "http://127.0.0.1:1"})}
-    settings["server"] = {"api_keys_env": None, "max_connections": 1000}
-    async with probed_gateway(tmp_path, settings, descriptors=64) as gateway:
-        host, _, port = gateway.base_url.removeprefix("http://").rpartition(":")
-        opened = [await asyncio.open_connection(host, int(port)) for _ in range(100)]
-        await asyncio.sleep(0.5)
-        assert gateway.process.returncode is None
-        for _, writer in opened:
-            writer.transport.abort()
-        async with asyncio.timeout(10), httpx.AsyncClient(timeout=10, trust_env=False) as client:
-            assert (await client.get(f"{gateway.base_url}/healthz")).status_code == 200
-        assert gateway.process.returncode is None
-
-
 async def test_no_deadline_follows_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall clock jumps by years between the two events of an answer; nobody is late."""
     spoken = WIRES["native"].spoken

@@ -1,0 +1,122 @@
+"""Settings -> a gateway before its backends, each in a process of its own, and what can be seen of it from outside."""
+
+import asyncio
+import contextlib
+import resource
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.gateways import CHAT, Running, started
+from bench.load import Target
+from bench.under_load.observed import Reading
+from gateway.types import Json
+
+NATIVE: Final = "adapters.openai_chat:OpenAIChatAdapter"
+POLL_S: Final = 0.1
+# Short ones for the backend that is silent on purpose.
+IMPATIENT: Final[Mapping[str, Json]] = {"connect": 2, "first_byte": 1, "idle": 1, "total": 10}
+
+
+class House(msgspec.Struct, frozen=True):
+    """A running gateway. `least_descriptors` are those that it had before it was asked for anything."""
+
+    target: Target
+    running: Running
+    folder: Path
+    least_descriptors: int
+
+    def read(self) -> Reading:
+        """What the gateway wrote about itself, at most a second ago."""
+        return msgspec.json.decode((self.folder / "reading.json").read_bytes(), type=Reading)
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.folder.glob("gateway.*"))
+
+    async def settled(self, descriptors: int, seconds: float = 5) -> int:
+        """How many descriptors are open, once there are no more than so many or the time is over."""
+        for _ in range(int(seconds / POLL_S)):
+            if self.running.descriptors <= descriptors:
+                break
+            await asyncio.sleep(POLL_S)
+        return self.running.descriptors
+
+
+class Backends(msgspec.Struct, frozen=True):
+    """Addresses: of one that answers at once, one that fails as its model is called, and the scripted demo model."""
+
+    mock: str
+    faulty: str
+    demo: str
+
+
+@contextlib.contextmanager
+def backends(folder: Path, pinned: bool = False) -> Iterator[Backends]:
+    """Start the backends; with `pinned` on the last core."""
+    ports = free_ports(3)
+    mock, faulty, demo = map(str, ports)
+    core = -1 if pinned else None
+    python = (sys.executable, "-m")
+    with (
+        started((*python, "bench.mock", mock), ports[0], core, {}, folder / "mock.log"),
+        started((*python, "bench.under_load.failing", faulty, demo), ports[2], core, {}, folder / "failing.log"),
+    ):
+        yield Backends(*(f"http://127.0.0.1:{port}" for port in ports))
+
+
+@contextlib.contextmanager
+def house(
+    folder: Path,
+    behind: Backends,
+    server: Mapping[str, Json] | None = None,
+    descriptors: int = 0,
+    pinned: bool = False,
+) -> Iterator[House]:
+    """Start the gateway, which may open so many descriptors (0: as many as the system allows); with `pinned` on the
+    first core."""
+    (port,) = free_ports(1)
+    settings = _settings(folder, behind, {"port": port, **(server or {})})
+    (folder / "settings.json").write_bytes(msgspec.json.encode(settings))
+    serve = ("serve", "--settings", f"{folder}/settings.json")
+    command = (sys.executable, "-m", "bench.under_load.observed", f"{folder}/reading.json", *serve)
+    limited = ("sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *command) if descriptors else command
+    with started(limited, port, 0 if pinned else None, {}, folder / "gateway.err") as running:
+        yield House(Target(f"http://127.0.0.1:{port}{CHAT}"), running, folder, running.descriptors)
+
+
+def _settings(folder: Path, behind: Backends, server: Mapping[str, Json]) -> dict[str, Json]:
+    entries: dict[str, Json] = {
+        "native": {"adapter": NATIVE, "base_url": f"{behind.mock}/v1"},
+        "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": behind.mock, "rollback": "stream"},
+        "text": {"adapter": "adapters.text:TextAdapter", "base_url": behind.mock, "wire": "llama_cpp"},
+        "demo": {"adapter": NATIVE, "base_url": f"{behind.demo}/v1"},
+        "faulty": {"adapter": NATIVE, "base_url": f"{behind.faulty}/v1", "timeouts": dict(IMPATIENT)},
+    }
+    models: dict[str, Json] = {name: {"backend": name} for name in ("native", "text", "demo")}
+    return {
+        "server": {"api_keys_env": None, **server},
+        "log": {"file": str(folder / "gateway.log")},
+        "backends": entries,
+        "models": {**models, "agent": {"backend": "agent", "name": "auto"}, "*": {"backend": "faulty"}},
+    }
+
+
+def free_ports(many: int) -> list[int]:
+    """Ports of this machine that nobody has at the moment."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(many)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+def allow_descriptors() -> int:
+    """Let this process, and what it starts, open as many as it may. Returns how many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

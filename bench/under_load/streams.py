@@ -1,0 +1,116 @@
+"""Many streams at once, each with a mark of its own in every delta -> whether all of it came, in order, and alone."""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from bench import payload
+from bench.load import Target
+from bench.under_load.asking import Answer, connect
+from bench.under_load.figures import Figure, quantile
+from bench.under_load.house import House
+
+WIRES: Final = ("native", "agent", "text")
+# What the allocator may keep for the next streams after the first thousand has gone.
+KEPT_MB: Final = 64
+_SHED: Final = (429, 503)
+_MARKS: Final = re.compile(r"mark-\d+")
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta
+    finish_reason: str | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice]
+
+
+def verdict(answer: Answer | None, mark: str, deltas: int) -> str:
+    """`complete`, `shed`, or what is wrong with the answer."""
+    if answer is None:
+        return "no answer"
+    if answer.status in _SHED:
+        return "shed" if "retry-after" in answer.headers else "shed without retry-after"
+    *events, last = answer.body.rstrip().split(b"\n\n")
+    if answer.status != 200 or last != b"data: [DONE]":
+        return f"status {answer.status}, {last[:200]!r}"
+    chunks = [msgspec.json.decode(event.removeprefix(b"data: "), type=_Chunk) for event in events if event[:1] != b":"]
+    choices = [choice for chunk in chunks for choice in chunk.choices]
+    text = "".join(choice.delta.content or "" for choice in choices)
+    if text != "".join(payload.said(deltas, mark)):
+        return "another's text" if set(_MARKS.findall(text)) - {mark} else "not all of its text, or not in order"
+    return "complete" if choices[-1].finish_reason == "stop" else "no finish"
+
+
+async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> Answer | None:
+    """One stream on a connection of its own; None when there was no answer."""
+    # The wires that take no model's name are told by the text.
+    text = f"{payload.model(deltas, delay_ms)} {mark}"
+    body = {"model": model, "stream": True, "messages": [{"role": "user", "content": text}]}
+    try:
+        connection = await connect(target)
+    except OSError:
+        return None
+    try:
+        return await connection.ask(target.encode(msgspec.json.encode(body)))
+    except ConnectionError:
+        return None
+    finally:
+        connection.leave()
+
+
+def at_once(answers: Sequence[Answer | None]) -> int:
+    """How many were under way at the same time, at most."""
+    found = [answer for answer in answers if answer is not None and answer.status == 200]
+    moments = sorted([(answer.begun, 1) for answer in found] + [(answer.ended, -1) for answer in found])
+    most = running = 0
+    for _, change in moments:
+        running += change
+        most = max(most, running)
+    return most
+
+
+async def streams(
+    house: House, models: Sequence[str], many: int, deltas: int = 20, delay_ms: int = 250
+) -> list[Figure]:
+    """Ask for so many streams at once, of the models by turns. Memory and descriptors are compared with those
+    before."""
+    model = [models[number % len(models)] for number in range(many)]
+    await asyncio.gather(*(ask(house.target, model[number], f"mark-{number}", 3, 1) for number in range(min(50, many))))
+    memory = house.running.memory_mb
+    descriptors = await house.settled(house.least_descriptors, 1)
+    marks = [f"mark-{number}" for number in range(many)]
+    asking = [
+        asyncio.create_task(ask(house.target, name, mark, deltas, delay_ms))
+        for name, mark in zip(model, marks, strict=True)
+    ]
+    await asyncio.sleep(deltas * delay_ms / 2000)
+    while_open = house.running.memory_mb
+    answers = await asyncio.gather(*asking)
+    verdicts = Counter(verdict(answer, mark, deltas) for answer, mark in zip(answers, marks, strict=True))
+    last = await house.settled(descriptors)
+    complete = [answer for answer in answers if answer is not None and answer.status == 200]
+    seconds = [answer.ended - answer.begun for answer in complete]
+    wrong = {what: count for what, count in verdicts.items() if what not in ("complete", "shed")}
+    return [
+        Figure("streams asked for", many),
+        Figure("under way at once", at_once(answers)),
+        Figure("complete, in order, with their own marks", verdicts["complete"], least=1),
+        Figure("shed with retry-after", verdicts["shed"]),
+        *(Figure(what, count, most=0) for what, count in wrong.items()),
+        Figure("complete or shed", verdicts["complete"] + verdicts["shed"], many, many),
+        Figure("longest stream, s", quantile(seconds, 1)),
+        Figure("memory before, MB", memory),
+        Figure("a stream under way, KB", (while_open - memory) * 1024 / many),
+        Figure("memory afterwards, MB", house.running.memory_mb, most=memory + KEPT_MB),
+        Figure("descriptors afterwards", last, most=descriptors),
+    ]
