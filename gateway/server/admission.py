@@ -4,8 +4,7 @@ Only what is running counts, and only a caller's own requests against its limits
 backend, ever refuses another.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final
 
@@ -55,17 +54,11 @@ class Admission:
         for key in self._known:
             self._limit(key)
 
-    @contextmanager
-    def admit(self, key: str) -> Iterator[None]:
-        """Hold a place for one request. Raises GatewayError 503 when all are taken, 429 beyond the caller's own."""
+    def admit(self, key: str) -> "Place":
+        """A place for one request."""
         if key not in self._known:
             self._limit(key)
-        with self._slots:
-            self.store.take(key, self._clock())
-            try:
-                yield
-            finally:
-                self.store.give_back(key)
+        return Place(self._slots, self.store, key, self._clock())
 
     def settle(self) -> None:
         """What has to be done about once a second."""
@@ -94,6 +87,31 @@ class Admission:
 
     def _entry(self, key: str) -> KeySettings:
         return self._settings.get(key) or self._settings.get(ANYBODY) or KeySettings()
+
+
+class Place:
+    """Room for one request of a key. Use as a context manager; raises GatewayError 503 when all places are taken, 429
+    beyond the caller's own."""
+
+    __slots__ = ("_key", "_now", "_slots", "_store")
+
+    def __init__(self, slots: Slots, store: Store, key: str, now: float) -> None:
+        self._slots = slots
+        self._store = store
+        self._key = key
+        self._now = now
+
+    def __enter__(self) -> None:
+        with self._slots:
+            self._store.take(self._key, self._now)
+            # Nothing refused it, so the slot stays taken beyond this block.
+            self._slots.taken += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._slots.taken -= 1
+        self._store.give_back(self._key)
 
 
 def backend_slots(name: str, most: int | None) -> Slots:

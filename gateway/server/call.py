@@ -23,6 +23,7 @@ UNROUTED: Final = "-"
 # Of a name that a client chose, this much goes into a log line.
 SHOWN: Final = 200
 ROUTES: Final = {"/v1/chat/completions": "chat", "/chat/completions": "chat", "/v1/models": "models"}
+_ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
 # Notices that tell of something seen or kept, not of a change to what was asked or answered.
 _NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 _ids: Final = random.Random()
@@ -159,7 +160,6 @@ class Call:
             self.trace.conclude(self, status)
         self._measure(status)
         outcome: dict[str, Json] = {
-            "request": self.id,
             "method": self.method,
             "path": self.path[:SHOWN],
             "key": self.key,
@@ -168,23 +168,11 @@ class Call:
             "status": status,
             "code": self.code,
             "ms": self.ms,
-            "changes": self.changed,
+            "changes": self.changed if self.changes else "",
         }
         if self._feed:
-            self._feed.publish("request", outcome)
-        LOGGER.info(
-            "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r",
-            self.method,
-            self.path[:SHOWN],
-            self.key,
-            self.model[:SHOWN],
-            self.backend,
-            status,
-            self.code,
-            outcome["ms"],
-            outcome["changes"],
-            extra={"request_id": self.id},
-        )
+            self._feed.publish("request", {"request": self.id, **outcome})
+        LOGGER.info(_ACCESS, *outcome.values(), extra={"request_id": self.id})
 
     def _measure(self, status: int) -> None:
         route = ROUTES.get(self.path, "other")

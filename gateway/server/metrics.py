@@ -107,9 +107,11 @@ class Metrics:
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """So many more."""
         series = (name, labels)
-        if series not in self._counts and len(self._counts) >= MOST_SERIES:
+        known = self._counts.get(series)
+        if known is None and len(self._counts) >= MOST_SERIES:
             series = (name, (OTHER,) * len(labels))
-        self._counts[series] = self._counts.get(series, 0) + by
+            known = self._counts.get(series)
+        self._counts[series] = (known or 0) + by
 
     def observe(self, name: str, seconds: float, *labels: str) -> None:
         """One more measurement."""
