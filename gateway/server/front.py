@@ -34,7 +34,7 @@ class Front:
         call = Call(scope["method"], scope["path"], dict(scope["headers"]), self._services.feed, self._services.metrics)
         if self._services.tracing is not None and call.path in HOT_PATHS and call.method == "POST":
             call.trace = self._services.tracing.begin(call.headers)
-        reply = Reply(send, call.id, scope["state"]["connection"])
+        reply = Reply(scope["state"]["outlet"].send, call.id, scope["state"]["connection"])
         status = 0
         try:
             await self._serve(scope, receive, call, reply)

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from gateway.server.call import request_id
 from gateway.server.log import LOGGER
+from gateway.server.outlet import Outlet
 from gateway.server.seldom import Seldom
 
 MAX_HEAD: Final = 64 * 1024
@@ -110,8 +111,11 @@ class GuardedProtocol(HttpToolsProtocol):
         hosts = sum(1 for name, _ in self.headers if name == b"host")
         if version not in VERSIONS or hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HeadError
-        self.scope["state"]["connection"] = self
+        state = self.scope["state"]
         super().on_headers_complete()
+        # uvicorn has made a task, which begins when all that has been read is parsed.
+        state["connection"] = self
+        state["outlet"] = Outlet(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self._untold = 0

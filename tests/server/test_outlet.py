@@ -1,0 +1,121 @@
+"""What an answer looks like on the connection, and what would break its framing."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from starlette.types import Message
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from gateway.server.outlet import Outlet
+from tests.server.conftest import Start
+from tests.server.test_guard import answers, well
+
+
+class Written:
+    """A cycle of uvicorn's that keeps what is written to its connection."""
+
+    def __init__(self, method: str = "GET", version: str = "1.1") -> None:
+        self.bytes = b""
+        self.closed = False
+        self.cycle = SimpleNamespace(
+            transport=SimpleNamespace(write=self._write, close=self._close),
+            flow=SimpleNamespace(write_paused=False),
+            scope={"method": method, "http_version": version},
+            default_headers=[(b"date", b"today")],
+            message_event=asyncio.Event(),
+            on_response=lambda: None,
+            disconnected=False,
+            keep_alive=True,
+            response_started=False,
+            response_complete=False,
+        )
+
+    def _write(self, data: bytes) -> None:
+        self.bytes += data
+
+    def _close(self) -> None:
+        self.closed = True
+
+    async def send(self, *messages: Message) -> None:
+        outlet = Outlet(cast(RequestResponseCycle, self.cycle))
+        for message in messages:
+            await outlet.send(message)
+
+
+def head(status: int = 200, *headers: tuple[bytes, bytes]) -> Message:
+    return {"type": "http.response.start", "status": status, "headers": list(headers)}
+
+
+def body(data: bytes, *, more: bool = False) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": more}
+
+
+async def test_an_answer_of_known_length() -> None:
+    written = Written()
+    await written.send(head(200, (b"content-length", b"4")), body(b"ab", more=True), body(b"cd"))
+    assert written.bytes == b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 4\r\n\r\nabcd"
+    assert written.cycle.response_complete
+    assert not written.closed
+
+
+async def test_an_answer_of_unknown_length_is_chunked() -> None:
+    written = Written()
+    await written.send(head(), body(b"", more=True), body(b"ab", more=True), body(b""))
+    assert written.bytes.endswith(b"transfer-encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n")
+
+
+async def test_an_older_client_is_sent_no_chunks() -> None:
+    written = Written(version="1.0")
+    written.cycle.keep_alive = False
+    await written.send(head(), body(b"ab", more=True), body(b"cd"))
+    assert written.bytes.endswith(b"connection: close\r\n\r\nabcd")
+    assert written.closed
+
+
+@pytest.mark.parametrize(("method", "status", "data"), [("HEAD", 200, b"abcd"), ("GET", 204, b""), ("GET", 304, b"")])
+async def test_an_answer_without_a_body(method: str, status: int, data: bytes) -> None:
+    written = Written(method)
+    await written.send(head(status, (b"content-length", b"4")), body(data))
+    assert written.bytes.endswith(b"content-length: 4\r\n\r\n")
+
+
+async def test_an_answer_that_closes_says_so_once() -> None:
+    written = Written()
+    await written.send(head(200, (b"connection", b"close"), (b"content-length", b"0")), body(b""))
+    assert written.bytes.count(b"connection: close") == 1
+    assert written.closed
+
+
+@pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb", b"a\r\n\r\nHTTP/1.1 200 OK"])
+async def test_no_value_ends_its_line(value: bytes) -> None:
+    written = Written()
+    with pytest.raises(RuntimeError, match="line break"):
+        await written.send(head(200, (b"x", value)))
+    assert written.bytes == b""
+    assert not written.cycle.response_started
+
+
+@pytest.mark.parametrize("pieces", [(b"abc",), (b"abcde",), (b"abc", b"de")])
+async def test_a_body_is_as_long_as_its_head_says(pieces: tuple[bytes, ...]) -> None:
+    written = Written()
+    messages = [body(piece, more=piece is not pieces[-1]) for piece in pieces]
+    with pytest.raises(RuntimeError, match="as long as"):
+        await written.send(head(200, (b"content-length", b"4")), *messages)
+    assert not written.cycle.response_complete
+
+
+async def test_a_client_that_has_left_is_sent_nothing() -> None:
+    written = Written()
+    written.cycle.disconnected = True
+    await written.send(head(), body(b"ab"))
+    assert written.bytes == b""
+
+
+async def test_every_route_answers_this_way(start: Start) -> None:
+    gateway, _ = await start(well)
+    assert (await answers(gateway, b"HEAD /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n", 0.3)).endswith(b"\r\n\r\n")
+    older = await answers(gateway, b"GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n")
+    assert b"connection: close" in older
+    assert older.endswith(b'{"status":"ok"}')
