@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.testing.strategies import HOSTILE
 from gateway.types import Json
+from tests.fuzz.recorded import asked
 
 NUMBERS: Final = (0, -1, 2**31, 2**53 + 1, 2**63, 2**64, -(2**70), 1e308, -0.0, 5e-324)
 WORDS: Final = (
@@ -135,7 +136,7 @@ def encoded(document: object) -> bytes:
 def bodies() -> st.SearchStrategy[bytes]:
     """Bodies of requests, from sound to senseless."""
     sound, schema = requests().map(encoded), documents().map(encoded)
-    return sound | schema | sound.flatmap(spoiled) | schema.flatmap(spoiled) | WILD.map(encoded) | st.binary()
+    return sound | schema | sound.flatmap(spoiled) | schema.flatmap(spoiled) | asked() | WILD.map(encoded) | st.binary()
 
 
 @st.composite

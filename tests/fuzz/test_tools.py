@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Iterable
 from typing import Final
 
 from hypothesis import given
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from gateway.conversation.parse import parse
 from gateway.errors import BackendError
 from gateway.events import Event, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.notices import Notice
 from gateway.policy import Envelope, FlattenOptions, Policy
+from gateway.testing.events import content
 from gateway.testing.strategies import TOOLS
 from gateway.tools.envelope import BrokenEnvelope, open_envelope
 from gateway.tools.prompted.formats import FORMATS
@@ -47,10 +50,8 @@ MARKS: Final = (
 WRITTEN: Final = st.lists(st.sampled_from(MARKS) | TEXTS | WILD.map(json.dumps), max_size=10)
 
 
-@given(pieces=WRITTEN, name=st.sampled_from(sorted(FORMATS)), chopped=st.booleans())
-def test_any_text_is_text_and_calls_in_order_or_an_error(pieces: list[str], name: str, chopped: bool) -> None:
-    if chopped:
-        pieces = list("".join(pieces))
+def _read(name: str, pieces: Iterable[str]) -> tuple[list[Event], list[Notice], str | None]:
+    """Where a notice stands among the text depends on the cuts; that it comes does not."""
     parser = FORMATS[name].parser(TOOLS, "id_")
     events: list[Event] = []
     try:
@@ -59,6 +60,21 @@ def test_any_text_is_text_and_calls_in_order_or_an_error(pieces: list[str], name
         events += parser.close()
     except BackendError as error:
         assert error.status >= 500
+        events += error.take()
+        return content(events), _notices([*events, *error.notices]), error.code
+    return content(events), _notices(events), None
+
+
+def _notices(events: Iterable[Event]) -> list[Notice]:
+    return [event for event in events if isinstance(event, Notice)]
+
+
+@given(pieces=WRITTEN, name=st.sampled_from(sorted(FORMATS)))
+def test_any_text_is_text_and_calls_in_order_or_an_error(pieces: list[str], name: str) -> None:
+    events, notices, code = _read(name, pieces)
+    for cutting in (["".join(pieces)], "".join(pieces)):
+        assert _read(name, cutting) == (events, notices, code)
+    if code is not None:
         return
     open_calls: set[int] = set()
     for event in events:

@@ -1,0 +1,84 @@
+"""Law: a damaged recording is an answer in order or one error of the contract, the same however its bytes are cut."""
+
+import base64
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.warp.frames import FrameReader
+from adapters.warp.mend import mend_texts
+from adapters.warp.multi_agent_pb2 import ResponseEvent
+from adapters.warp.output import Output
+from gateway.errors import BackendProtocolError
+from gateway.notices import Notice
+from gateway.testing.events import content
+from gateway.testing.golden import Golden
+from gateway.testing.playing import Outcome, play
+from gateway.testing.strategies import damaged, pieces
+from gateway.wire.ndjson import NDJSONDecoder
+from gateway.wire.sse import SSEDecoder
+from tests.fuzz.recorded import WIRES, answers, any_wires, flipped
+
+LIMIT: Final = 300
+PAYLOADS: Final = tuple(
+    base64.urlsafe_b64decode(frame.partition(b"data:")[2])
+    for wire in WIRES["adapters.warp:WarpAdapter"]
+    for frame in wire.split(b"\n\n")
+    if frame.startswith(b"event:data\ndata:")
+)
+
+
+@given(golden=answers(), data=st.data())
+def test_any_damaged_answer_is_told_alike_however_it_is_cut(golden: Golden, data: st.DataObject) -> None:
+    whole = play(golden, [golden.wire])
+    other = play(golden, data.draw(pieces(golden.wire)))
+    if whole.error is None:
+        assert other.error is None
+        assert content(other.events) == content(whole.events)
+        assert _notices(other) == _notices(whole)
+        assert other.completion == whole.completion
+        assert whole.stream.endswith(b"data: [DONE]\n\n")
+    else:
+        assert other.error is not None
+        assert (other.error.status, other.error.body()) == (whole.error.status, whole.error.body())
+        assert content(other.events) == content(whole.events)
+        assert b"[DONE]" not in whole.stream and not whole.completion
+
+
+def _notices(outcome: Outcome) -> list[Notice]:
+    """Nobody reads on behind the end, so that late events are told only when they come in the same piece with it."""
+    return [notice for notice in outcome.notices if notice.rule != "LATE_EVENT"]
+
+
+@given(wire=any_wires(), data=st.data())
+def test_any_damaged_wire_has_the_same_events_however_it_is_cut(wire: bytes, data: st.DataObject) -> None:
+    cutting = data.draw(pieces(wire))
+    for kind in (SSEDecoder, NDJSONDecoder):
+        assert _decoded(kind(LIMIT), [wire]) == _decoded(kind(LIMIT), cutting)
+
+
+def _decoded(decoder: SSEDecoder | NDJSONDecoder, cutting: list[bytes]) -> tuple[list[bytes], str | None]:
+    events: list[bytes] = []
+    try:
+        for piece in cutting:
+            events += decoder.feed(piece)
+        tail = decoder.tail()
+    except BackendProtocolError as error:
+        return [], error.code
+    return [*events, *([] if tail is None else [tail])], None
+
+
+@given(payload=st.sampled_from(PAYLOADS).flatmap(damaged) | st.sampled_from(PAYLOADS).flatmap(flipped))
+def test_any_damaged_payload_is_a_message_or_refused(payload: bytes) -> None:
+    try:
+        event = FrameReader(1 << 20, False, Output()).read(base64.b64encode(payload))
+    except BackendProtocolError as error:
+        assert error.status == 502
+        return
+    if event is None:
+        assert not payload
+        return
+    # What was read is what the runtime reads, but for texts that are no UTF-8.
+    mended = mend_texts(payload, ResponseEvent)
+    assert event == ResponseEvent.FromString(payload if mended is None else mended)
