@@ -9,6 +9,10 @@ from gateway.errors import InvalidRequest
 Head = Mapping[bytes, bytes]
 
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+# What is decided from these must not depend on which of two lines somebody reads.
+SINGLE: Final = frozenset(
+    {b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"sec-fetch-site"}
+)
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 
@@ -41,6 +45,16 @@ class Hosts:
                 status=421,
                 code="unknown_host",
             )
+
+
+def check_single(lines: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raises InvalidRequest 400 when a line that decides something is there twice."""
+    seen: set[bytes] = set()
+    for name, _ in lines:
+        if name in seen:
+            raise InvalidRequest(f"There are two headers {name.decode('ascii')}.", code="duplicate_header")
+        if name in SINGLE:
+            seen.add(name)
 
 
 def check_site(head: Head) -> None:

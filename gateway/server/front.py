@@ -8,7 +8,7 @@ from gateway.dialects.openai_chat.remarks import notice_object
 from gateway.errors import BackendError, GatewayError, ServerShutdown
 from gateway.server.call import CLIENT_GONE, SHOWN, Call
 from gateway.server.chat import ChatCompletions
-from gateway.server.door import OPEN_PATHS, check_site
+from gateway.server.door import OPEN_PATHS, check_single, check_site
 from gateway.server.log import LOGGER
 from gateway.server.reply import Reply
 from gateway.server.services import Services, shutdown
@@ -58,6 +58,8 @@ class Front:
             call.conclude(status or reply.status)
 
     async def _serve(self, scope: Scope, receive: Receive, call: Call, reply: Reply) -> None:
+        if len(call.headers) != len(scope["headers"]):
+            check_single(scope["headers"])
         self._services.hosts.check(call.headers)
         check_site(call.headers)
         if call.path not in OPEN_PATHS:

@@ -96,6 +96,8 @@ def _wrong_type(said: str) -> InvalidRequest:
     if reason.startswith("Object missing required field"):
         field = reason.rpartition("field ")[2].strip("`")
         return _missing(f"{param}.{field}" if param else field)
+    if reason.startswith("Expected `int` "):
+        return InvalidRequest(f"{where} is out of range.", param=param)
     if not reason.startswith("Expected `"):
         return InvalidRequest(f"{where}: {reason[:1].lower()}{reason[1:]}.", param=param)
     expected, _, got = reason.removeprefix("Expected `").partition("`, got `")

@@ -49,6 +49,10 @@ class ForcedTool(msgspec.Struct, frozen=True):
     function: FunctionName | None = None
 
 
+# No backend counts further, and most read a number as 64 bits.
+Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class Envelope(msgspec.Struct, frozen=True):
     """A chat completions request without its messages. None: the client did not say."""
 
@@ -60,15 +64,15 @@ class Envelope(msgspec.Struct, frozen=True):
     parallel_tool_calls: bool | None = None
     temperature: float | None = None
     top_p: float | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
+    max_tokens: Whole | None = None
+    max_completion_tokens: Whole | None = None
     stop: str | list[str] | None = None
-    seed: int | None = None
-    n: int | None = None
+    seed: Whole | None = None
+    n: Whole | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     logprobs: bool | None = None
-    top_logprobs: int | None = None
+    top_logprobs: Whole | None = None
     logit_bias: dict[str, float] | None = None
     response_format: FreeObject | None = None
     functions: list[FunctionSpec] | None = None

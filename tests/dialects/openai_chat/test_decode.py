@@ -65,6 +65,7 @@ def refused(body: bytes) -> InvalidRequest:
         (request(tool_choice="any"), "invalid_value", "tool_choice", "one of auto, none, required"),
         (request(tool_choice={"type": "odd"}), "invalid_value", "tool_choice.function", "names no function"),
         (request(parallel_tool_calls=0), "invalid_type", "parallel_tool_calls", "must be true or false"),
+        (request(seed=2**63), "invalid_value", "seed", "seed is out of range"),
         (request(seed=[]), "invalid_type", "seed", "must be a whole number; it is an array"),
         (request(functions=[{}]), "missing_required_parameter", "functions[0].name", "missing"),
     ],
