@@ -57,9 +57,9 @@ def calls(work: Callable[[], object]) -> int:
 
 
 def chunk_cost(
-    adapter: Adapter, wire: Callable[[int], Sequence[bytes]], per_read: int = 1, body: bytes = SMALL
+    adapter: Adapter, wire: Callable[[int], Sequence[bytes]], per_read: int = 1, body: bytes = SMALL, chunks: int = 80
 ) -> float:
-    """Calls for one more chunk of a stream, read with so many others."""
+    """Calls for one more chunk of a stream, read with so many others, behind so many."""
 
     def cost(chunks: int) -> int:
         events = wire(chunks)
@@ -74,7 +74,7 @@ def chunk_cost(
 
         return calls(stream)
 
-    return (cost(160) - cost(80)) / 80
+    return (cost(2 * chunks) - cost(chunks)) / chunks
 
 
 def tool_chunks(count: int) -> list[bytes]:
@@ -132,6 +132,12 @@ def test_the_budgets_are_close_to_what_is_spent() -> None:
     loose = {name: spent for name, measure in MEASURES.items() if (spent := measure()) < 0.6 * BUDGET[name]}
     assert not loose
     assert BUDGET.keys() == MEASURES.keys()
+
+
+@pytest.mark.parametrize("wire", [payload.words, payload.written_call])
+def test_a_piece_of_text_costs_the_same_in_an_answer_of_any_length(wire: Callable[[int], Sequence[bytes]]) -> None:
+    costs = [chunk_cost(TEXT, wire, 1, TOOLED, chunks) for chunks in (80, 800)]
+    assert costs[1] <= 1.1 * costs[0]
 
 
 def test_a_message_costs_the_same_in_a_history_of_any_length() -> None:

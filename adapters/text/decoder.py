@@ -53,17 +53,20 @@ class TextDecoder:
     def feed(self, data: bytes) -> list[Event]:
         """Raises BackendError, with what came before the fault."""
         events: list[Event] = []
+        at = 0
         try:
-            for payload in self._frames.feed(data):
+            payloads = self._frames.feed(data)
+            while at < len(payloads):
                 if self.done:
                     self._late("more came after the end of the answer", events)
                     break
-                text = self._plain.read(payload)
-                if text is None:
-                    self._payload(payload, events)
-                else:
+                if texts := self._plain.read(payloads, at):
                     self._empty = False
-                    self._text(text, events)
+                    self._texts(texts, events)
+                    at += len(texts)
+                else:
+                    self._payload(payloads[at], events)
+                    at += 1
         except BackendError as error:
             error.keep(events)
             raise
@@ -177,15 +180,20 @@ class TextDecoder:
             events.append(ResponseStart())
 
     def _text(self, text: str, events: list[Event]) -> None:
+        self._texts([text], events)
+
+    def _texts(self, texts: list[str], events: list[Event]) -> None:
         if not self._started:
             self._start(events)
-        if not text:
+        if "" in texts:
+            texts = [text for text in texts if text]
+        if not texts:
             return
         if self._finished:
             self._late("text came after the end of the answer", events)
             return
-        self.progress += 1
-        events += self._speech.feed(text)
+        self.progress += len(texts)
+        self._speech.feed(texts, events)
         if self._speech.stopped:
             self._finish("tool_calls", _ONE_CALL, events)
             self.done = True

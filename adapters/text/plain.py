@@ -1,10 +1,11 @@
-"""The bytes of an event that says nothing but a piece of text in, the piece out.
+"""The bytes of events that say nothing but a piece of text in, the pieces out.
 
 Nearly every event of an answer is one of these. The wire names where the text stands and which places must be empty
 meanwhile; only those are read, the rest of the event is skipped.
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
@@ -34,19 +35,22 @@ class PlainReader:
             self._text = attrgetter(_attribute(text))
             self._flags = [attrgetter(_attribute(path)) for path in flags]
 
-    def read(self, event: bytes) -> str | None:
-        """The text; None for an event that may say something else, or is none, and must be read in full."""
+    def read(self, events: Sequence[bytes], at: int) -> list[str]:
+        """The texts of the events from this place on, up to the first that may say something else, or is none, and
+        must be read in full."""
+        texts: list[str] = []
         if self._decode is None:
-            return None
+            return texts
         try:
-            said = self._decode(event)
-            for flag in self._flags:
-                if flag(said):
-                    return None
+            for event in islice(events, at, None):
+                said = self._decode(event)
+                for flag in self._flags:
+                    if flag(said):
+                        return texts
+                texts.append(self._text(said))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
-            return None
-        text: str = self._text(said)
-        return text
+            pass
+        return texts
 
 
 def _empty(wire: Wire) -> list[str]:

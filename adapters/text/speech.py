@@ -1,5 +1,7 @@
 """The model's text in pieces in, the events of its answer out: text and calls, no more calls than were allowed."""
 
+from collections.abc import Sequence
+
 from gateway.errors import InvalidToolCall
 from gateway.events import Event, Reason, TextDelta, ToolCallStart
 from gateway.notices import Notice
@@ -20,15 +22,25 @@ class Speech:
         self.characters = 0
         self.stopped = False
 
-    def feed(self, text: str) -> list[Event]:
-        """Raises BackendError for a call that cannot be one."""
+    def feed(self, texts: Sequence[str], events: list[Event]) -> None:
+        """Add the events of pieces that came together, each with its own. Raises BackendError for a call that cannot
+        be one, behind the events of what came before it."""
+        together = "".join(texts)
+        if not self._waits and not self._prefill and self._parser.passes(together):
+            self.characters += len(together)
+            events += map(TextDelta, texts)
+            return
+        for text in texts:
+            self._piece(text, events)
+            if self.stopped:
+                break
+
+    def _piece(self, text: str, events: list[Event]) -> None:
         self.characters += len(text)
         if self._prefill:
             text, self._prefill = self._prefill + text, ""
-        events = self._parser.feed(text)
-        if self._waits or ToolCallStart in map(type, events):
-            return self._allowed(events)
-        return events
+        read = self._parser.feed(text)
+        events += self._allowed(read) if self._waits or ToolCallStart in map(type, read) else read
 
     def close(self, reason: Reason) -> list[Event]:
         """The end of the text. Raises InvalidToolCall for an answer without the call that it had to be, and

@@ -59,6 +59,8 @@ class TurnGuard:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """The events that belong to the answer."""
+        if (within := self._within_line(events)) is not None:
+            return within
         shown: list[Event] = []
         for event in events:
             if self.stopped:
@@ -72,6 +74,22 @@ class TurnGuard:
                 self.stopped = True
                 shown.append(Finish("stop", RAW))
         return shown
+
+    def _within_line(self, events: list[Event]) -> list[Event] | None:
+        """The pieces of one line: no turn opens in the middle of it, only its last blanks may stand before one. None
+        for events that are more than that."""
+        if self._line_start or self._first or self._trims or self._cut:
+            return None
+        texts = [event.text for event in events if type(event) is TextDelta]
+        if not texts or len(texts) < len(events):
+            return None
+        texts[0] = self._held + texts[0]
+        last = texts[-1]
+        certain = _without_blanks(last, len(last))
+        if not certain or "\n" in "".join(texts):
+            return None
+        self._held, texts[-1] = last[certain:], last[:certain]
+        return list(map(TextDelta, texts))
 
     def _take(self, event: Event, shown: list[Event]) -> None:
         match event:
@@ -103,13 +121,6 @@ class TurnGuard:
 
     def _text(self, text: str, shown: list[Event]) -> None:
         text, self._held = self._held + text, ""
-        if "\n" not in text and not (self._line_start or self._first or self._trims):
-            # No turn opens in the middle of a line; only its last blanks may stand before one.
-            certain = _without_blanks(text, len(text))
-            self._held = text[certain:]
-            if certain:
-                shown.append(TextDelta(text[:certain]))
-            return
         if self._trims:
             text = text.lstrip()
             self._trims = not text

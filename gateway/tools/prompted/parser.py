@@ -52,7 +52,7 @@ class ToolCallParser:
     def __init__(self, marks: Sequence[Mark], tools: Sequence[ToolSpec], id_prefix: str) -> None:
         self._declared = {tool.name: tool for tool in tools}
         self._marks = {mark.text: mark for mark in marks} if tools else {}
-        self._search = re.compile("|".join(map(re.escape, self._marks))) if self._marks else None
+        self._search = re.compile("|".join(map(re.escape, self._marks)))
         self._first = re.compile("|".join(re.escape(text[0]) for text in self._marks))
         self._longest = max(map(len, self._marks), default=0)
         self._id_prefix = id_prefix
@@ -60,7 +60,7 @@ class ToolCallParser:
         self._step = self._text
         self._held = ""
         self._before = "\n"
-        self._alone = self._search is not None
+        self._alone = bool(self._marks)
         self._blanks: list[str] = []
         self._mark: Mark | None = None
         self._reader: CallReader  # set where a mark opens a call, and read from there on
@@ -78,10 +78,10 @@ class ToolCallParser:
             raise self._error
         if not text:
             return []
-        if self._search is None:
+        if self.passes(text):
             return [TextDelta(text)]
-        if not self._held and (more := self._more(text)) is not None:
-            return [more]
+        if self._step == self._call and (written := self._reader.more(text)) is not None:
+            return [ToolCallDelta(self._index, written)]
         events: list[Event] = []
         text, self._held, at = self._held + text, "", 0
         while at < len(text) and self._error is None:
@@ -104,16 +104,15 @@ class ToolCallParser:
             self._end_closing(events)
         return events
 
-    def _more(self, text: str) -> TextDelta | ToolCallDelta | None:
-        """More of what came last, without a look at its characters: nothing in it can begin a mark or end a string."""
-        if self._step == self._text:
-            if self._alone or self._first.search(text):
-                return None
-            self._before = text[-1]
-            return TextDelta(text)
-        if self._step == self._call and (written := self._reader.more(text)) is not None:
-            return ToolCallDelta(self._index, written)
-        return None
+    def passes(self, text: str) -> bool:
+        """Whether the text, in whatever pieces, comes out as it went in: nothing is held back, and nothing in it can
+        begin a mark. Then it need not be fed."""
+        if not self._marks:
+            return True
+        if self._held or self._alone or self._step != self._text or self._first.search(text):
+            return False
+        self._before = text[-1]
+        return True
 
     def _text(self, text: str, at: int, events: list[Event]) -> int:
         if self._alone and (end := skip(text, at)) > at:
@@ -133,7 +132,6 @@ class ToolCallParser:
 
     def _find(self, text: str, at: int) -> tuple[int, Mark | None]:
         """Where the next mark begins, or what may become one, or else where the text ends."""
-        assert self._search is not None
         for found in self._search.finditer(text, at):
             mark = self._marks[found[0]]
             if self._counts(mark, text, found.start(), at):

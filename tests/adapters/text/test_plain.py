@@ -30,8 +30,8 @@ STREAMED = {name: Reader(wire) for name, wire in WIRES.items() if wire.framing i
 )
 def test_an_event_with_text_alone_is_plain_and_the_last_one_is_not(wire: str, events: list[bytes]) -> None:
     said, last = (event.removeprefix(b"data: ") for event in events[:2])
-    assert STREAMED[wire].plain.read(said) == "a"
-    assert STREAMED[wire].plain.read(last) is None
+    assert STREAMED[wire].plain.read([said, said, last, said], 1) == ["a"]
+    assert STREAMED[wire].plain.read([said, last, said], 1) == []
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_an_event_with_text_alone_is_plain_and_the_last_one_is_not(wire: str, ev
     ],
 )
 def test_what_may_say_more_is_read_in_full(event: bytes) -> None:
-    assert STREAMED["completions"].plain.read(event) is None
+    assert STREAMED["completions"].plain.read([event], 0) == []
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_what_may_say_more_is_read_in_full(event: bytes) -> None:
 )
 def test_a_wire_whose_places_overlap_or_are_no_fields_has_no_plain_events(wire: dict[str, Any]) -> None:
     plain = PlainReader(Wire(**{"path": "", "request": {"prompt": "$prompt"}, "final": "last", **wire}))
-    assert plain.read(b'{"a": "x", "last": false}') is None
-    assert plain.read(b'"x"') is None
+    assert plain.read([b'{"a": "x", "last": false}'], 0) == []
+    assert plain.read([b'"x"'], 0) == []
 
 
 def test_names_of_fields_may_be_anything() -> None:
     wire = Wire("", {"prompt": "$prompt"}, text=("class.a-b[0].0",), final="_.é", usage=UsagePaths("0"))
     read = PlainReader(wire).read
-    assert read('{"class": {"a-b": [{"0": "x"}, 1]}, "_": {"é": false}}'.encode()) == "x"
-    assert read('{"class": {"a-b": [{"0": "x"}]}, "_": {"é": true}}'.encode()) is None
-    assert read(b'{"class": {"a-b": [{"0": "x"}]}, "_": null}') is None
+    assert read(['{"class": {"a-b": [{"0": "x"}, 1]}, "_": {"é": false}}'.encode()], 0) == ["x"]
+    assert read(['{"class": {"a-b": [{"0": "x"}]}, "_": {"é": true}}'.encode()], 0) == []
+    assert read([b'{"class": {"a-b": [{"0": "x"}]}, "_": null}'], 0) == []
 
 
 JSON: st.SearchStrategy[Json] = st.recursive(
@@ -109,8 +109,7 @@ PLACED = st.fixed_dictionaries(
 @given(st.sampled_from(sorted(STREAMED)), PLACED)
 def test_a_plain_event_says_the_same_when_it_is_read_in_full(name: str, event: dict[str, Json]) -> None:
     reader = STREAMED[name]
-    text = reader.plain.read(msgspec.json.encode(event))
-    if text is not None:
+    for text in reader.plain.read([msgspec.json.encode(event)], 0):
         assert reader.read(event) == Piece(text)
 
 
@@ -119,5 +118,5 @@ def test_bytes_that_are_plain_are_json_in_full(name: str, put: bytes, at: int, o
     event = b'{"content":"a","choices":[{"text":"b"}],"response":"c","token":{"text":"d"},"message":{"content":"e"}}'
     event = event[:at] + put + event[at + over :]
     reader = STREAMED[name]
-    if (text := reader.plain.read(event)) is not None:
+    for text in reader.plain.read([event], 0):
         assert reader.read(decode_json(event, lenient=True)) == Piece(text)
