@@ -69,7 +69,7 @@ class GatewayServer(uvicorn.Server):
         return SIGNALS if self._supervisor is None else (*SIGNALS, signal.SIGQUIT)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit if self._supervisor is None else sig == signal.SIGQUIT
+        self.force_exit |= self.should_exit if self._supervisor is None else sig == signal.SIGQUIT
         self.should_exit = True
         self._services.ready = False
 

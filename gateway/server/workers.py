@@ -29,6 +29,7 @@ from gateway.server.run_folder import RunFolder
 from gateway.settings import LogSettings, Settings
 
 POLL_S: Final = 0.05
+AGAIN_S: Final = 1.0
 # A worker that lived shorter than this has failed; each failure in a row doubles the wait.
 SHORT_S: Final = 10
 FIRST_WAIT_S: Final = 0.2
@@ -72,6 +73,7 @@ class Supervisor:
         self._served = mmap.mmap(-1, settings.server.workers)
         self._stops: list[int] = []
         self._told = 0
+        self._again = 0.0
         self._hung_up = False
         self._terminal = os.isatty(2)
         self.failed = False
@@ -108,7 +110,11 @@ class Supervisor:
             self._serial += 1
             child = _Child(number, self._serial, now, failures)
             sys.stdout.flush()
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as error:
+                self._again_later(child, f"cannot be started: {error.strerror}")
+                continue
             if pid == 0:
                 return self._worker(child)
             self._children[pid] = child
@@ -137,12 +143,11 @@ class Supervisor:
                 self._stops.append(signal.SIGHUP)
             else:
                 self._signal(signal.SIGHUP)
-        if self._stops and self._told == 0:
-            self._told = 1
-            self._signal(signal.SIGTERM)
-        if len(self._stops) > 1 and self._told == 1:
-            self._told = 2
-            self._signal(signal.SIGQUIT)
+        wanted, now = min(len(self._stops), 2), time.monotonic()
+        # Again and again: a process that was forked just now may have taken the signal for one to its supervisor.
+        if wanted > self._told or (wanted and now >= self._again):
+            self._told, self._again = wanted, now + AGAIN_S
+            self._signal(signal.SIGTERM if wanted == 1 else signal.SIGQUIT)
 
     def _signal(self, number: int) -> None:
         for pid in self._children:
@@ -166,11 +171,14 @@ class Supervisor:
             self.failed = True
             self._stops.append(signal.SIGTERM)
             return
-        failures = child.failures + 1 if time.monotonic() - child.since < SHORT_S else 0
-        wait = min(FIRST_WAIT_S * 2**failures, LAST_WAIT_S)
-        LOGGER.error("worker %d ended %s; it is started again in %.1f s", child.number, how, wait)
+        self._again_later(child, f"ended {how}")
         self._metrics.count("gateway_worker_restarts_total")
         self._board.show(self._metrics.snapshot())
+
+    def _again_later(self, child: _Child, what: str) -> None:
+        failures = child.failures + 1 if time.monotonic() - child.since < SHORT_S else 0
+        wait = min(FIRST_WAIT_S * 2**failures, LAST_WAIT_S)
+        LOGGER.error("worker %d %s; it is started again in %.1f s", child.number, what, wait)
         self._due.append((time.monotonic() + wait, child.number, failures))
 
     @contextlib.contextmanager

@@ -6,6 +6,8 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -31,9 +33,21 @@ async def until(seen: Callable[[], bool], seconds: float = 8) -> None:
 
 async def sums(gateway: Process, *names: str) -> list[int]:
     """The values of metrics with these beginnings."""
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(headers=ALICE) as client:
         text = (await client.get(f"{gateway.base_url}/metrics")).text
     return [sum(int(found) for found in re.findall(rf"^{re.escape(name)}\S* (\d+)$", text, re.M)) for name in names]
+
+
+async def metrics_become(gateway: Process, values: dict[str, int]) -> None:
+    async with asyncio.timeout(8):
+        while await sums(gateway, *values) != [*values.values()]:  # noqa: ASYNC110 (as above)
+            await asyncio.sleep(0.1)
+
+
+def crowd_before(gateway: Process) -> httpx.AsyncClient:
+    """Every request has a connection of its own, and so may come to any worker."""
+    limits = httpx.Limits(max_keepalive_connections=0)
+    return httpx.AsyncClient(base_url=gateway.base_url, timeout=20, limits=limits)
 
 
 UNREACHABLE = settings_for("http://127.0.0.1:1")
@@ -46,12 +60,20 @@ async def test_every_worker_serves_and_any_of_them_tells_the_sums(tmp_path: Path
     async with started(tmp_path, None, *arguments) as gateway:
         await gateway.wait_ready()
         assert gateway.printed.count("dragoman listens on") == 1
-        for _ in range(12):
-            async with httpx.AsyncClient() as client:
-                answer = await client.post(f"{gateway.base_url}/v1/chat/completions", json=hello("demo-agent"))
-            assert answer.status_code == 200
-        await asyncio.sleep(1.2)
-        assert await sums(gateway, CHAT, "gateway_workers") == [12, 3]
+        async with crowd_before(gateway) as crowd:
+            for _ in range(12):
+                answer = await crowd.post("/v1/chat/completions", json=hello("demo-agent"))
+                assert answer.status_code == 200
+        await metrics_become(gateway, {CHAT: 12, "gateway_workers": 3})
+        # Whoever watches sees one worker, and is told so.
+        async with (
+            httpx.AsyncClient(base_url=gateway.base_url) as client,
+            client.stream("GET", "/v1/events") as feed,
+        ):
+            lines = feed.aiter_lines()
+            assert await anext(lines) == "event: partial"
+            said = json.loads((await anext(lines)).removeprefix("data: "))
+        assert said["worker"] in (1, 2, 3) and said["workers"] == 3
         gateway.process.send_signal(signal.SIGTERM)
         status, errors = await gateway.ended()
     assert status == 0
@@ -59,31 +81,92 @@ async def test_every_worker_serves_and_any_of_them_tells_the_sums(tmp_path: Path
     assert len(ids) == len(set(ids)) == 12
 
 
-async def test_a_worker_that_dies_is_replaced_and_what_it_counted_stays(tmp_path: Path) -> None:
-    async with started(tmp_path, UNREACHABLE, *TWO) as gateway:
-        await gateway.wait_ready()
-        await until(lambda: len(children(gateway)) == 2)
-        await asyncio.sleep(0.5)
-        before = children(gateway)
-        for _ in range(4):
-            async with httpx.AsyncClient() as client:
-                await client.get(f"{gateway.base_url}/healthz")
-        await asyncio.sleep(1.2)
-        os.kill(before[0], signal.SIGKILL)
-        # The other one serves all the while.
-        for _ in range(5):
-            async with httpx.AsyncClient() as client:
-                assert (await client.get(f"{gateway.base_url}/readyz")).status_code == 200
-        await until(lambda: len(children(gateway)) == 2 and before[0] not in children(gateway))
-        await asyncio.sleep(1.5)
-        workers, restarts, served = await sums(
-            gateway, "gateway_workers", "gateway_worker_restarts_total", 'gateway_requests_total{route="other"'
-        )
-        assert (workers, restarts) == (2, 1)
-        assert served >= 9
-        gateway.process.send_signal(signal.SIGTERM)
-        status, errors = await gateway.ended()
-    assert status == 0
+async def held(connection: Connection) -> None:
+    """A stream without end for those who say so."""
+    await (endless if b"hold" in connection.body else brief)(connection)
+
+
+class Stream:
+    """A stream of alice's. `refused`: it never began; `broken`: it was cut off in a way that no client can overlook."""
+
+    def __init__(self, crowd: httpx.AsyncClient) -> None:
+        self.began = asyncio.Event()
+        self.refused = self.broken = False
+        self.text = ""
+        self.task = asyncio.create_task(self._read(crowd))
+
+    async def _read(self, crowd: httpx.AsyncClient) -> None:
+        request = {**hello(), "messages": [{"role": "user", "content": "hold"}], "stream": True}
+        async with crowd.stream("POST", "/v1/chat/completions", json=request, headers=ALICE) as response:
+            self.refused = response.status_code == 429
+            try:
+                async for text in response.aiter_text():
+                    self.text += text
+                    self.began.set()
+            except (httpx.RemoteProtocolError, httpx.ReadError):
+                self.broken = True
+
+    async def known(self) -> bool:
+        """Whether it was let in."""
+        await self.began.wait()
+        return not self.refused
+
+
+async def let_in(crowd: httpx.AsyncClient, number: int) -> list[Stream]:
+    """Those of so many streams that are not refused."""
+    streams = [Stream(crowd) for _ in range(number)]
+    return [stream for stream in streams if await stream.known()]
+
+
+def replaced(gateway: Process, worker: int) -> bool:
+    return len(children(gateway)) == 2 and worker not in children(gateway)
+
+
+ALICE = {"authorization": "Bearer a"}
+BOB = {"authorization": "Bearer b"}
+
+
+async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_of_a_worker(tmp_path: Path) -> None:
+    """A worker that is killed breaks its streams, and gives their places back; the others go on."""
+    (tmp_path / "keys").write_text("alice:a\nbob:b\n")
+    async with faulty_backend(held) as backend:
+        base = patient(backend.base_url, api_keys_file=str(tmp_path / "keys"), reload=False, drain_s=0.1)
+        keys: dict[str, Json] = {"alice": {"concurrent_streams": 3}, "bob": {"requests_per_minute": 4}}
+        settings: dict[str, Json] = {**base, "keys": keys}
+        async with started(tmp_path, settings, *TWO) as gateway, AsyncExitStack() as stack:
+            await gateway.wait_ready()
+            crowd = await stack.enter_async_context(crowd_before(gateway))
+            await until(lambda: len(children(gateway)) == 2)
+            asked = [await crowd.post("/v1/chat/completions", json=hello(), headers=BOB) for _ in range(8)]
+            assert [response.status_code for response in asked] == [200] * 4 + [429] * 4
+
+            streams = await let_in(crowd, 8)
+            assert len(streams) == 3
+            keys["alice"] = {"concurrent_streams": 5}
+            (tmp_path / "settings.json").write_text(json.dumps(settings))
+            gateway.process.send_signal(signal.SIGHUP)
+            await metrics_become(gateway, {"gateway_config_reloads_total": 2})
+            streams += await let_in(crowd, 6)
+            assert len(streams) == 5
+
+            killed = 0
+            while not any(stream.broken for stream in streams):
+                worker = children(gateway)[0]
+                os.kill(worker, signal.SIGKILL)
+                killed += 1
+                await until(partial(replaced, gateway, worker))
+            broken = [stream for stream in streams if stream.broken]
+            assert not any("[DONE]" in stream.text or "error" in stream.text for stream in broken)
+            assert len(await let_in(crowd, 8)) == len(broken)
+            # The others serve all the while.
+            told = [(stream, len(stream.text)) for stream in streams if stream not in broken]
+            await until(lambda: all(len(stream.text) > before for stream, before in told))
+            assert not any(stream.task.done() for stream, _ in told)
+            expected = {"gateway_worker_restarts_total": killed, "gateway_workers": 2, "gateway_open_streams": 5}
+            await metrics_become(gateway, expected)
+            assert await sums(gateway, "gateway_store_failures_total") == [0]
+            gateway.process.send_signal(signal.SIGTERM)
+            _, errors = await gateway.ended()
     assert re.search(r"ERROR - worker [12] ended by signal 9; it is started again in 0\.\d s", errors)
 
 
@@ -128,14 +211,20 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
     assert status == 0
 
 
-async def test_workers_do_not_outlive_their_supervisor(tmp_path: Path) -> None:
-    async with started(tmp_path, UNREACHABLE, *TWO) as gateway:
+async def test_kill_9_of_the_supervisor_ends_the_workers_and_leaves_nothing(tmp_path: Path) -> None:
+    """No process, nobody who listens, and no folder."""
+    (tmp_path / "temporary").mkdir()
+    async with started(tmp_path, UNREACHABLE, *TWO, TMPDIR=str(tmp_path / "temporary")) as gateway:
         await gateway.wait_ready()
         await until(lambda: len(children(gateway)) == 2)
         workers = children(gateway)
-        await asyncio.sleep(0.3)
+        assert [path.name[:13] for path in (tmp_path / "temporary").iterdir()] == ["dragoman-run-"]
         gateway.process.kill()
         await until(lambda: not any(alive(pid) for pid in workers))
+        assert list((tmp_path / "temporary").iterdir()) == []
+        async with httpx.AsyncClient() as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.get(f"{gateway.base_url}/healthz")
 
 
 def alive(pid: int) -> bool:
@@ -169,9 +258,9 @@ async def test_a_reload_reaches_every_worker(tmp_path: Path) -> None:
 
 async def answers(gateway: Process, model: str) -> set[int]:
     found: set[int] = set()
-    for _ in range(8):
-        async with httpx.AsyncClient() as client:
-            found.add((await client.post(f"{gateway.base_url}/v1/chat/completions", json=hello(model))).status_code)
+    async with crowd_before(gateway) as crowd:
+        for _ in range(8):
+            found.add((await crowd.post("/v1/chat/completions", json=hello(model))).status_code)
     return found
 
 
