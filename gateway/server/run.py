@@ -78,6 +78,7 @@ class GatewayServer(uvicorn.Server):
         if self.started:
             if self._source is not None:
                 self._watch(Reloader(self._services, self._source))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
             self._tasks.append(asyncio.create_task(self._beat()))
             self.on_ready()
 

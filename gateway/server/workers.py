@@ -110,14 +110,17 @@ class Supervisor:
             self._serial += 1
             child = _Child(number, self._serial, now, failures)
             sys.stdout.flush()
+            # Kept back in a worker until it can read settings again; by itself the signal would end it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
             try:
                 pid = os.fork()
             except OSError as error:
                 self._again_later(child, f"cannot be started: {error.strerror}")
-                continue
-            if pid == 0:
-                return self._worker(child)
-            self._children[pid] = child
+            else:
+                if pid == 0:
+                    return self._worker(child)
+                self._children[pid] = child
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         return None
 
     def _worker(self, child: _Child) -> Worker:
