@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
@@ -66,7 +66,7 @@ class LineQueue(logging.Handler):
 
     def __init__(self, targets: list[logging.Handler], limit: int = 10_000, redact: Callable[[str], str] = str) -> None:
         super().__init__()
-        self.dropped = 0
+        self._dropped = 0
         self._targets = targets
         self._lines = LineFormatter(redact)
         self._limit = limit
@@ -76,16 +76,21 @@ class LineQueue(logging.Handler):
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
 
+    @property
+    def dropped(self) -> int:
+        """How many lines came too fast or could not be written to the file."""
+        return self._dropped + sum(target.lost for target in self._targets if isinstance(target, _ForgivingFile))
+
     def emit(self, record: logging.LogRecord) -> None:
         if len(self._records) >= self._limit:
-            self.dropped += 1
+            self._dropped += 1
             return
         self._records.append(record)
         if not self._wake.is_set():
             self._wake.set()
 
     def handleError(self, record: logging.LogRecord) -> None:
-        self.dropped += 1
+        self._dropped += 1
 
     def close(self) -> None:
         """Write what is queued (at most two seconds long) and stop."""
@@ -105,7 +110,7 @@ class LineQueue(logging.Handler):
             try:
                 lines.append(self._lines.format(record))
             except (TypeError, ValueError, KeyError):
-                self.dropped += 1
+                self._dropped += 1
         return logging.makeLogRecord({"msg": "\n".join(lines)}) if lines else None
 
     def _write(self) -> None:
@@ -129,10 +134,17 @@ class _Forgiving(logging.StreamHandler):  # type: ignore[type-arg]  # generic on
 
 
 class _ForgivingFile(SharedFile):
-    """A rotated file that swallows its own failures (a full disk, a removed folder)."""
+    """A rotated file that counts what it cannot write (a full disk, a removed folder), and is opened anew."""
+
+    lost = 0
 
     def handleError(self, record: logging.LogRecord) -> None:
-        pass
+        self.lost += record.getMessage().count("\n") + 1
+        # What was not written would otherwise stay in its buffer, and fail everything that comes after.
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
 
 
 @contextmanager

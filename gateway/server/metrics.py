@@ -41,7 +41,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gateway_client_aborts_total": _counter("Clients that left before the answer was complete.", "phase"),
     "gateway_notices_total": _counter("Changes and odd things that were told.", "stage", "rule"),
     "gateway_tokens_total": _counter("Tokens as backends report them.", "backend", "key", "kind"),
-    "gateway_log_drops_total": _counter("Log lines that did not fit into the queue."),
+    "gateway_log_drops_total": _counter("Log lines that came too fast or could not be written."),
     "gateway_spans_total": _counter("Spans that the collector took."),
     "gateway_span_drops_total": _counter("Spans that did not fit into the queue or that the collector did not take."),
     "gateway_config_reloads_total": _counter("Settings that were read again and are in use."),

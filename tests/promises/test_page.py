@@ -18,7 +18,8 @@ PAGE: Final = ROOT / "docs" / "promises.md"
 OTHERS: Final = (
     *("client_leaves", "slow_reader", "body_too_large", "bad_json", "media_type", "bad_key", "unknown_path"),
     *("framing_games", "slow_head", "many_idle", "overload", "many_streams", "descriptors", "for_long", "tool_call"),
-    *("stop", "bad_settings", "reload", "log_full", "collector", "clock", "store", "store_killed", "bug", "memory"),
+    *("stop", "bad_settings", "reload", "log_full", "collector", "clock", "store"),
+    *("worker_killed", "supervisor_killed", "all_killed", "backend_killed", "store_killed", "bug", "memory"),
     "loop",
 )
 

@@ -1,9 +1,12 @@
 """Log lines: their form, what they can never do, and the block that people grep for."""
 
+import asyncio
 import logging
 import re
+import signal
 from pathlib import Path
 
+import httpx
 import pytest
 
 from gateway.exchange import Exchange
@@ -16,7 +19,9 @@ from gateway.server.feed import Feed
 from gateway.server.log import LOGGER, LineQueue, log_notice, logging_to, one_line
 from gateway.server.metrics import Metrics
 from gateway.settings import BackendSettings, LogSettings
-from gateway.types import Conversation, Text, ToolResult, Turn
+from gateway.types import Conversation, Json, Text, ToolResult, Turn
+from tests.server.conftest import settings_for
+from tests.server.test_run import started
 
 
 def written(path: Path) -> list[str]:
@@ -87,6 +92,27 @@ def test_a_log_that_cannot_be_written_is_told_once_and_hurts_nobody(
     said = capsys.readouterr().err.splitlines()
     assert "logging to standard error only" in said[0]
     assert said[1].endswith("still here")
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="has no disk that is always full")
+async def test_a_full_disk_for_the_log_costs_no_request_and_every_lost_line_is_counted(tmp_path: Path) -> None:
+    settings: dict[str, Json] = {**settings_for("http://127.0.0.1:1"), "log": {"file": str(FULL)}}
+    async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        await gateway.wait_ready()
+        async with httpx.AsyncClient(base_url=gateway.base_url) as client, asyncio.timeout(8):
+            lost = 0
+            while lost < 5:
+                assert (await client.get("/healthz")).status_code == 200
+                found = re.search(r"^gateway_log_drops_total (\d+)$", (await client.get("/metrics")).text, re.M)
+                lost = int(found[1]) if found else 0
+        gateway.process.send_signal(signal.SIGTERM)
+        status, errors = await gateway.ended()
+    assert status == 0
+    # Standard error has all of them, and says at the end what the file has not.
+    assert errors.endswith(f" {errors.count(' GET /')} log lines were dropped\n")
 
 
 class Stuck(logging.Handler):

@@ -100,7 +100,7 @@ async def test_limits_policies_keys_and_demo_backends_change_too(tmp_path: Path)
         ({"backends": {"x": {"adapter": "nowhere:X", "base_url": "http://x"}}, "models": {}}, r"backends\.x\.adapter"),
     ],
 )
-async def test_what_cannot_be_used_changes_nothing(wrong: dict[str, Json], said: str) -> None:
+async def test_an_invalid_reload_changes_nothing(wrong: dict[str, Json], said: str) -> None:
     async with faulty_backend(saying("old")) as backend:
         settings = settings_for(backend.base_url)
         async with running_gateway(settings) as gateway:
