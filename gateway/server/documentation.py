@@ -45,6 +45,8 @@ class Told(msgspec.Struct, frozen=True):
     answers: Mapping[int, Mapping[str, Schema]]
     takes: type[msgspec.Struct] | None = None
     errors: tuple[int, ...] = ()
+    parameters: tuple[Schema, ...] = ()
+    headers: Mapping[str, Schema] = {}
 
 
 def _events(description: str, *data: Schema) -> Schema:
@@ -66,6 +68,19 @@ _FEED: Final = _events(
     "Server-sent events without an end: what is told of each request, or how many of these a slow reader has missed.",
     _text_of({"type": "object"}, {"type": "integer"}),
 )
+_TEXT: Final = {"type": "string"}
+_NAME: Final = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+_EXPLAIN: Final = {
+    "name": "x-dragoman-explain",
+    "in": "header",
+    "description": "`1` puts every notice into the `dragoman` field of the answer.",
+    "schema": _TEXT,
+}
+_REQUEST_ID: Final = {"x-request-id": {"required": True, "schema": _TEXT}}
+_SAID: Final = {
+    "x-dragoman-backend": {"description": "The backend that was chosen.", "schema": _TEXT},
+    "x-dragoman-changes": {"description": "What was changed on the way, counted by stage.", "schema": _TEXT},
+}
 _METRICS: Final = {"type": "string", "description": "The text format of Prometheus."}
 
 # A head that is no HTTP, a page of another site, a host name not served here, a bug, no room for one more connection.
@@ -79,13 +94,15 @@ TOLD: Final[Mapping[str, Told]] = {
     "/readyz": Told({200: {JSON: reference(Health)}, 503: {JSON: reference(Health)}}),
     "/metrics": Told({200: {"text/plain": _METRICS}}),
     "/v1/models": Told({200: {JSON: reference(ModelList)}}),
-    "/v1/models/{name}": Told({200: {JSON: reference(Model)}}, errors=(404,)),
+    "/v1/models/{name}": Told({200: {JSON: reference(Model)}}, errors=(404,), parameters=(_NAME,)),
     "/v1/events": Told({200: {EVENTS: _FEED}}),
     "/v1/explain": Told({200: {JSON: reference(Explanation)}}, ExplainRequest, (*_BODY, 404)),
     PATH: Told(
         {200: {JSON: reference(ChatCompletion), EVENTS: _FRAMES}},
         ChatCompletionRequest,
         (*_BODY, 404, 408, 429, *_BACKEND),
+        (_EXPLAIN,),
+        _SAID,
     ),
 }
 SHOWN: Final = (
@@ -93,8 +110,6 @@ SHOWN: Final = (
     *(ExplainRequest, Explanation, Model, ModelList, Health),
 )
 
-_REQUEST_ID: Final = {"x-request-id": {"required": True, "schema": {"type": "string"}}}
-_NAME: Final = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 _HELLO: Final = {"value": {"model": "demo-chat", "messages": [{"role": "user", "content": "Hello"}]}}
 _KEYS: Final = {
     "type": "http",
@@ -139,15 +154,17 @@ def _operation(path: str, told: Told) -> Schema:
     failed = {JSON: reference(ErrorBody)}
     errors = {status: failed for status in (*_ALWAYS, *(_KEY if keyed else ()), *told.errors)}
     answers = {**errors, **told.answers}
-    operation: Schema = {"responses": {str(status): _answer(status, answers[status]) for status in sorted(answers)}}
+    operation: Schema = {
+        "responses": {str(status): _answer(status, answers[status], told.headers) for status in sorted(answers)}
+    }
     if told.takes is not None:
         body = {"schema": reference(told.takes), "examples": {"hello": _HELLO}}
         operation["requestBody"] = {"required": True, "content": {JSON: body}}
-    if "{name}" in path:
-        operation["parameters"] = [_NAME]
+    if told.parameters:
+        operation["parameters"] = [*told.parameters]
     return operation if keyed else {**operation, "security": []}
 
 
-def _answer(status: int, content: Mapping[str, Schema]) -> Schema:
+def _answer(status: int, content: Mapping[str, Schema], headers: Mapping[str, Schema]) -> Schema:
     shown = {media_type: {"schema": schema} for media_type, schema in content.items()}
-    return {"description": HTTPStatus(status).phrase, "headers": _REQUEST_ID, "content": shown}
+    return {"description": HTTPStatus(status).phrase, "headers": {**_REQUEST_ID, **headers}, "content": shown}

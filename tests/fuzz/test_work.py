@@ -27,6 +27,7 @@ from gateway.tools.prompted.formats import FORMATS
 from gateway.types import Json
 from gateway.wire.base64 import decode_base64
 from gateway.wire.json_text import NotJson, decode_json
+from gateway.wire.ndjson import NDJSONDecoder
 from gateway.wire.sse import SSEDecoder
 from tests.fuzz.test_requests import ADAPTERS
 
@@ -94,6 +95,13 @@ def _sse(wire: bytes, size: int) -> None:
     decoder.tail()
 
 
+def _lines(wire: bytes, size: int) -> None:
+    decoder = NDJSONDecoder(LIMIT)
+    for at in range(0, len(wire), size):
+        decoder.feed(wire[at : at + size])
+    decoder.tail()
+
+
 def _parsed(name: str, text: str, size: int) -> None:
     parser = FORMATS[name].parser(TOOLS, "id_")
     for at in range(0, len(text), size):
@@ -149,6 +157,8 @@ WORK: Final[dict[str, Make]] = {
     "SSE: lines without data": lambda n: lambda: _sse(b"data\n" * n, 65536),
     "SSE: one line in bytes": lambda n: lambda: _sse(b"data: " + b"x" * n, 1),
     "SSE: returns in bytes": lambda n: lambda: _sse(b"\r" * n, 1),
+    "lines: one line in bytes": lambda n: lambda: _lines(b"x" * n, 1),
+    "lines: blanks": lambda n: lambda: _lines(b" \r\n" * n, 65536),
     "JSON: escapes": lambda n: lambda: decode_json(b'"' + b"\\ud83d" * n + b'"', lenient=True),
     "JSON: broken bytes": lambda n: lambda: decode_json(b'"' + b"\xf0\x9f" * n + b'"', lenient=True),
     "JSON: backslashes": lambda n: lambda: _refused(NotJson, lambda: decode_json(b'"\\ud' + b"\\" * n, lenient=True)),
