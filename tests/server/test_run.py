@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,10 @@ from typing import Final
 import httpx
 import pytest
 
+from gateway.server.holder import holder_name
+from gateway.server.keys import NOBODY
+from gateway.server.shared_store import SharedStore
+from gateway.settings import KeySettings
 from gateway.types import Json
 from tests.server.backend import HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
@@ -259,3 +264,38 @@ async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
             status, errors = await gateway.ended()
     assert status == 2
     assert errors == f"dragoman: 127.0.0.1:{port} cannot be bound: Address already in use\n"
+
+
+async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobody(tmp_path: Path) -> None:
+    """Also by a single worker: here with the process of the test."""
+    file = tmp_path / "made" / "limits.db"
+    file.parent.mkdir()
+    other = SharedStore(file, holder_name(os.getpid()), time.monotonic())
+    other.limit(NOBODY, KeySettings(requests_per_minute=1))
+    other.take(NOBODY, time.monotonic())
+    async with faulty_backend(brief) as backend:
+        settings: dict[str, Json] = {
+            **patient(backend.base_url, store_file=str(file)),
+            "keys": {"*": {"requests_per_minute": 1}},
+        }
+        async with (
+            started(tmp_path, settings, "serve", "--port", "0") as gateway,
+            httpx.AsyncClient(timeout=20) as client,
+            asyncio.timeout(20),
+        ):
+            await gateway.wait_ready()
+            url = f"{gateway.base_url}/v1/chat/completions"
+            refused = await client.post(url, json=hello())
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+            file.write_bytes(b"no database" * 1000)
+            assert [(await client.post(url, json=hello())).status_code for _ in range(2)] == [200, 429]
+            assert re.search(
+                r"^gateway_store_failures_total [1-9]", (await client.get(f"{gateway.base_url}/metrics")).text, re.M
+            )
+            await asyncio.sleep(1.2)
+            gateway.process.send_signal(signal.SIGTERM)
+            status, errors = await gateway.ended()
+    other.close()
+    assert status == 0
+    assert errors.count(f"WARNING - the store {file} cannot be used: file is not a database") == 1
+    assert file.read_bytes().startswith(b"no database")
