@@ -94,6 +94,8 @@ class FaultyBackend:
         self.port = 0
         self.scheme = "http"
         self._open: set[asyncio.StreamWriter] = set()
+        self._playing: set[asyncio.Task[None]] = set()
+        self._leaving = False
 
     @property
     def base_url(self) -> str:
@@ -102,7 +104,10 @@ class FaultyBackend:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Play the script for every request of one connection."""
         connection = Connection(reader, writer)
+        playing = asyncio.current_task()
+        assert playing is not None
         self._open.add(writer)
+        self._playing.add(playing)
         try:
             if self.speaks_first:
                 await self.script(connection)
@@ -112,8 +117,13 @@ class FaultyBackend:
                 await self.script(connection)
         except ConnectionError:
             pass
+        except asyncio.CancelledError:
+            # Python 3.11's streams cannot bear a cancelled callback.
+            if not self._leaving:
+                raise
         finally:
             self.closed.set()
+            self._playing.discard(playing)
             self._open.discard(writer)
             writer.close()
 
@@ -121,6 +131,14 @@ class FaultyBackend:
         """Reset every connection that is open."""
         for writer in tuple(self._open):
             writer.transport.abort()
+
+    async def leave(self) -> None:
+        """Hang up, and end every script in its midst."""
+        self._leaving = True
+        self.hang_up()
+        for playing in self._playing:
+            playing.cancel()
+        await asyncio.gather(*self._playing)
 
 
 @asynccontextmanager
@@ -133,4 +151,4 @@ async def faulty_backend(script: Script) -> AsyncIterator[FaultyBackend]:
         yield backend
     finally:
         server.close()
-        backend.hang_up()
+        await backend.leave()

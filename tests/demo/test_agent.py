@@ -123,7 +123,7 @@ async def test_a_cut_of_our_own_is_no_abort(name: str, caplog: pytest.LogCapture
     async with serve_demo("agent") as backend, httpx.AsyncClient() as client:
         with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadError):
             await post(client, f"{backend.base_url}/ai/multi-agent", question(f"[[scenario:{name}]]"))
-        await asyncio.wait_for(backend.idle(), 2)
+        await asyncio.wait_for(backend.idle(), 8)
         assert backend.aborted == 0
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
@@ -137,7 +137,7 @@ async def test_a_client_that_leaves_is_counted(name: str) -> None:
             if name != "stall_first":
                 await anext(answer.aiter_raw())
             assert (backend.active, backend.aborted) == (1, 0)
-        await asyncio.wait_for(backend.idle(), 2)
+        await asyncio.wait_for(backend.idle(), 8)
         assert backend.aborted == 1
         await ask(backend, question("hello"))
         assert backend.aborted == 1

@@ -12,7 +12,7 @@ import pytest
 from gateway.types import Json
 from tests.hostile.wire import Answer, Hostile, answers, said
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, events, faulty_backend
-from tests.server.conftest import QUICK
+from tests.server.conftest import PATIENT
 from tests.server.running import Running, hello, running_gateway
 
 CLIENT_KEY: Final = "client-canary-5f1e"
@@ -98,7 +98,7 @@ def _settings(base_url: str, server: dict[str, Json]) -> dict[str, Json]:
                 "adapter": "tests.server.plain:PlainAdapter",
                 "base_url": base_url,
                 "api_key_env": BACKEND_KEY_ENV,
-                "timeouts": dict(QUICK),
+                "timeouts": dict(PATIENT),
             },
             "agent": {"adapter": WARP, "base_url": "demo:agent", "api_key_env": BACKEND_KEY_ENV},
             "chat": {"adapter": CHAT, "base_url": "demo:chat", "api_key_env": BACKEND_KEY_ENV},

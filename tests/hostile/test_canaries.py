@@ -14,7 +14,7 @@ from gateway.server.log import logging_to
 from gateway.settings import LogSettings
 from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, chunk, faulty_backend
-from tests.server.conftest import QUICK
+from tests.server.conftest import PATIENT
 from tests.server.running import Running, hello, running_gateway
 from tests.server.test_credentials import issuer_running
 from tests.server.tracing.collector import Collector, collector_running, told
@@ -90,7 +90,7 @@ class _Scripted:
 
 
 def _settings(backend: FaultyBackend, token_url: str, collector: Collector) -> dict[str, Json]:
-    entry: dict[str, Json] = {"base_url": backend.base_url, "timeouts": dict(QUICK)}
+    entry: dict[str, Json] = {"base_url": backend.base_url, "timeouts": dict(PATIENT)}
     headers: Json = {"x-more": f"Token {HEADER}"}
     static: dict[str, Json] = {**entry, "api_key_env": "TEST_CANARY_STATIC", "headers": headers}
     plain: Json = {"adapter": "tests.server.plain:PlainAdapter", **static}

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import pytest
 
@@ -12,16 +12,20 @@ from tests.server.running import Running, running_gateway
 
 Start: TypeAlias = "Callable[..., Awaitable[tuple[Running, FaultyBackend]]]"
 
-QUICK: Mapping[str, Json] = {"connect": 0.5, "first_byte": 0.5, "idle": 0.5, "total": 5}
+# Long where nothing is waited for: a busy machine must not look like a silent backend.
+PATIENT: Final[Mapping[str, Json]] = {"connect": 10, "first_byte": 10, "idle": 10, "total": 30}
+# For a backend that says nothing at all, and for one that stops.
+HASTY: Final[Mapping[str, Json]] = {**PATIENT, "first_byte": 0.3}
+STALLED: Final[Mapping[str, Json]] = {**PATIENT, "idle": 0.6}
 
 
-def settings_for(base_url: str, **server: Json) -> dict[str, Json]:
+def settings_for(base_url: str, timeouts: Mapping[str, Json] = PATIENT, **server: Json) -> dict[str, Json]:
     """Settings with one model `m` on one backend of the made-up wire."""
     return {
         "server": {"api_keys_env": None, **server},
         "log": {"file": None},
         "backends": {
-            "plain": {"adapter": "tests.server.plain:PlainAdapter", "base_url": base_url, "timeouts": dict(QUICK)}
+            "plain": {"adapter": "tests.server.plain:PlainAdapter", "base_url": base_url, "timeouts": dict(timeouts)}
         },
         "models": {"m": {"backend": "plain", "name": "inner"}, "n": {"backend": "plain"}},
     }
@@ -29,12 +33,16 @@ def settings_for(base_url: str, **server: Json) -> dict[str, Json]:
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """`gateway, backend = await start(script, **server settings)`."""
+    """`gateway, backend = await start(script, timeouts, **server settings)`."""
     async with AsyncExitStack() as stack:
 
-        async def begin(script: Script, **server: Json) -> tuple[Running, FaultyBackend]:
+        async def begin(
+            script: Script, timeouts: Mapping[str, Json] = PATIENT, **server: Json
+        ) -> tuple[Running, FaultyBackend]:
             backend = await stack.enter_async_context(faulty_backend(script))
-            gateway = await stack.enter_async_context(running_gateway(settings_for(backend.base_url, **server)))
+            gateway = await stack.enter_async_context(
+                running_gateway(settings_for(backend.base_url, timeouts, **server))
+            )
             return gateway, backend
 
         yield begin

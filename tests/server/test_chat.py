@@ -9,10 +9,12 @@ import pytest
 
 from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, events, faulty_backend
-from tests.server.conftest import Start, settings_for
+from tests.server.conftest import HASTY, PATIENT, STALLED, Start, settings_for
 from tests.server.running import hello, running_gateway
 
 STREAM: Final[dict[str, Json]] = {"stream": True}
+# Sooner than any limit of time would do it. How soon: tests/promises/test_departures.py.
+AT_ONCE_S: Final = 5
 
 
 async def well(connection: Connection) -> None:
@@ -68,7 +70,7 @@ async def test_answer_ends_though_the_backend_holds_its_socket(start: Start) -> 
         await connection.gone()
 
     gateway, backend = await start(script)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(AT_ONCE_S):
         assert frames((await gateway.chat(**STREAM)).text)[-1] == "[DONE]"
         await backend.closed.wait()
 
@@ -136,7 +138,7 @@ EARLY: Final[dict[str, tuple[Script, int, str]]] = {
 @pytest.mark.parametrize("name", EARLY)
 async def test_faults_before_the_first_byte_are_statuses(start: Start, name: str, stream: bool) -> None:
     script, status, code = EARLY[name]
-    gateway, backend = await start(script)
+    gateway, backend = await start(script, HASTY if code == "upstream_timeout" else PATIENT)
     response = await gateway.chat(stream=stream)
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
     assert response.headers["x-request-id"]
@@ -181,7 +183,7 @@ def slowly(script: Script) -> Script:
 @pytest.mark.parametrize("name", LATE)
 async def test_faults_after_the_first_byte_are_one_error_frame(start: Start, name: str) -> None:
     script, code = LATE[name]
-    gateway, backend = await start(slowly(script))
+    gateway, backend = await start(slowly(script), STALLED if code == "upstream_timeout" else PATIENT)
     response = await gateway.chat(**STREAM)
     assert response.status_code == 200
     *before, last = frames(response.text)
@@ -196,7 +198,7 @@ async def test_faults_after_the_first_byte_are_one_error_frame(start: Start, nam
 @pytest.mark.parametrize("name", LATE)
 async def test_the_same_faults_spoil_a_whole_answer(start: Start, name: str) -> None:
     script, code = LATE[name]
-    gateway, _ = await start(slowly(script))
+    gateway, _ = await start(slowly(script), STALLED if code == "upstream_timeout" else PATIENT)
     response = await gateway.chat()
     assert response.status_code in (500, 502, 504)
     assert response.json()["error"]["code"] == code
@@ -205,12 +207,12 @@ async def test_the_same_faults_spoil_a_whole_answer(start: Start, name: str) -> 
 async def test_comments_do_not_count_as_progress(start: Start) -> None:
     async def script(connection: Connection) -> None:
         await connection.send(HEAD, events("text one"))
-        for _ in range(40):
+        while True:
             await connection.send(chunk(b": still here\n\n"))
             await asyncio.sleep(0.05)
 
-    gateway, _ = await start(script)
-    async with asyncio.timeout(1.5):
+    gateway, _ = await start(script, STALLED)
+    async with asyncio.timeout(10):
         response = await gateway.chat(**STREAM)
     assert json.loads(frames(response.text)[-1])["error"]["code"] == "upstream_timeout"
 
@@ -277,7 +279,7 @@ async def test_silence_is_broken_by_comments_and_faults_then_travel_in_band(star
     async def script(connection: Connection) -> None:
         await connection.gone()
 
-    gateway, _ = await start(script, first_event_gate_s=0.1, keep_alive_s=0.1)
+    gateway, _ = await start(script, {**HASTY, "first_byte": 0.6}, first_event_gate_s=0.1, keep_alive_s=0.1)
     response = await gateway.chat(**STREAM)
     assert response.status_code == 200
     assert response.text.startswith(": ping\n\n")
@@ -324,7 +326,7 @@ async def test_a_client_that_leaves_takes_the_backend_request_along(start: Start
         writer.transport.abort()
     else:
         writer.close()
-    async with asyncio.timeout(0.45):
+    async with asyncio.timeout(AT_ONCE_S):
         await backend.closed.wait()
     assert gateway.app.services.sweeper.size == 0
 
@@ -340,7 +342,7 @@ async def test_a_client_that_leaves_a_busy_stream(start: Start) -> None:
     async with gateway.client.stream("POST", "/v1/chat/completions", json={**hello(), "stream": True}) as response:
         async for _ in response.aiter_raw():
             break
-    async with asyncio.timeout(0.5):
+    async with asyncio.timeout(AT_ONCE_S):
         await backend.closed.wait()
 
 

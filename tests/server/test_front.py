@@ -47,7 +47,7 @@ async def exchange(gateway: Running, request: bytes) -> bytes:
     """Send raw bytes and take the head of the answer and whatever comes with it."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     writer.write(request)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(8):
         received = await reader.readuntil(b"\r\n\r\n")
     writer.close()
     return received
@@ -145,7 +145,7 @@ async def test_a_chunked_body_is_cut_off_while_it_is_read(start: Start) -> None:
             await writer.drain()
 
     sending = asyncio.create_task(send())
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(8):
         assert (await reader.read(12)) == b"HTTP/1.1 413"
     with pytest.raises(ConnectionError):
         async with asyncio.timeout(5):
@@ -225,7 +225,7 @@ async def test_the_feed_shows_outcomes_without_contents(start: Start) -> None:
     seen: list[tuple[str, dict[str, Json]]] = []
     async with gateway.client.stream("GET", "/v1/events") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(8):
             while not gateway.app.services.feed:
                 await gateway.client.get("/healthz")
         asking = asyncio.create_task(gateway.chat(tools=tools))

@@ -17,17 +17,15 @@ async def well(connection: Connection) -> None:
     await connection.send(HEAD, events("text Hello", "finish"), END)
 
 
-async def answers(gateway: Running, request: bytes, seconds: float = 2) -> bytes:
-    """Everything the gateway says to these bytes until it hangs up or says no more."""
+async def answers(gateway: Running, request: bytes) -> bytes:
+    """Everything the gateway says to these bytes until it hangs up. Raises TimeoutError when it never does."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     writer.write(request)
     received = b""
-    try:
-        async with asyncio.timeout(seconds):
+    async with asyncio.timeout(8):  # less than the limits of time that nothing here should wait for
+        with contextlib.suppress(ConnectionError):
             while piece := await reader.read(65536):
                 received += piece
-    except (TimeoutError, ConnectionError):
-        pass
     writer.close()
     return received
 
@@ -50,9 +48,7 @@ BAD: Final[dict[str, bytes]] = {
 @pytest.mark.parametrize("name", BAD)
 async def test_bad_heads_get_one_400_and_are_closed(start: Start, name: str) -> None:
     gateway, _ = await start(well)
-    begun = time.monotonic()
     received = await answers(gateway, BAD[name])
-    assert time.monotonic() - begun < 1.5
     assert received.startswith(b"HTTP/1.1 400")
     assert received.count(b"HTTP/1.1") == 1
     assert b'"code":"invalid_http"' in received
@@ -79,9 +75,9 @@ async def test_trailers_never_become_headers(start: Start, monkeypatch: pytest.M
     gateway, backend = await start(well, api_keys_env="TEST_GATEWAY_KEYS")
     request = (
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nauthorization: Bearer key\r\n\r\n"
+        b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nauthorization: Bearer key\r\n\r\n"
     )
-    assert (await answers(gateway, request, 0.5)).startswith(b"HTTP/1.1 401")
+    assert (await answers(gateway, request)).startswith(b"HTTP/1.1 401")
     assert not backend.seen
 
 
@@ -89,36 +85,33 @@ async def test_trailers_never_become_headers(start: Start, monkeypatch: pytest.M
 async def test_slow_heads_are_cut_off(start: Start, sent: bytes) -> None:
     gateway, _ = await start(well, head_timeout_s=0.3)
     begun = time.monotonic()
-    await answers(gateway, sent, 3)
-    assert 0.2 < time.monotonic() - begun < 1.5
+    await answers(gateway, sent)
+    assert time.monotonic() - begun > 0.2
 
 
 async def test_trickling_does_not_extend_the_deadline(start: Start) -> None:
     gateway, _ = await start(well, head_timeout_s=0.4)
     _, writer = await asyncio.open_connection(gateway.host, gateway.port)
     writer.write(GET)
-    begun = time.monotonic()
     with pytest.raises(ConnectionError):
-        while time.monotonic() - begun < 3:
+        for _ in range(90):  # ten seconds, and less than there may be lines
             writer.write(b"x-slow: y\r\n")
             await writer.drain()
             await asyncio.sleep(0.1)
-    assert time.monotonic() - begun < 1.5
 
 
 async def test_the_head_of_a_second_request_has_its_own_deadline(start: Start) -> None:
-    gateway, _ = await start(well, head_timeout_s=0.4)
+    """Between two requests a connection may rest for longer than a head may take."""
+    gateway, _ = await start(well, head_timeout_s=0.3)
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
-    for _ in range(3):
+    for pause in (0.01, 0.5):
         writer.write(GET + b"\r\n")
         assert b"200" in await reader.readuntil(b"\r\n\r\n")
         await reader.readexactly(15)
-        await asyncio.sleep(0.2)
-    await asyncio.sleep(0.5)
+        await asyncio.sleep(pause)
     writer.write(GET)
-    begun = time.monotonic()
-    assert await reader.read() == b""
-    assert time.monotonic() - begun < 1.2
+    async with asyncio.timeout(8):
+        assert await reader.read() == b""
     writer.close()
 
 
@@ -194,7 +187,7 @@ async def test_a_client_that_asks_for_another_protocol_is_served_in_this_one(sta
         for at in range(0, len(sent), size):
             writer.write(sent[at : at + size])
             await writer.drain()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(8):
             head = await reader.readuntil(b"\r\n\r\n")
             length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length: "))
             assert b"Hello" in await reader.readexactly(int(length[16:]))

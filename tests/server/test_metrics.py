@@ -10,7 +10,7 @@ from gateway.server.metrics import FAMILIES, MOST_SERIES, Metrics, add
 from gateway.server.metrics_text import metrics_text
 from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
-from tests.server.conftest import Start, settings_for
+from tests.server.conftest import HASTY, PATIENT, STALLED, Start, settings_for
 from tests.server.running import Running, hello, running_gateway
 
 ROW = re.compile(r"^\| `(gateway_\w+)` \| (\w+) \| (.*?) \|", re.M)
@@ -39,10 +39,10 @@ async def by_word(connection: Connection) -> None:
     elif b"cut" in connection.body:
         await connection.send(HEAD, events("text Hello"), END)
     elif b"silent" in connection.body:
-        await asyncio.sleep(5)
+        await connection.gone()
     elif b"stalled" in connection.body:
         await connection.send(HEAD, events("text Hello"))
-        await asyncio.sleep(5)
+        await connection.gone()
     else:
         await connection.send(HEAD, events("text Hello", "finish"), END)
 
@@ -106,7 +106,7 @@ async def asked(gateway: Running, word: str, stream: bool = False) -> list[str]:
     ],
 )
 async def test_what_happened_is_counted(start: Start, word: str, stream: bool, lines: tuple[str, ...]) -> None:
-    gateway, _ = await start(by_word)
+    gateway, _ = await start(by_word, {"silent": HASTY, "stalled": STALLED}.get(word, PATIENT))
     text = await asked(gateway, word, stream)
     assert [line for line in lines if line not in text] == []
     if word == "stalled":
@@ -146,17 +146,21 @@ async def test_open_streams_and_departures(start: Start) -> None:
 
 async def test_the_backends_time_is_not_ours() -> None:
     async def slow(connection: Connection) -> None:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.2)
         await connection.send(HEAD, events("text Hello"))
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.2)
         await connection.send(events("finish"), END)
 
     async with faulty_backend(slow) as backend, running_gateway(settings_for(backend.base_url)) as gateway:
         text = await asked(gateway, "x", stream=True)
     sums = {line.split()[0]: float(line.split()[1]) for line in text if "_sum" in line}
-    assert sums["gateway_overhead_seconds_sum"] < 0.3
-    assert 0.3 <= sums['gateway_first_event_seconds_sum{backend="plain"}'] < 0.6
-    assert sums['gateway_request_seconds_sum{route="chat"}'] >= 0.6
+    first, whole = (
+        sums['gateway_first_event_seconds_sum{backend="plain"}'],
+        sums['gateway_request_seconds_sum{route="chat"}'],
+    )
+    assert first >= 0.2 and whole - first >= 0.2
+    # However slow the machine is: what the backend took is part of the whole, and not of our own.
+    assert sums["gateway_overhead_seconds_sum"] <= whole - 0.4
 
 
 async def test_tokens_are_those_the_backend_reports() -> None:

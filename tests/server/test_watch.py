@@ -19,7 +19,7 @@ async def test_an_overdue_wait_ends_with_its_own_error(sweeper: Sweeper) -> None
     with pytest.raises(BackendTimeout, match="stopped sending"), sweeper.watch() as watch:
         watch.expect(loop.time() + 0.05, idle_late)
         await asyncio.sleep(5)
-    assert 0.04 < loop.time() - begun < 0.5
+    assert 0.04 < loop.time() - begun < 4
     assert sweeper.size == 0
     await asyncio.sleep(0)
 
@@ -30,9 +30,9 @@ async def test_progress_moves_the_deadline_but_not_the_total(sweeper: Sweeper) -
     with pytest.raises(BackendTimeout, match="did not finish"), sweeper.watch() as watch:
         watch.total_due = begun + 0.2
         while True:
-            watch.expect(loop.time() + 0.1, first_byte_late)
+            watch.expect(loop.time() + 3, first_byte_late)
             await asyncio.sleep(0.02)
-    assert loop.time() - begun < 0.6
+    assert 0.2 <= loop.time() - begun < 3
 
 
 async def test_the_first_interruption_counts(sweeper: Sweeper) -> None:
@@ -68,6 +68,7 @@ async def test_a_cancellation_from_outside_stays_one(sweeper: Sweeper) -> None:
 
 async def test_silence_is_told_again_and_again(sweeper: Sweeper) -> None:
     loop = asyncio.get_running_loop()
+    begun = loop.time()
     told = 0
     with sweeper.watch() as watch:
 
@@ -78,8 +79,10 @@ async def test_silence_is_told_again_and_again(sweeper: Sweeper) -> None:
 
         watch.on_quiet = tell
         watch.quiet_due = loop.time() + 0.03
-        await asyncio.sleep(0.3)
-    assert 3 <= told <= 11
+        async with asyncio.timeout(5):
+            while told < 3:  # noqa: ASYNC110 (nothing is set)
+                await asyncio.sleep(0.01)
+    assert (loop.time() - begun) / told >= 0.03
 
 
 async def test_all_can_be_interrupted_at_once(sweeper: Sweeper) -> None:

@@ -16,7 +16,16 @@ from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.running import hello
-from tests.server.test_run import Process, brief, endless, patient, read_stream, started, stream_while_stopping
+from tests.server.test_run import (
+    Process,
+    brief,
+    endless,
+    held_until,
+    read_stream,
+    started,
+    stream_while_stopping,
+    until_refused,
+)
 
 
 def children(process: Process) -> list[int]:
@@ -24,7 +33,7 @@ def children(process: Process) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-async def until(seen: Callable[[], bool], seconds: float = 8) -> None:
+async def until(seen: Callable[[], bool], seconds: float = 30) -> None:
     async with asyncio.timeout(seconds):
         while not seen():  # noqa: ASYNC110 (other processes set no event)
             await asyncio.sleep(0.05)
@@ -38,15 +47,15 @@ async def sums(gateway: Process, *names: str) -> list[int]:
 
 
 async def metrics_become(gateway: Process, values: dict[str, int]) -> None:
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(30):
         while await sums(gateway, *values) != [*values.values()]:  # noqa: ASYNC110 (as above)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
 
 
 def crowd_before(gateway: Process) -> httpx.AsyncClient:
     """Every request has a connection of its own, and so may come to any worker."""
     limits = httpx.Limits(max_keepalive_connections=0)
-    return httpx.AsyncClient(base_url=gateway.base_url, timeout=20, limits=limits)
+    return httpx.AsyncClient(base_url=gateway.base_url, timeout=40, limits=limits)
 
 
 UNREACHABLE = settings_for("http://127.0.0.1:1")
@@ -121,7 +130,7 @@ async def kill(gateway: Process) -> None:
     """A worker is killed; its successor is told to reload before it can."""
     before = children(gateway)
     os.kill(before[0], signal.SIGKILL)
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(30):
         while not (new := set(children(gateway)) - set(before)):  # noqa: ASYNC110 (other processes set no event)
             await asyncio.sleep(0.002)
     os.kill(new.pop(), signal.SIGHUP)
@@ -135,7 +144,7 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
     """A worker that is killed breaks its streams, and gives their places back; the others go on."""
     (tmp_path / "keys").write_text("alice:a\nbob:b\n")
     async with faulty_backend(held) as backend:
-        base = patient(backend.base_url, api_keys_file=str(tmp_path / "keys"), reload=False, drain_s=0.1)
+        base = settings_for(backend.base_url, api_keys_file=str(tmp_path / "keys"), reload=False, drain_s=0.1)
         keys: dict[str, Json] = {"alice": {"concurrent_streams": 3}, "bob": {"requests_per_minute": 4}}
         settings: dict[str, Json] = {**base, "keys": keys}
         async with started(tmp_path, settings, *TWO) as gateway, AsyncExitStack() as stack:
@@ -175,8 +184,9 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
 @pytest.mark.parametrize("group", [False, True])
 async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
     """Also when a service manager sends the signal to every process."""
-    async with faulty_backend(brief) as backend:
-        settings = patient(backend.base_url, drain_s=5)
+    refused = asyncio.Event()
+    async with faulty_backend(held_until(refused)) as backend:
+        settings = settings_for(backend.base_url, drain_s=60)
         async with started(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             if group:
@@ -186,10 +196,11 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
                 for pid in children(gateway):
                     os.kill(pid, signal.SIGTERM)
                 gateway.process.send_signal(signal.SIGTERM)
+                await until_refused(gateway)
+                refused.set()
                 text = await stream
             else:
-                text, refused = await stream_while_stopping(gateway)
-                assert refused
+                text = await stream_while_stopping(gateway, refused)
             status, _ = await gateway.ended()
     assert text.endswith("data: [DONE]\n\n")
     assert status == 0
@@ -203,11 +214,10 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
             asking = asyncio.create_task(read_stream(gateway))
             await backend.asked.wait()
             gateway.process.send_signal(signal.SIGINT)
-            await asyncio.sleep(0.3)
+            await until_refused(gateway)
             assert len(children(gateway)) >= 1
             gateway.process.send_signal(signal.SIGINT)
-            async with asyncio.timeout(4):
-                status, _ = await gateway.ended()
+            status, _ = await gateway.ended()
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
     assert status == 0
@@ -241,18 +251,20 @@ async def test_a_reload_reaches_every_worker(tmp_path: Path) -> None:
         await connection.send(HEAD, events("text x", "finish"), END)
 
     async with faulty_backend(well) as backend:
-        settings = patient(backend.base_url, reload=False)
+        settings = settings_for(backend.base_url, reload=False)
         async with started(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
-            await asyncio.sleep(1)
+            await metrics_become(gateway, {"gateway_workers": 2})
             (tmp_path / "settings.json").write_text(json.dumps({**settings, "models": {"new": {"backend": "plain"}}}))
             gateway.process.send_signal(signal.SIGHUP)
-            await asyncio.sleep(1)
+            await metrics_become(gateway, {"gateway_config_reloads_total": 2})
             assert await answers(gateway, "new") == {200}
-            for pid in children(gateway):
+            before = children(gateway)
+            for pid in before:
                 os.kill(pid, signal.SIGKILL)
             # Their successors begin with the file as it is by now.
-            await asyncio.sleep(2.5)
+            await until(lambda: len(set(children(gateway)) - set(before)) == 2)
+            await metrics_become(gateway, {"gateway_workers": 2, "gateway_worker_restarts_total": 2})
             assert await answers(gateway, "new") == {200}
             gateway.process.send_signal(signal.SIGTERM)
             await gateway.ended()
