@@ -68,6 +68,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.settings", _ours(f"{_VALUES} profiles")),
     Rule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
     Rule("gateway.server", gateway=None, others=None, io=None),
+    Rule("gateway.server.http", others=("httptools", "msgspec"), io=None),
     Rule("gateway.cli", gateway=None, others=None, io=None),
     Rule("gateway.__main__", ("gateway.cli",)),
     Rule("gateway.demo", (*_ours("types errors wire demo"), "adapters.warp.multi_agent_pb2"), others=None, io=None),

@@ -1,0 +1,145 @@
+"""One socket to a backend: a request goes out, its answer is read as it arrives, and perhaps another one follows."""
+
+import asyncio
+import select
+from collections.abc import Callable
+from typing import Final
+
+from gateway.server.http.errors import HttpError, Truncated, Unsent
+from gateway.server.http.response import ResponseDecoder
+
+# So much may lie here unread before the backend has to wait.
+HIGH_WATER: Final = 64 * 1024
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time. `used`: it has served one before. `on_open` and `on_lost` are told once of the socket's
+    beginning and end."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_open: Callable[["Connection"], None],
+        on_lost: Callable[["Connection"], None],
+    ) -> None:
+        self._loop = loop
+        self._on_open = on_open
+        self._on_lost = on_lost
+        self._response = ResponseDecoder()
+        self._error: HttpError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._asked = False
+        self._last = False
+        self._unwritten = False
+        self._paused = False
+        self.used = False
+
+    # What the caller does:
+
+    async def ask(self, request: bytes, most: int, last: bool = False) -> ResponseDecoder:
+        """Send a request and wait for the head of its answer, whose body may have `most` bytes. `last`: there will be
+        no other request. Raises HttpError."""
+        self._asked = True
+        self._last = last
+        self._response.begin(most)
+        self._transport.write(request)
+        if self._transport.is_closing():
+            self._unwritten = True
+        while not self._response.status:
+            if self._error is not None:
+                raise self._error
+            await self._arrival()
+        return self._response
+
+    async def read(self) -> bytes:
+        """Everything of the body that has arrived, at least one byte; empty at its end. Raises HttpError."""
+        response = self._response
+        while not response.waiting:
+            if response.ended:
+                return b""
+            if self._error is not None:
+                raise self._error
+            await self._arrival()
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        return response.take()
+
+    def rest(self) -> bool:
+        """Whether the connection can be kept, now that nobody reads its answer any more. If so, it is kept quiet."""
+        self._asked = False
+        self.used = True
+        busy = self._last or self._paused or self._unwritten or self._transport.is_closing()
+        return self._response.reusable and not busy
+
+    def is_quiet(self) -> bool:
+        """Whether a kept connection is still open and silent. The event loop may not have come to see yet that the
+        backend hung up, or said something unasked: both make the socket readable."""
+        return not self._transport.is_closing() and not self._poll.poll(0)
+
+    def abort(self) -> None:
+        """Close at once, whatever is under way. Whoever reads still is told."""
+        self._fail(Truncated())
+        self._transport.abort()
+
+    async def _arrival(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    # What the event loop calls:
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+        self._transport = transport
+        # Told of every byte that does not leave at once, we know whether a request has been written in full.
+        transport.set_write_buffer_limits(high=1)
+        self._poll = select.poll()
+        self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._on_open(self)
+
+    def pause_writing(self) -> None:
+        self._unwritten = True
+
+    def resume_writing(self) -> None:
+        self._unwritten = False
+
+    def data_received(self, data: bytes) -> None:
+        if not self._asked:
+            self._transport.abort()
+            return
+        response = self._response
+        try:
+            response.feed(data)
+        except HttpError as error:
+            self._fail(error)
+            self._transport.abort()
+            return
+        if response.waiting > HIGH_WATER and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        unsent = self.used and self._unwritten and not self._response.begun
+        # After a fault the end means nothing, least of all that a body without a length is complete.
+        if self._error is None:
+            try:
+                self._response.close(clean=exc is None)
+            except HttpError as error:
+                lost = Unsent() if unsent else error
+                lost.__cause__ = exc
+                self._fail(lost)
+        self._wake()
+        self._on_lost(self)
+
+    def _fail(self, error: HttpError) -> None:
+        """Only the first fault counts."""
+        if self._error is None:
+            self._error = error
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,124 @@
+"""An address -> an open socket with a connection on it: name look-up, TCP, TLS."""
+
+import asyncio
+import itertools
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final, TypeAlias
+
+from gateway.server.http.address import Address
+from gateway.server.http.connection import Connection
+from gateway.server.http.errors import DialedTooLong, Unreachable, Untrusted
+
+# The family, and what `connect` is given.
+Place: TypeAlias = "tuple[int, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]"
+
+# RFC 8305, section 5: how long a place may be silent before the next one is tried beside it.
+HEAD_START_S: Final = 0.25
+NAMES_S: Final = 30
+
+
+class Dialer:
+    """Opens connections. Names are remembered for half a minute."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._known: dict[Address, tuple[float, Sequence[Place]]] = {}
+
+    async def dial(self, address: Address, due: float, make: Callable[[], Connection]) -> Connection:
+        """A new connection, open until the loop's time is `due`. Raises HttpError."""
+        try:
+            async with asyncio.timeout_at(due):
+                sock = await self._connect(address)
+                return await self._start(sock, address, make)
+        except TimeoutError as error:
+            raise DialedTooLong from error
+        except ssl.SSLError as error:
+            raise Untrusted from error
+        except OSError as error:
+            # Perhaps it has moved.
+            self._known.pop(address, None)
+            raise Unreachable from error
+
+    async def _start(self, sock: socket.socket, address: Address, make: Callable[[], Connection]) -> Connection:
+        context = tls_context() if address.tls else None
+        name = address.host if address.tls else None
+        _, connection = await self._loop.create_connection(make, sock=sock, ssl=context, server_hostname=name)
+        return connection
+
+    async def _connect(self, address: Address) -> socket.socket:
+        places = await self._look_up(address)
+        if len(places) == 1:
+            return await _connect(self._loop, places[0])
+        return await _race(self._loop, places)
+
+    async def _look_up(self, address: Address) -> Sequence[Place]:
+        until, places = self._known.get(address, (0.0, ()))
+        if self._loop.time() >= until:
+            found = await self._loop.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+            )
+            places = _mixed([(family, place) for family, _, _, _, place in found])
+            self._known[address] = self._loop.time() + NAMES_S, places
+        return places
+
+
+@cache
+def tls_context() -> ssl.SSLContext:
+    """Trusts what the system trusts, checks names, and speaks no other protocol inside."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _mixed(places: Sequence[Place]) -> list[Place]:
+    """The families by turns, so that one that leads nowhere costs one head start (RFC 8305, section 4)."""
+    first = [place for place in places if place[0] == places[0][0]]
+    rest = [place for place in places if place[0] != places[0][0]]
+    pairs = itertools.zip_longest(first, rest)
+    return [place for pair in pairs for place in pair if place is not None]
+
+
+async def _connect(loop: asyncio.AbstractEventLoop, place: Place) -> socket.socket:
+    family, where = place
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await loop.sock_connect(sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _race(loop: asyncio.AbstractEventLoop, places: Sequence[Place]) -> socket.socket:
+    """The first socket that is connected. The next place is tried when one fails, or is silent for its head start.
+    Raises the last OSError when all fail."""
+    left = list(places)
+    tasks: set[asyncio.Task[socket.socket]] = set()
+    running = tasks
+    try:
+        while True:
+            if left:
+                tasks.add(task := loop.create_task(_connect(loop, left.pop(0))))
+                running = running | {task}
+            timeout = HEAD_START_S if left else None
+            done, running = await asyncio.wait(running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            winner = next((task for task in done if task.exception() is None), None)
+            if winner is not None:
+                tasks.discard(winner)
+                return winner.result()
+            if not (running or left):
+                return done.pop().result()
+    finally:
+        for task in tasks:
+            task.cancel()
+            task.add_done_callback(_discard)
+
+
+def _discard(task: asyncio.Task[socket.socket]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
