@@ -4,14 +4,15 @@ import difflib
 import importlib
 from collections.abc import Iterable, Mapping
 from typing import cast
-
-from yarl import URL
+from urllib.parse import urlsplit
 
 from gateway.adapter import Adapter
 from gateway.errors import InvalidRequest, SettingsError
 from gateway.server.admission import backend_slots
 from gateway.server.credentials import Credential, blot, credential_for, header_secrets
 from gateway.server.demos import Demos
+from gateway.server.http.address import Url, read_url
+from gateway.server.http.request import check_header
 from gateway.settings import BackendSettings, ModelSettings, Settings, Timeouts, check_options
 
 DEMO = "demo:"
@@ -34,13 +35,13 @@ class Backend:
         self.slots = backend_slots(name, settings.max_concurrent)
         self._headers = {key.lower(): value for key, value in settings.headers.items()}
         self._secrets = tuple(header_secrets(settings.headers.values()))
-        self._urls: dict[str, URL] = {}
+        self._urls: dict[str, Url] = {}
 
-    def url(self, path: str) -> URL:
+    def url(self, path: str) -> Url:
         """The address of a path below base_url; built once."""
         url = self._urls.get(path)
         if url is None:
-            url = self._urls[path] = URL(self.base_url.rstrip("/") + path)
+            url = self._urls[path] = read_url(self.base_url.rstrip("/") + path)
         return url
 
     def headers(self, own: Mapping[str, str], credential: Mapping[str, str]) -> dict[str, str]:
@@ -127,6 +128,7 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
     if not hasattr(kind, "Options"):
         raise SettingsError(f"{where}.adapter: {settings.adapter!r} is no adapter")
     _check_address(where, settings.base_url)
+    _check_headers(where, settings.headers)
     return cast(Adapter, kind(check_options(settings.options, kind.Options, where), max_event))
 
 
@@ -136,13 +138,22 @@ def _check_address(where: str, base_url: str) -> None:
             raise SettingsError(f"{where}.base_url: the demo backends are 'demo:agent', 'demo:chat' and 'demo:text'")
         return
     try:
-        url = URL(base_url)
+        parts = urlsplit(base_url)
+        if "@" in parts.netloc:
+            raise ValueError("must hold no credential; name its variable in api_key_env")
+        if parts.query or parts.fragment:
+            raise ValueError("must hold neither a query nor a fragment")
+        read_url(base_url)
     except ValueError as error:
-        raise SettingsError(f"{where}.base_url: {error}") from error
-    if url.scheme not in ("http", "https") or not url.host:
-        raise SettingsError(f"{where}.base_url must begin with http:// or https:// and name a host")
-    if url.user or url.password:
-        raise SettingsError(f"{where}.base_url must hold no credential; name its variable in api_key_env")
+        raise SettingsError(f"{where}.base_url {error}") from error
+
+
+def _check_headers(where: str, headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        try:
+            check_header(name, value)
+        except ValueError as error:
+            raise SettingsError(f"{where}.headers: {error}") from error
 
 
 def _list(names: Iterable[str]) -> str:

@@ -53,6 +53,7 @@ class Call:
         "_feed",
         "_metrics",
         "_started",
+        "attempt",
         "backend",
         "backend_status",
         "changes",
@@ -80,6 +81,7 @@ class Call:
         self.code = "-"
         self.phase = "request"
         self.backend_status = 0
+        self.attempt = 0
         self.changes: dict[str, int] = {}
         self.notices: list[Notice] = []
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
@@ -100,6 +102,10 @@ class Call:
     def changed(self) -> str:
         """Changes by stage: `repair=2; trim=1`."""
         return "; ".join(f"{stage}={count}" for stage, count in self.changes.items())
+
+    def try_backend(self) -> None:
+        """The request goes to the backend, perhaps not for the first time."""
+        self.attempt += 1
 
     def answer_headers(self) -> list[tuple[bytes, bytes]]:
         """What the gateway says about its own work in the head of an answer."""

@@ -91,7 +91,7 @@ class ChatCompletions:
         call.phase = "connect"
         if call.trace is not None:
             exchange.request = call.trace.connect(backend, exchange)
-        answer = await self._send(backend, exchange)
+        answer = await self._send(call, backend, exchange)
         call.waited += monotonic() - now
         try:
             call.phase = "head"
@@ -99,7 +99,6 @@ class ChatCompletions:
                 call.backend_status = answer.status
                 exchange.open(answer.status, answer.headers, await answer.read_error())
             exchange.open(200, answer.headers)
-            watch.broken = answer.is_broken
             await self._relay(call, backend, exchange, answer, watch, writer)
             call.conclude(200)
             # The answer is complete: a stop of the gateway can no longer spoil it, nor be blamed for it.
@@ -130,7 +129,6 @@ class ChatCompletions:
                 return
             if exchange.finished and until is None:
                 until = monotonic() + REST_S
-                watch.broken = None
             if events:
                 call.begin()
                 await writer.take(events)
@@ -138,17 +136,19 @@ class ChatCompletions:
             if events or exchange.progress != arrived:
                 watch.expect(monotonic() + idle, idle_late)
 
-    async def _send(self, backend: Backend, exchange: Exchange) -> Answer:
+    async def _send(self, call: Call, backend: Backend, exchange: Exchange) -> Answer:
         """Send the request; once more with a renewed credential after a 401, since then nothing has run."""
         credential = await backend.credential.headers()
-        answer = await self._send_once(backend, exchange, credential)
+        answer = await self._send_once(call, backend, exchange, credential)
         if answer.status == 401 and backend.credential.renewable:
             answer.close()
             await backend.credential.renew(credential)
-            answer = await self._send_once(backend, exchange, await backend.credential.headers())
+            answer = await self._send_once(call, backend, exchange, await backend.credential.headers())
         return answer
 
-    async def _send_once(self, backend: Backend, exchange: Exchange, credential: Mapping[str, str]) -> Answer:
+    async def _send_once(
+        self, call: Call, backend: Backend, exchange: Exchange, credential: Mapping[str, str]
+    ) -> Answer:
         request = exchange.request
         return await self._services.transport.send(
             request.method,
@@ -156,6 +156,8 @@ class ChatCompletions:
             backend.headers(request.headers, credential),
             request.body,
             backend.timeouts.connect,
+            on_try=call.try_backend,
+            again=call.attempt == 0,
         )
 
 

@@ -84,13 +84,15 @@ def _report(call: Call, error: GatewayError) -> None:
         call.blame(error)
         level = LOGGER.error if error.code == "upstream_auth_error" else LOGGER.warning
         level(
-            "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s ms=%s cause=%s",
+            "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s attempt=%d ms=%s "
+            "cause=%s",
             call.id,
             call.backend,
             call.model[:SHOWN],
             call.phase,
             call.code,
             call.backend_status or "-",
+            call.attempt,
             call.ms,
             type(error.__cause__).__name__ if error.__cause__ else "-",
             extra={"request_id": call.id},

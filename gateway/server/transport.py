@@ -1,25 +1,38 @@
-"""Requests -> one shared aiohttp session -> answers read piece by piece; every fault of the wire as a BackendError.
+"""Requests -> connections of one pool for each address -> answers read piece by piece; every fault as a BackendError.
 
-Nothing is retried: once sent, a request may have run. Redirects are not followed (they would carry the key away),
-environment proxies and cookies are not used, and compression is not asked for (a bomb could not be capped).
+Redirects are not followed (they would carry the key away), environment proxies and cookies are not used, compression is
+not asked for (a bomb could not be capped). Whatever may have reached a backend is not sent twice: it may have run.
 """
 
 import asyncio
-import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Final
 
-import aiohttp
-from aiohttp.http_exceptions import HttpProcessingError
-from yarl import URL
+from gateway.errors import BackendError, BackendProtocolError, BackendTruncated, BackendUnavailable
+from gateway.server.http.address import Address, Url
+from gateway.server.http.connection import Connection
+from gateway.server.http.dial import Dialer
+from gateway.server.http.errors import (
+    DialedTooLong,
+    HttpError,
+    HungUp,
+    NotHttp,
+    TooLarge,
+    Truncated,
+    Unreachable,
+    Unsent,
+    Untrusted,
+)
+from gateway.server.http.pool import Pool
+from gateway.server.http.request import encode_lines, encode_request
+from gateway.server.http.response import ResponseDecoder
 
-from gateway.errors import BackendError, BackendProtocolError, BackendTimeout, BackendTruncated, BackendUnavailable
-
-NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
-ERROR_BODY_CAP = 64 * 1024
-# What a wire can fail with. (Every kind of timeout is an OSError.)
-_FAULTS: tuple[type[Exception], ...] = (aiohttp.ClientError, HttpProcessingError, OSError, ValueError)
+NO_RETRY: Final[Mapping[str, str]] = {"x-should-retry": "false"}
+ERROR_BODY_CAP: Final = 64 * 1024
+# A backend that is just being started again listens soon.
+PAUSE_S: Final = 0.1
 
 
 @lru_cache
@@ -31,33 +44,56 @@ def gateway_version() -> str:
         return "0"
 
 
+def truncated() -> BackendTruncated:
+    """The body ended, or its framing broke, before the answer was complete."""
+    return BackendTruncated("The backend's answer ended before it was complete.")
+
+
+def _hung_up() -> BackendError:
+    return BackendUnavailable("The backend closed the connection before it answered.")
+
+
+_FAULTS: Final[Mapping[type[HttpError], Callable[[], BackendError]]] = {
+    Unreachable: lambda: BackendUnavailable("The backend could not be reached."),
+    DialedTooLong: lambda: BackendUnavailable("The backend did not accept a connection in time."),
+    Untrusted: lambda: BackendUnavailable(
+        "No trusted TLS connection to the backend could be made.", code="upstream_tls_error", headers=NO_RETRY
+    ),
+    HungUp: _hung_up,
+    Unsent: _hung_up,
+    NotHttp: lambda: BackendProtocolError("The backend's answer is not HTTP.", code="upstream_protocol_error"),
+    Truncated: truncated,
+    TooLarge: lambda: BackendError("The backend's answer is larger than allowed.", code="upstream_response_too_large"),
+}
+
+
+def _told(error: HttpError) -> BackendError:
+    return _FAULTS[type(error)]()
+
+
+def _nothing() -> None:
+    pass
+
+
 class Answer:
     """The head of a backend's answer, and its body piece by piece. Header names are lower case."""
 
-    def __init__(self, response: aiohttp.ClientResponse, max_size: int) -> None:
+    __slots__ = ("_connection", "_lent", "_pool", "_response", "headers", "status")
+
+    def __init__(self, response: ResponseDecoder, connection: Connection, pool: Pool) -> None:
         self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.headers: Mapping[str, str] = response.headers
         self._response = response
-        self._left = max_size
+        self._connection = connection
+        self._pool = pool
+        self._lent = True
 
     async def read(self) -> bytes:
         """All bytes that have arrived, at least one; empty at the end. Raises BackendError."""
         try:
-            piece = await self._response.content.readany()
-        except _FAULTS as error:
-            raise _body_fault(error) from error
-        self._left -= len(piece)
-        if self._left < 0:
-            raise BackendError("The backend's answer is larger than allowed.", code="upstream_response_too_large")
-        return piece
-
-    def is_broken(self) -> bool:
-        """Whether a waiting `read` would wait for ever: aiohttp reports broken framing to the connection, but not to
-        the body that is being read."""
-        connection = self._response.connection
-        return (
-            connection is not None and connection.protocol is not None and connection.protocol.exception() is not None
-        )
+            return await self._connection.read()
+        except HttpError as error:
+            raise _told(error) from error.__cause__
 
     async def read_error(self) -> bytes:
         """The beginning of an error's body; an error whose body breaks off is still that error."""
@@ -71,7 +107,7 @@ class Answer:
 
     async def settle(self, seconds: float) -> None:
         """Give the framing's last bytes a moment to arrive, so that the connection can be used again."""
-        if self._response.content.at_eof():
+        if self._response.ended:
             return
         try:
             async with asyncio.timeout(seconds):
@@ -81,53 +117,76 @@ class Answer:
             pass
 
     def close(self) -> None:
-        """Let go. A connection whose answer was not read to its end is closed."""
-        self._response.close()
+        """Let go. A connection whose answer did not come to its end is closed."""
+        if self._lent:
+            self._lent = False
+            self._pool.give(self._connection, self.headers.get("keep-alive", ""))
 
 
 class Transport:
-    """The data-plane client. `async with` it; all backends share its session."""
+    """The data-plane client. `async with` it; all backends share its pools."""
 
     def __init__(self, max_response: int) -> None:
         self._max_response = max_response
+        self._pools: dict[Address, Pool] = {}
+        self._own = (("user-agent", f"dragoman/{gateway_version()}"), ("accept-encoding", "identity"))
 
     async def __aenter__(self) -> "Transport":
-        # limit=0: admission is the server's business; a hidden queue here would only turn overload into timeouts.
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30, keepalive_timeout=15),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            raise_for_status=False,
-            headers={"user-agent": f"dragoman/{gateway_version()}", "accept-encoding": "identity"},
-            skip_auto_headers=("content-type", "accept"),
-        )
+        self._loop = asyncio.get_running_loop()
+        self._dialer = Dialer(self._loop)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
 
-    async def send(self, method: str, url: URL, headers: Mapping[str, str], body: bytes, connect: float) -> Answer:
+    async def send(
+        self,
+        method: str,
+        url: Url,
+        headers: Mapping[str, str],
+        body: bytes,
+        connect: float,
+        *,
+        on_try: Callable[[], None] = _nothing,
+        again: bool = True,
+    ) -> Answer:
         """Send a request and wait for the head of its answer; `connect` limits name look-up, TCP and TLS, in seconds.
-        How long the head may take is the caller's business. Raises BackendError."""
+        How long the head may take is the caller's business. Raises BackendError, and ValueError for headers that
+        cannot be sent.
+
+        `again`: while none of the request has reached the backend it may be tried once more. `on_try` is called before
+        each try."""
+        lines = encode_lines(method, url, (*self._own, *headers.items()))
+        request = encode_request(lines, body)
+        due = self._loop.time() + connect
+        pool = self._pool(url.address)
+        while True:
+            on_try()
+            try:
+                connection = pool.take() or await self._dialer.dial(url.address, due, pool.connection)
+                return await self._ask(connection, pool, request, lines.last)
+            except (Unreachable, Unsent) as error:
+                if not again or self._loop.time() + PAUSE_S >= due:
+                    raise _told(error) from error.__cause__
+                again = False
+            except HttpError as error:
+                raise _told(error) from error.__cause__
+            await asyncio.sleep(PAUSE_S)
+
+    async def _ask(self, connection: Connection, pool: Pool, request: bytes, last: bool) -> Answer:
         try:
-            response = await self._session.request(
-                method, url, headers=headers, data=body, allow_redirects=False, timeout=_timeout(connect)
-            )
-        except _FAULTS as error:
-            raise _head_fault(error) from error
-        answer = Answer(response, self._max_response)
-        try:
+            answer = Answer(await connection.ask(request, self._max_response, last), connection, pool)
             _check_head(answer)
-        except BackendError:
-            answer.close()
+        except BaseException:
+            connection.abort()
             raise
         return answer
 
-
-@lru_cache(maxsize=64)
-def _timeout(connect: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=None, connect=connect, sock_read=None)
+    def _pool(self, address: Address) -> Pool:
+        pool = self._pools.get(address)
+        if pool is None:
+            pool = self._pools[address] = Pool(self._loop)
+        return pool
 
 
 def _check_head(answer: Answer) -> None:
@@ -138,36 +197,3 @@ def _check_head(answer: Answer) -> None:
         raise BackendProtocolError(
             "The backend compressed its answer although identity was asked for.", code="upstream_invalid_response"
         )
-
-
-def _head_fault(error: Exception) -> BackendError:
-    """The one place where aiohttp's exceptions before the answer's head become ours."""
-    match error:
-        case aiohttp.ClientSSLError() | ssl.SSLError():
-            return BackendUnavailable(
-                "No trusted TLS connection to the backend could be made.", code="upstream_tls_error", headers=NO_RETRY
-            )
-        case aiohttp.ClientConnectorError():
-            return BackendUnavailable("The backend could not be reached.")
-        case aiohttp.ConnectionTimeoutError():
-            return BackendUnavailable("The backend did not accept a connection in time.")
-        case aiohttp.ServerTimeoutError() | TimeoutError():
-            return BackendTimeout("The backend did not answer in time.")
-        case aiohttp.ClientResponseError() | HttpProcessingError() | ValueError():
-            if "chunk" in str(error).lower():
-                return truncated()
-            return BackendProtocolError("The backend's answer is not HTTP.", code="upstream_protocol_error")
-        case _:
-            return BackendUnavailable("The backend closed the connection before it answered.")
-
-
-def _body_fault(error: Exception) -> BackendError:
-    """The same for the answer's body."""
-    if isinstance(error, TimeoutError):
-        return BackendTimeout("The backend stopped sending.")
-    return truncated()
-
-
-def truncated() -> BackendTruncated:
-    """The body ended, or its framing broke, before the answer was complete."""
-    return BackendTruncated("The backend's answer ended before it was complete.")

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Final
 
 from gateway.errors import BackendTimeout, GatewayError, InvalidRequest
-from gateway.server.transport import truncated
 
 TICK_S: Final = 0.1
 
@@ -42,10 +41,10 @@ class Watch:
     exception in place of the cancellation.
 
     `due` is when the present wait is overdue and `late` makes the exception for it; at `quiet_due` the client should
-    hear something. `broken` tells that what is waited for can never come.
+    hear something.
     """
 
-    __slots__ = ("_sweeper", "_task", "broken", "due", "late", "on_quiet", "quiet_due", "reason", "total_due")
+    __slots__ = ("_sweeper", "_task", "due", "late", "on_quiet", "quiet_due", "reason", "total_due")
 
     def __init__(self, sweeper: "Sweeper") -> None:
         self._sweeper = sweeper
@@ -56,7 +55,6 @@ class Watch:
         self.total_due = math.inf
         self.quiet_due = math.inf
         self.on_quiet: Callable[[], None] | None = None
-        self.broken: Callable[[], bool] | None = None
 
     def expect(self, due: float, late: Callable[[], Exception]) -> None:
         """From now on this is what is waited for."""
@@ -75,8 +73,6 @@ class Watch:
             self.interrupt(self.late())
         elif now >= self.total_due:
             self.interrupt(total_late())
-        elif self.broken is not None and self.late is not ClientGone and self.broken():
-            self.interrupt(truncated())
         elif now >= self.quiet_due and self.on_quiet is not None:
             self.on_quiet()
 

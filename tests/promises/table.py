@@ -210,6 +210,7 @@ PROMISES: Final[tuple[Promise, ...]] = (
         "The framing breaks in the same breath as the head comes",
         ("a chunk without a size right behind the head",),
         Told(502, TRUNCATED),
+        phase="head",
         counted=LOST,
     ),
     Promise(

@@ -19,7 +19,8 @@ from tests.promises.wires import WIRES
 from tests.server.running import Running
 
 LINE: Final = re.compile(
-    r"upstream_failure request_id=(\S+) backend=(\S+) model=\S+ phase=(\S+) code=(\S+) upstream_status=\S+ ms=[\d.]+ "
+    r"upstream_failure request_id=(\S+) backend=(\S+) model=\S+ phase=(\S+) code=(\S+) upstream_status=\S+ "
+    r"attempt=(\d) ms=[\d.]+ "
 )
 
 
@@ -108,7 +109,8 @@ def _check_log(caplog: pytest.LogCaptureFixture, played: Played, request_id: str
         for record in caplog.records
         if (found := LINE.match(record.getMessage())) and found[2] == played.model
     ]
-    assert lines == [(played.row.level.upper(), request_id, played.model, played.phase, played.code)]
+    attempts = "2" if played.row.id == "unreachable" else "1"
+    assert lines == [(played.row.level.upper(), request_id, played.model, played.phase, played.code, attempts)]
 
 
 def test_every_fault_belongs_to_one_promise() -> None:

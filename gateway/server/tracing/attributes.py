@@ -77,12 +77,12 @@ def request_attributes(backend: Backend, conversation: Conversation) -> dict[str
 
 def target_attributes(backend: Backend, request: BackendRequest, model: str) -> dict[str, Attribute]:
     """Which server is asked for what. Its path and query may hold more than a name, so they are left out."""
-    url = backend.url(request.path)
+    address = backend.url(request.path).address
     return {
         "http.request.method": request.method,
-        "url.scheme": url.scheme,
-        "server.address": url.host or "",
-        "server.port": url.port or 0,
+        "url.scheme": address.scheme,
+        "server.address": address.host,
+        "server.port": address.port,
         "dragoman.backend": backend.name,
         "dragoman.backend.model": model[:KEPT],
     }
