@@ -95,7 +95,7 @@ def _table(rows: Mapping[str, Mapping[str, float]]) -> str:
     head = (
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
     )
-    packages = ", ".join(f"{name} {version(name)}" for name in ("uvicorn", "uvloop", "httptools", "aiohttp", "msgspec"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("uvicorn", "uvloop", "httptools", "msgspec"))
     titles = f"| gateway | {' | '.join(CASES)} |\n|{'---|' * (len(CASES) + 1)}"
     plain = "\n".join(_line(name, [_number(row.get(case)) for case in CASES]) for name, row in rows.items())
     direct = rows["direct"]

@@ -6,29 +6,41 @@ What a gateway costs beyond it is its own work. `uvicorn bench.relay:app`
 import os
 from typing import Final
 
-import aiohttp
 from starlette.types import Receive, Scope, Send
 
-BACKEND: Final = os.environ.get("BENCH_BACKEND", "http://127.0.0.1:9200") + "/v1/chat/completions"
-_sessions: Final[list[aiohttp.ClientSession]] = []
+from gateway.server.http.address import read_url
+from gateway.server.transport import Transport
+
+BACKEND: Final = read_url(os.environ.get("BENCH_BACKEND", "http://127.0.0.1:9200") + "/v1/chat/completions")
+HEADERS: Final = {"content-type": "application/json"}
+TRANSPORT: Final = Transport(max_response=2**30)
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Relay one request."""
-    if scope["type"] != "http":
+    if scope["type"] == "lifespan":
+        await _live(receive, send)
         return
-    if not _sessions:
-        connector = aiohttp.TCPConnector(limit=0)
-        _sessions.append(aiohttp.ClientSession(connector=connector, auto_decompress=False))
     body = b""
     more = True
     while more:
         message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    async with _sessions[0].post(BACKEND, data=body, headers={"content-type": "application/json"}) as answer:
+    answer = await TRANSPORT.send("POST", BACKEND, HEADERS, body, connect=5)
+    try:
         kind = answer.headers["content-type"].encode()
         await send({"type": "http.response.start", "status": answer.status, "headers": [(b"content-type", kind)]})
-        async for piece in answer.content.iter_any():
+        while piece := await answer.read():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+    finally:
+        answer.close()
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    await receive()
+    async with TRANSPORT:
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+    await send({"type": "lifespan.shutdown.complete"})
