@@ -280,7 +280,7 @@ async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobod
     other.take(NOBODY, time.monotonic())
     async with faulty_backend(brief) as backend:
         settings: dict[str, Json] = {
-            **patient(backend.base_url, store_file=str(file)),
+            **settings_for(backend.base_url, store_file=str(file)),
             "keys": {"*": {"requests_per_minute": 1}},
         }
         async with (

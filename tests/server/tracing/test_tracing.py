@@ -19,7 +19,7 @@ from tests.server.backend import faulty_backend
 from tests.server.conftest import Start, settings_for
 from tests.server.running import hello
 from tests.server.test_chat import well
-from tests.server.test_run import patient, started
+from tests.server.test_run import started
 from tests.server.tracing.collector import collector_running, told, traced_gateway
 
 HERE: Final = TracingSettings()
@@ -119,7 +119,7 @@ def test_the_share_needs_no_restart() -> None:
 
 async def test_every_worker_exports_its_own_and_flushes_when_it_is_stopped(tmp_path: Path) -> None:
     async with collector_running() as collector, faulty_backend(well) as backend:
-        settings: dict[str, Json] = {**patient(backend.base_url), "tracing": {"endpoint": collector.url}}
+        settings: dict[str, Json] = {**settings_for(backend.base_url), "tracing": {"endpoint": collector.url}}
         async with started(tmp_path, settings, "serve", "--port", "0", "--workers", "2") as gateway:
             await gateway.wait_ready()
 
