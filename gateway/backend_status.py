@@ -16,6 +16,8 @@ from gateway.notices import Notice
 
 MAX_MESSAGE: Final = 300
 
+# An overloaded backend that does not say when to come back; clients without a word back off by less.
+SOON: Final[Mapping[str, str]] = {"retry-after": "1"}
 _NO_RETRY: Final = {"x-should-retry": "false"}
 # A spent quota answers with 429 like a full minute does, but waiting mends only the latter.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -110,7 +112,7 @@ def status_error(
 
     `message` and `code` are what the adapter found in the body. The message is passed on, cut and without secrets,
     only where the client can act on it; a failure of the backend itself gets a fixed sentence. `retry-after` and
-    `retry-after-ms` are kept when they are well formed.
+    `retry-after-ms` are kept when they are well formed; an overloaded backend without them gets a second.
     """
     fault = FAULTS.get(status) or _ELSE.get(status // 100) or _ELSE[5]
     said = public_text(message) if message and fault.quotes else ""
@@ -121,7 +123,7 @@ def status_error(
         status=fault.status,
         type=fault.family,
         code=kept,
-        headers={**_patience(headers), **(_NO_RETRY if final else {})},
+        headers={**(_patience(headers) or (SOON if fault.status == 503 else {})), **(_NO_RETRY if final else {})},
         notices=_credential_notice(status) if fault is _CREDENTIAL else (),
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from adapters.warp.multi_agent_pb2 import LLMProvider, StreamFinished
-from gateway.backend_status import public_text, status_error
+from gateway.backend_status import SOON, public_text, status_error
 from gateway.errors import BackendError, BackendRejected
 from gateway.events import Reason, UsageReport
 from gateway.types import Json
@@ -59,7 +59,7 @@ def finish_error(finished: StreamFinished) -> BackendError | None:
         status=failure.status,
         type=failure.family,
         code=failure.code,
-        headers={} if failure.retries else {"x-should-retry": "false"},
+        headers={"x-should-retry": "false"} if not failure.retries else SOON if failure.status == 503 else {},
     )
 
 

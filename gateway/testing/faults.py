@@ -180,6 +180,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "status 500 with a page": _page("500 Internal Server Error"),
     "status 502 with a page": _page("502 Bad Gateway"),
     "status 503": _status("503 Service Unavailable", None, b"retry-after: 3"),
+    "status 503 without patience": _status("503 Service Unavailable"),
     "status 504": _status("504 Gateway Timeout"),
     "status 529": _status("529 Overloaded", _SAID, b"retry-after: 3"),
     "a page with status 200": _page("200 OK"),

@@ -41,7 +41,7 @@ def calls(*named: tuple[str, str], text: str = "") -> Expected:
 
 
 def fails(status: int, code: str, kind: str = "upstream_error", begun: str | None = None) -> Expected:
-    return Expected(status=status, code=code, type=kind, begun=begun)
+    return Expected(status=status, code=code, type=kind, begun=begun, retry="1" if status == 503 else None)
 
 
 def breaks(code: str, status: int = 502, kind: str = "upstream_error") -> Expected:

@@ -137,6 +137,13 @@ PROMISES: Final[tuple[Promise, ...]] = (
         Told(503, "upstream_overloaded", headers={"retry-after": "3"}),
         phase="head",
     ),
+    Promise(
+        "503_bare",
+        "503 that does not say when to come back",
+        ("status 503 without patience",),
+        Told(503, "upstream_overloaded", headers={"retry-after": "1"}),
+        phase="head",
+    ),
     Promise("redirect", "A redirect, which is not followed", ("status 307",), Told(502, "upstream_redirect")),
     Promise("204", "204", ("status 204",), Told(502, "upstream_invalid_response"), phase="head"),
     Promise(

@@ -14,7 +14,7 @@ from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
 from gateway.types import Json
 from tests.promises.house import before, finishes, frames, text_of
-from tests.promises.wires import WIRES, Wire
+from tests.promises.wires import WIRES, Wire, broken_call
 
 ENVELOPE: Final = b'data: {"choices":[{"index":0,"delta":%s,"finish_reason":null}]}\n\n'
 
@@ -46,6 +46,8 @@ def _faults(wire: str) -> Mapping[str, tuple[bytes, str]]:
     if wire == "native":
         faults["a broken call"] = (_broken_call(), "upstream_invalid_tool_call")
         faults["no finish"] = (b"data: [DONE]\n\n", "upstream_stream_truncated")
+    if wire == "protobuf":
+        faults["a broken call"] = (broken_call() + spoken.end, "upstream_invalid_tool_call")
     return faults
 
 

@@ -50,6 +50,13 @@ def _append(text: str) -> ResponseEvent:
     return ResponseEvent(client_actions={"actions": [{"append_to_message_content": append}]})
 
 
+def broken_call() -> bytes:
+    """A wrapped call without a name, on the protobuf wire."""
+    call = {"tool_call_id": "c", "call_mcp_tool": {"name": ""}}
+    message = {"id": "m2", "task_id": "t1", "tool_call": call}
+    return _actions({"add_messages_to_task": {"task_id": "t1", "messages": [message]}})
+
+
 def _warp_said(raw: bytes) -> bytes:
     """A string field may hold any bytes on the wire, though no encoder writes them."""
     return _frame(_append("?" * len(raw)).SerializeToString().replace(b"?" * len(raw), raw))
