@@ -80,12 +80,23 @@ def _envelope(source: dict[str, Json]) -> Envelope:
     if "model" not in source:
         raise _missing("model")
     try:
-        envelope = msgspec.convert(source, Envelope)
+        envelope = _convert(source)
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error)) from error
     if not envelope.model.strip():
         raise InvalidRequest("model must name a model; it is empty.", param="model")
     return envelope
+
+
+def _convert(source: dict[str, Json]) -> Envelope:
+    try:
+        return msgspec.convert(source, Envelope)
+    except msgspec.ValidationError:
+        # 100.0 is a whole number, to JSON Schema and to languages that know no other numbers.
+        whole = {key: int(value) for key, value in source.items() if isinstance(value, float) and value.is_integer()}
+        if not whole:
+            raise
+    return msgspec.convert({**source, **whole}, Envelope)
 
 
 def _wrong_type(said: str) -> InvalidRequest:

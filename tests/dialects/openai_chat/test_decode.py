@@ -154,6 +154,13 @@ def test_allowed_tools_leave_the_others_out() -> None:
     assert sent(conversation)["tools"] == tools
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    sampling = decode(request(max_tokens=100.0, seed=7.0, temperature=1.0)).sampling
+    assert (sampling.max_tokens, sampling.seed, sampling.temperature) == (100, 7, 1.0)
+    assert type(sampling.max_tokens) is int
+    assert refused(request(max_tokens=100.0, seed=7.5)).param == "seed"
+
+
 @pytest.mark.parametrize("tools", [{}, "g", 1, None])
 def test_a_list_of_allowed_tools_that_is_none_is_refused(tools: Json) -> None:
     error = refused(request(tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}))
