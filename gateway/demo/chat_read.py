@@ -131,7 +131,7 @@ def _tools(tools: Json) -> list[OfferedTool]:
     offered: list[OfferedTool] = []
     for tool in tools if isinstance(tools, list) else ():
         function = tool.get("function") if isinstance(tool, dict) else None
-        if isinstance(function, dict) and isinstance(name := function.get("name"), str):
+        if isinstance(function, dict) and isinstance(name := function.get("name"), str) and name:
             parameters = function.get("parameters")
             schema = parameters if isinstance(parameters, dict) else {}
             offered.append(OfferedTool(name, str(function.get("description") or ""), schema))

@@ -191,3 +191,11 @@ async def test_models_and_recorded_requests() -> None:
     assert shown["requests"][0]["summary"]["x_own_field"] == {"kept": True}
     assert json.loads(bytes.fromhex(recorded.body_hex)) == recorded.summary
     assert (shown["active"], shown["aborted"]) == (0, 0)
+
+
+async def test_a_tool_without_a_name_is_never_called() -> None:
+    nameless = {"type": "function", "function": {"name": ""}}
+    async with serve_demo("chat") as backend:
+        for choice in ("auto", "required"):
+            said = await ask(backend, {"role": "user", "content": "Hello"}, tools=[nameless], tool_choice=choice)
+            assert not said["choices"][0]["message"].get("tool_calls")
