@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
+from google.protobuf.internal import api_implementation
 
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.decode import WarpDecoder
@@ -11,7 +12,7 @@ from adapters.warp.encode import encode_request
 from adapters.warp.error_body import decode_error
 from adapters.warp.options import WarpOptions
 from gateway.adapter import BackendRequest, Capabilities
-from gateway.errors import BackendError
+from gateway.errors import BackendError, SettingsError
 from gateway.policy import Policy
 from gateway.types import Conversation, Json
 
@@ -22,6 +23,9 @@ class WarpAdapter:
     Options: ClassVar[type[msgspec.Struct]] = WarpOptions
 
     def __init__(self, options: WarpOptions, max_event: int) -> None:
+        """Raises SettingsError where protobuf has only its slow parser, which a small hostile event holds up."""
+        if api_implementation.Type() == "python":
+            raise SettingsError("the Warp wire needs protobuf's compiled parser (upb); this one is in pure Python")
         self._options = options
         self._max_event = max_event
         self.capabilities = Capabilities(

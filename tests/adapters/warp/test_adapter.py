@@ -6,7 +6,7 @@ import pytest
 from adapters.warp import WarpAdapter
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.options import WarpOptions
-from gateway.errors import BackendRejected, Unsupported
+from gateway.errors import BackendRejected, SettingsError, Unsupported
 from gateway.events import Event, Finish, TextDelta, ToolCallDelta, ToolCallStart
 from gateway.exchange import Exchange
 from gateway.policy import Policy
@@ -108,3 +108,9 @@ def test_a_structured_call_carries_what_the_next_turn_needs() -> None:
 def test_an_error_is_the_backends() -> None:
     with pytest.raises(BackendRejected):
         exchange(LOOK).open(429, {}, b"{}")
+
+
+def test_the_slow_parser_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("google.protobuf.internal.api_implementation.Type", lambda: "python")
+    with pytest.raises(SettingsError, match="pure Python"):
+        WarpAdapter(WarpOptions(), 1 << 20)
