@@ -23,7 +23,7 @@ class WarpAdapter:
     Options: ClassVar[type[msgspec.Struct]] = WarpOptions
 
     def __init__(self, options: WarpOptions, max_event: int) -> None:
-        """Raises SettingsError where protobuf has only its slow parser, which a hostile event of a megabyte holds up."""
+        """Raises SettingsError where protobuf has only its slow parser: one hostile event of a megabyte holds it up."""
         if api_implementation.Type() == "python":
             raise SettingsError("the Warp wire needs protobuf's compiled parser (upb); this one is in pure Python")
         self._options = options
