@@ -1,6 +1,8 @@
 """Turns -> atomic groups: what may only be kept or dropped together."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -40,6 +42,20 @@ def groups(turns: Sequence[Turn]) -> tuple[Group, ...]:
             found.append(_bound(turns, start, stop))
         start = found[-1].stop
     return tuple(found)
+
+
+def groups_before(found: Sequence[Group], turns: Sequence[Turn], end: int) -> tuple[Group, ...]:
+    """The groups of the turns before `end`, from the groups of all turns. In a sound history what comes later only
+    makes a group longer, so those that end before it are the same; in any other they are made anew."""
+    if not is_paired(turns):
+        return groups(turns[:end])
+    count = bisect_right(found, end, key=attrgetter("stop"))
+    whole = tuple(found[:count])
+    if count == len(found) or found[count].start >= end:
+        return whole
+    if found[count].follow_up == end:
+        return (*whole, msgspec.structs.replace(found[count], stop=end, follow_up=None))
+    return groups(turns[:end])
 
 
 def _reach(ends: Mapping[int, int], start: int) -> int:

@@ -29,15 +29,17 @@ class Count(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """The fate of every turn, and the counts of each limit that had to act (None: it did not)."""
+    """The fate of every turn, the counts of each limit that had to act (None: it did not), and the groups, where they
+    were needed."""
 
     fates: tuple[Fate, ...]
     results: Count | None
     history: Count | None
+    groups: tuple[Group, ...] | None
 
 
-def plan(turns: Sequence[Turn], policy: Policy) -> Plan:
-    """Decide what the limits of the policy leave of the turns.
+def plan(turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None = None) -> Plan:
+    """Decide what the limits of the policy leave of the turns. Give their groups where they are known already.
 
     `max_tool_results` counts the results that still have their body. `max_history_messages` counts every turn but
     the leading system turns, the last user turn (it is the question) and the results after it (they are counted as
@@ -45,14 +47,15 @@ def plan(turns: Sequence[Turn], policy: Policy) -> Plan:
     """
     if _within(turns, policy):
         kept: Fate = "keep"
-        return Plan((kept,) * len(turns), None, None)
-    planner = _Planner(turns, policy)
+        return Plan((kept,) * len(turns), None, None, known)
+    planner = _Planner(turns, policy, known)
     limits_results = planner.limit_results(policy.max_tool_results)
     limits_history = planner.limit_history(policy.max_history_messages)
     return Plan(
         tuple(planner.fates),
         planner.result_count() if limits_results else None,
         planner.history_count() if limits_history else None,
+        planner.known,
     )
 
 
@@ -65,7 +68,8 @@ def _within(turns: Sequence[Turn], policy: Policy) -> bool:
 
 
 class _Planner:
-    def __init__(self, turns: Sequence[Turn], policy: Policy) -> None:
+    def __init__(self, turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None) -> None:
+        self.known = known
         self.fates: list[Fate] = ["keep"] * len(turns)
         self._turns = turns
         self._classification = classify(turns)
@@ -81,10 +85,12 @@ class _Planner:
             return len(results)
         return sum(not is_elided(result.text) for result in results)
 
-    @cached_property
+    @property
     def _groups(self) -> tuple[Group, ...]:
         """Made only when a limit is exceeded: most conversations are within their limits."""
-        return groups(self._turns)
+        if self.known is None:
+            self.known = groups(self._turns)
+        return self.known
 
     @cached_property
     def _free(self) -> list[Group]:

@@ -5,6 +5,7 @@ from itertools import groupby
 
 import msgspec
 
+from gateway.conversation.groups import groups_before
 from gateway.conversation.limits import Fate, Plan, plan
 from gateway.conversation.shorten import elision, is_elided, shorten, with_text
 from gateway.notices import Action, Notice
@@ -23,7 +24,7 @@ def trim(conversation: Conversation, policy: Policy) -> tuple[Conversation, list
     if planned.results or planned.history:
         notices += _limit_notices(planned, policy)
         notices += _range_notices(turns, planned.fates)
-        notices += _prefix_notice(turns, planned.fates, policy)
+        notices += _prefix_notice(turns, planned, policy)
         turns = tuple(_applied(turns, planned.fates))
     if not notices:
         return conversation, notices
@@ -77,11 +78,12 @@ def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: s
     return Notice("trim", action, rule, detail.format(start, _index(turns, last)), start, level="debug")
 
 
-def _prefix_notice(turns: Sequence[Turn], fates: Sequence[Fate], policy: Policy) -> Iterator[Notice]:
+def _prefix_notice(turns: Sequence[Turn], planned: Plan, policy: Policy) -> Iterator[Notice]:
     """Compare with what the request before this one kept: it ended where the model's newest turn begins."""
     newest = next((n for n in range(len(turns) - 1, -1, -1) if turns[n].role == "assistant"), 0)
-    before = plan(turns[:newest], policy).fates
-    broken = next((n for n in range(newest) if before[n] != fates[n]), None)
+    known = None if planned.groups is None else groups_before(planned.groups, turns, newest)
+    before = plan(turns[:newest], policy, known).fates
+    broken = next((n for n in range(newest) if before[n] != planned.fates[n]), None)
     if broken is not None:
         index = _index(turns, broken)
         detail = f"the kept prefix changed at message {index}: a backend's prompt cache ends there"

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from gateway.conversation.groups import Group, groups
+from gateway.conversation.groups import Group, groups, groups_before
 from gateway.types import Turn
 from tests.conversation.strategies import (
     assistant,
@@ -93,3 +93,10 @@ def test_long_histories_are_grouped_in_one_sweep() -> None:
     rounds = [turn for n in range(7_000) for turn in (calling(f"c{n}"), result(f"c{n}"), assistant())]
     assert len(groups(rounds)) == 7_000
     assert spans(calling(*(f"c{n}" for n in range(20_000))), *(result(f"c{n}") for n in range(20_000))) == [(0, 20_001)]
+
+
+@given(broken_turns() | valid_turns())
+def test_the_groups_of_a_beginning_follow_from_those_of_the_whole(turns: tuple[Turn, ...]) -> None:
+    found = groups(turns)
+    for end in range(len(turns) + 1):
+        assert groups_before(found, turns, end) == groups(turns[:end])
