@@ -25,10 +25,9 @@ class Speech:
     def feed(self, texts: Sequence[str], events: list[Event]) -> None:
         """Add the events of pieces that came together, each with its own. Raises BackendError for a call that cannot
         be one, behind the events of what came before it."""
-        together = "".join(texts)
-        if not self._waits and not self._prefill and self._parser.passes(together):
-            self.characters += len(together)
-            events += map(TextDelta, texts)
+        if not self._waits and not self._prefill and (passed := self._parser.pass_on(texts)) is not None:
+            self.characters += sum(map(len, texts))
+            events += passed
             return
         for text in texts:
             self._piece(text, events)

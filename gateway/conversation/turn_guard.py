@@ -7,7 +7,16 @@ or what a tool would answer. Nothing of that happened, so the answer ends before
 import re
 from typing import Final
 
-from gateway.events import Event, Finish, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.events import (
+    Event,
+    Finish,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
 from gateway.notices import Notice
 from gateway.policy import FlattenOptions
 
@@ -20,6 +29,8 @@ TURN_INVENTED: Final = Notice(
     level="warning",
 )
 
+# What opens no turn and ends none.
+_PASSING: Final = frozenset({ToolCallDelta, ReasoningDelta, UsageReport})
 # More blanks than these are not held back, so that what is held stays small.
 _BLANKS: Final = 32
 _MARKERS: Final = {"labels": (), "json": ('{"role":',), "fenced": ("<<T-",)}
@@ -61,6 +72,8 @@ class TurnGuard:
         """The events that belong to the answer."""
         if (within := self._within_line(events)) is not None:
             return within
+        if not self._cut and _PASSING.issuperset(map(type, events)):
+            return events
         shown: list[Event] = []
         for event in events:
             if self.stopped:

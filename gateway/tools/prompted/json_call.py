@@ -4,7 +4,7 @@ The call ends where its object closes: marks inside strings are content. Keys ma
 """
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 from gateway.tools.prompted.arguments import whole_arguments
@@ -43,8 +43,9 @@ class JsonCallReader(CallReader):
             self._follow(text, at)
         return at
 
-    def more(self, text: str) -> str | None:
-        return text if self._in_arguments and self.name is not None and self._scanner.passes(text) else None
+    def more(self, texts: Sequence[str]) -> Sequence[str] | None:
+        passes = self._in_arguments and self.name is not None and self._scanner.passes("".join(texts))
+        return texts if passes else None
 
     def _begin(self, text: str, at: int) -> int:
         at = skip(text, at)

@@ -1,6 +1,6 @@
 """A name, a label and a JSON object, as in `NAME\\nAction Input: {...}` -> the call."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 from gateway.tools.prompted.arguments import whole_arguments
@@ -33,8 +33,8 @@ class LabelledReader(CallReader):
             at = self._step(text, at)
         return at
 
-    def more(self, text: str) -> str | None:
-        return text if self.name is not None and self._scanner.passes(text) else None
+    def more(self, texts: Sequence[str]) -> Sequence[str] | None:
+        return texts if self.name is not None and self._scanner.passes("".join(texts)) else None
 
     def _name(self, text: str, at: int) -> int:
         room = min(len(text), at + _LONGEST - len(self._called))

@@ -78,10 +78,8 @@ class ToolCallParser:
             raise self._error
         if not text:
             return []
-        if self.passes(text):
-            return [TextDelta(text)]
-        if self._step == self._call and (written := self._reader.more(text)) is not None:
-            return [ToolCallDelta(self._index, written)]
+        if (passed := self.pass_on((text,))) is not None:
+            return passed
         events: list[Event] = []
         text, self._held, at = self._held + text, "", 0
         while at < len(text) and self._error is None:
@@ -104,15 +102,20 @@ class ToolCallParser:
             self._end_closing(events)
         return events
 
-    def passes(self, text: str) -> bool:
-        """Whether the text, in whatever pieces, comes out as it went in: nothing is held back, and nothing in it can
-        begin a mark. Then it need not be fed."""
-        if not self._marks:
-            return True
-        if self._held or self._alone or self._step != self._text or self._first.search(text):
-            return False
-        self._before = text[-1]
-        return True
+    def pass_on(self, texts: Sequence[str]) -> list[Event] | None:
+        """The events of pieces that came together, each its own, when nothing in them can begin a call or end what
+        is read of one. None when they may, or nothing is expected any more: then they must be fed."""
+        if self._error is not None or self._closed:
+            return None
+        if self._step == self._call:
+            written = self._reader.more(texts)
+            return None if written is None else [ToolCallDelta(self._index, piece) for piece in written]
+        if self._marks:
+            together = "".join(texts)
+            if self._held or self._alone or self._step != self._text or self._first.search(together):
+                return None
+            self._before = together[-1]
+        return list(map(TextDelta, texts))
 
     def _text(self, text: str, at: int, events: list[Event]) -> int:
         if self._alone and (end := skip(text, at)) > at:

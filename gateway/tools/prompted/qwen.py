@@ -49,8 +49,8 @@ class EitherReader(CallReader):
         self.refusal, self.failure = self._reader.refusal, self._reader.failure
         return at
 
-    def more(self, text: str) -> str | None:
-        return None if self._reader is None else self._reader.more(text)
+    def more(self, texts: Sequence[str]) -> Sequence[str] | None:
+        return None if self._reader is None else self._reader.more(texts)
 
 
 def read_function(declared: Declared) -> XmlCallReader:

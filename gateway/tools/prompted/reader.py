@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -39,9 +40,9 @@ class CallReader(ABC):
     def read(self, text: str, at: int) -> int:
         """Go on from the cursor to the end of the text or of the call; the new cursor."""
 
-    def more(self, text: str) -> str | None:
-        """What the text adds to the arguments when it only goes on with a string in them; None when it may hold
-        anything else, and must be read."""
+    def more(self, texts: Sequence[str]) -> Sequence[str] | None:
+        """What each piece adds to the arguments when all of them only go on with a string in them; None when they may
+        hold anything else, and must be read."""
         return None
 
     def refuse(self, reason: str) -> None:

@@ -55,11 +55,11 @@ class XmlCallReader(CallReader):
             at = following
         return at + offset
 
-    def more(self, text: str) -> str | None:
-        ends = "<" in text or text.endswith("\n")
-        if ends or self._held or self.refusal is not None or self._types != STRING or self._step != self._value:
+    def more(self, texts: Sequence[str]) -> Sequence[str] | None:
+        if self._held or self.refusal is not None or self._types != STRING or self._step != self._value:
             return None
-        return string(text)[1:-1]
+        ends = texts[-1].endswith("\n") or "<" in "".join(texts)
+        return None if ends else [string(text)[1:-1] for text in texts]
 
     def _mark(self, data: str, at: int) -> int:
         return self._tag(data, at, (FUNCTION,))
