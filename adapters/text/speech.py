@@ -26,7 +26,7 @@ class Speech:
         """Add the events of pieces that came together, each with its own. Raises BackendError for a call that cannot
         be one, behind the events of what came before it."""
         if not self._waits and not self._prefill and (passed := self._parser.pass_on(texts)) is not None:
-            self.characters += sum(map(len, texts))
+            self.characters += len("".join(texts))
             events += passed
             return
         for text in texts:

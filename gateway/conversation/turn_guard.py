@@ -93,13 +93,17 @@ class TurnGuard:
         for events that are more than that."""
         if self._line_start or self._first or self._trims or self._cut:
             return None
-        texts = [event.text for event in events if type(event) is TextDelta]
-        if not texts or len(texts) < len(events):
+        texts: list[str] = []
+        for event in events:
+            if type(event) is not TextDelta:
+                return None
+            texts.append(event.text)
+        if not texts:
             return None
         texts[0] = self._held + texts[0]
         last = texts[-1]
-        certain = _without_blanks(last, len(last))
-        if not certain or "\n" in "".join(texts):
+        certain = max(len(last.rstrip()), len(last) - _BLANKS)
+        if certain <= 0 or "\n" in "".join(texts):
             return None
         self._held, texts[-1] = last[certain:], last[:certain]
         return list(map(TextDelta, texts))

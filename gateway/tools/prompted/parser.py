@@ -107,15 +107,16 @@ class ToolCallParser:
         is read of one. None when they may, or nothing is expected any more: then they must be fed."""
         if self._error is not None or self._closed:
             return None
-        if self._step == self._call:
-            written = self._reader.more(texts)
-            return None if written is None else [ToolCallDelta(self._index, piece) for piece in written]
-        if self._marks:
+        if not self._marks:
+            return list(map(TextDelta, texts))
+        if self._step == self._text:
             together = "".join(texts)
-            if self._held or self._alone or self._step != self._text or self._first.search(together):
+            if self._held or self._alone or self._first.search(together):
                 return None
             self._before = together[-1]
-        return list(map(TextDelta, texts))
+            return list(map(TextDelta, texts))
+        written = self._reader.more(texts) if self._step == self._call else None
+        return None if written is None else [ToolCallDelta(self._index, piece) for piece in written]
 
     def _text(self, text: str, at: int, events: list[Event]) -> int:
         if self._alone and (end := skip(text, at)) > at:
