@@ -14,7 +14,8 @@ from typing import Final, Protocol
 import httpx
 import msgspec
 
-from gateway.errors import BackendError, BackendUnavailable
+from gateway.errors import BackendError, BackendUnavailable, SettingsError
+from gateway.server.http.request import check_header, is_header_value
 from gateway.server.log import LOGGER
 from gateway.settings import BackendSettings, RefreshCredential, secret
 from gateway.types import Json
@@ -118,7 +119,7 @@ class RefreshedCredential:
             raise _denied()
         reply = await self._ask(refresh_token)
         token = reply.get(self._settings.token_field)
-        if not isinstance(token, str) or not token:
+        if not isinstance(token, str) or not token or not is_header_value(token):
             raise BackendUnavailable("The token issuer's reply holds no token.", code="upstream_auth_error")
         self._token = token
         self._ends = self._clock() + _seconds(reply.get("expires_in"))
@@ -208,12 +209,19 @@ def _blot_end(text: str, secret_value: str) -> str:
 
 
 def credential_for(settings: BackendSettings) -> Credential:
-    """The credential a backend entry names. Raises SettingsError when its variable is not set."""
+    """The credential a backend entry names. Raises SettingsError when its variable is not set, or holds what no header
+    can."""
     if settings.refresh is not None:
         first = secret(settings.refresh.refresh_token_env, os.environ)
         assert first is not None
         return RefreshedCredential(settings.refresh, first)
-    return StaticCredential(settings.api_key_header, secret(settings.api_key_env, os.environ))
+    value = secret(settings.api_key_env, os.environ)
+    if value is not None:
+        try:
+            check_header(settings.api_key_header, value)
+        except ValueError as error:
+            raise SettingsError(f"the environment variable {settings.api_key_env} cannot be sent: {error}") from error
+    return StaticCredential(settings.api_key_header, value)
 
 
 def _denied() -> BackendError:

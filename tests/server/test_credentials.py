@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from gateway.errors import BackendError, SettingsError
+from gateway.errors import BackendError, BackendUnavailable, SettingsError
 from gateway.server.credentials import RefreshedCredential, StaticCredential, blot, credential_for
 from gateway.settings import BackendSettings, RefreshCredential
 from gateway.types import Json
@@ -29,6 +29,7 @@ class Issuer:
         self.lifetime: object = "3600"
         self.rotates = False
         self.delay = 0.0
+        self.behind = ""
 
     async def answer(self, request: web.Request) -> web.Response:
         form = await request.post()
@@ -38,7 +39,11 @@ class Issuer:
         if self.status != 200:
             return web.json_response({"error": {"message": "no, refresh-0"}}, status=self.status)
         number = len(self.asked)
-        reply = {"access_token": f"token-{number}", "id_token": f"id-{number}", "expires_in": self.lifetime}
+        reply = {
+            "access_token": f"token-{number}{self.behind}",
+            "id_token": f"id-{number}",
+            "expires_in": self.lifetime,
+        }
         return web.json_response({**reply, "refresh_token": f"refresh-{number}"} if self.rotates else reply)
 
 
@@ -91,6 +96,12 @@ async def test_a_token_is_bought_once_and_renewed_five_minutes_early(issuer: Iss
 async def test_the_field_of_the_token_is_a_setting(issuer: Issuer) -> None:
     credential = refreshed(issuer, Clock(), token_field="id_token")
     assert (await credential.headers())["authorization"] == "Bearer id-1"
+
+
+async def test_a_token_that_no_header_can_hold_is_none(issuer: Issuer) -> None:
+    issuer.behind = "\r\nx-forged: yes"
+    with pytest.raises(BackendUnavailable, match="holds no token"):
+        await refreshed(issuer, Clock()).headers()
 
 
 async def test_a_rotated_refresh_token_is_used_and_kept_privately(issuer: Issuer, tmp_path: Path) -> None:
@@ -199,6 +210,10 @@ async def test_a_static_key_and_its_redaction(monkeypatch: pytest.MonkeyPatch) -
     named = credential_for(BackendSettings("a:B", "http://x", api_key_env="TEST_KEY", api_key_header="X-Api-Key"))
     assert await named.headers() == {"x-api-key": "sk-1"}
     assert await StaticCredential().headers() == {}
+    monkeypatch.setenv("TEST_KEY", "sk-1\r\nx-forged: yes")
+    with pytest.raises(SettingsError, match="TEST_KEY") as caught:
+        credential_for(BackendSettings("a:B", "http://x", api_key_env="TEST_KEY"))
+    assert "sk-1" not in caught.value.message
     monkeypatch.delenv("TEST_KEY")
     with pytest.raises(SettingsError, match="TEST_KEY"):
         credential_for(BackendSettings("a:B", "http://x", api_key_env="TEST_KEY"))

@@ -5,7 +5,7 @@ import select
 from collections.abc import Callable
 from typing import Final
 
-from gateway.server.http.errors import HttpError, Truncated, Unsent
+from gateway.server.http.errors import HttpError, NotHttp, Truncated, Unsent
 from gateway.server.http.response import ResponseDecoder
 
 # So much may lie here unread before the backend has to wait.
@@ -107,6 +107,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._asked:
+            self._fail(NotHttp())
             self._transport.abort()
             return
         response = self._response

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from gateway.server.http.address import Address
 from gateway.server.http.connection import Connection
-from gateway.server.http.errors import DialedTooLong, Unreachable, Untrusted
+from gateway.server.http.errors import DialedTooLong, HungUp, Unreachable, Untrusted
 
 # The family, and what `connect` is given.
 Place: TypeAlias = "tuple[int, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]"
@@ -35,8 +35,6 @@ class Dialer:
                 return await self._start(sock, address, make)
         except TimeoutError as error:
             raise DialedTooLong from error
-        except ssl.SSLError as error:
-            raise Untrusted from error
         except OSError as error:
             # Perhaps it has moved.
             self._known.pop(address, None)
@@ -45,14 +43,19 @@ class Dialer:
     async def _start(self, sock: socket.socket, address: Address, make: Callable[[], Connection]) -> Connection:
         context = tls_context() if address.tls else None
         name = address.host if address.tls else None
-        _, connection = await self._loop.create_connection(make, sock=sock, ssl=context, server_hostname=name)
+        try:
+            _, connection = await self._loop.create_connection(make, sock=sock, ssl=context, server_hostname=name)
+        except ssl.SSLError as error:
+            raise Untrusted from error
+        except OSError as error:
+            raise HungUp from error
         return connection
 
     async def _connect(self, address: Address) -> socket.socket:
         places = await self._look_up(address)
         if len(places) == 1:
             return await _connect(self._loop, places[0])
-        return await _race(self._loop, places)
+        return await race(self._loop, places)
 
     async def _look_up(self, address: Address) -> Sequence[Place]:
         until, places = self._known.get(address, (0.0, ()))
@@ -60,7 +63,7 @@ class Dialer:
             found = await self._loop.getaddrinfo(
                 address.host, address.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
             )
-            places = _mixed([(family, place) for family, _, _, _, place in found])
+            places = mixed([(family, place) for family, _, _, _, place in found])
             self._known[address] = self._loop.time() + NAMES_S, places
         return places
 
@@ -73,7 +76,7 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
-def _mixed(places: Sequence[Place]) -> list[Place]:
+def mixed(places: Sequence[Place]) -> list[Place]:
     """The families by turns, so that one that leads nowhere costs one head start (RFC 8305, section 4)."""
     first = [place for place in places if place[0] == places[0][0]]
     rest = [place for place in places if place[0] != places[0][0]]
@@ -94,17 +97,18 @@ async def _connect(loop: asyncio.AbstractEventLoop, place: Place) -> socket.sock
     return sock
 
 
-async def _race(loop: asyncio.AbstractEventLoop, places: Sequence[Place]) -> socket.socket:
+async def race(loop: asyncio.AbstractEventLoop, places: Sequence[Place]) -> socket.socket:
     """The first socket that is connected. The next place is tried when one fails, or is silent for its head start.
     Raises the last OSError when all fail."""
     left = list(places)
     tasks: set[asyncio.Task[socket.socket]] = set()
-    running = tasks
+    running: set[asyncio.Task[socket.socket]] = set()
     try:
         while True:
             if left:
-                tasks.add(task := loop.create_task(_connect(loop, left.pop(0))))
-                running = running | {task}
+                task = loop.create_task(_connect(loop, left.pop(0)))
+                tasks.add(task)
+                running.add(task)
             timeout = HEAD_START_S if left else None
             done, running = await asyncio.wait(running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             winner = next((task for task in done if task.exception() is None), None)

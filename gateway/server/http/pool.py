@@ -1,6 +1,7 @@
 """Connections to one address that have served a request -> connections for the next ones, as long as they are sound."""
 
 import asyncio
+import math
 import re
 from typing import Final
 
@@ -25,7 +26,8 @@ class Pool:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, float] = {}
+        # Since when, and until when it can be lent.
+        self._idle: dict[Connection, tuple[float, float]] = {}
         self._shy_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
@@ -37,7 +39,7 @@ class Pool:
     def take(self) -> Connection | None:
         """A connection that is open and silent, if there is one."""
         while self._idle:
-            connection, until = self._idle.popitem()
+            connection, (_, until) = self._idle.popitem()
             if self._loop.time() < until and connection.is_quiet():
                 return connection
             connection.abort()
@@ -50,7 +52,7 @@ class Pool:
         if not connection.rest() or keep <= 0 or now < self._shy_until:
             connection.abort()
             return
-        self._idle[connection] = now + keep
+        self._idle[connection] = now, now + keep
         if self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._sweep)
 
@@ -72,14 +74,15 @@ class Pool:
     def _lost(self, connection: Connection) -> None:
         self._open.discard(connection)
         self._emptied.set()
-        until = self._idle.pop(connection, None)
-        if until is not None and until - self._loop.time() > KEEP_S - HASTY_S:
-            self._shy_until = self._loop.time() + SHY_S
+        now = self._loop.time()
+        since, _ = self._idle.pop(connection, (-math.inf, 0))
+        if now - since < HASTY_S:
+            self._shy_until = now + SHY_S
 
     def _sweep(self) -> None:
         self._timer = None
         now = self._loop.time()
-        for connection in [connection for connection, until in self._idle.items() if until <= now]:
+        for connection in [connection for connection, (_, until) in self._idle.items() if until <= now]:
             del self._idle[connection]
             connection.abort()
         if self._idle:

@@ -22,11 +22,16 @@ class Lines(msgspec.Struct, frozen=True):
     last: bool
 
 
+def is_header_value(value: str) -> bool:
+    """Whether this can stand behind a header's name."""
+    return _VALUE.fullmatch(value) is not None
+
+
 def check_header(name: str, value: str) -> None:
     """Raises ValueError, which does not show the value, when this cannot be sent as a header."""
     if not _NAME.fullmatch(name) or name.lower() in _FRAMING:
         raise ValueError(f"{name[:100]!r} is no name of a header that can be set")
-    if not _VALUE.fullmatch(value):
+    if not is_header_value(value):
         raise ValueError(f"the value of the header {name[:100]!r} holds characters that no header can have")
 
 

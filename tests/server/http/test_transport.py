@@ -192,8 +192,10 @@ async def test_the_end_of_a_kept_connection_is_seen_before_the_loop_sees_it(monk
         assert client.tries == len(set(numbers)) == 100
 
 
-async def test_who_hangs_up_at_once_is_not_believed_for_a_while() -> None:
-    async with talking(says(WHOLE, then=Connection.close)) as (client, backend, numbers):
+@pytest.mark.parametrize("promise", [(), (b"keep-alive: timeout=5, max=100",)])
+async def test_who_hangs_up_at_once_is_not_believed_for_a_while(promise: tuple[bytes, ...]) -> None:
+    hasty = says(answer("200 OK", b"abc", *promise), then=Connection.close)
+    async with talking(hasty) as (client, backend, numbers):
         await client.ask()
         await backend.closed.wait()
         await asyncio.sleep(0.02)
@@ -507,6 +509,25 @@ async def test_nobody_is_trusted_without_a_certificate_for_its_name(monkeypatch:
         monkeypatch.setattr(dial, "tls_context", lambda: context)
         await _untrusted(f"https://127.0.0.1:{backend.port}")
         assert backend.seen == []
+
+
+async def test_a_handshake_that_is_cut_is_no_matter_of_trust() -> None:
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.close()
+
+    async with serving(cut) as port, client_of(f"https://127.0.0.1:{port}") as client:
+        with pytest.raises(BackendError) as caught:
+            await client.send()
+        assert (caught.value.code, client.tries) == ("upstream_connection_error", 1)
+
+
+async def test_who_speaks_unasked_is_no_http_server() -> None:
+    async with talking(says(b"SSH-2.0-x\r\n")) as (client, backend, _):
+        backend.speaks_first = True
+        with pytest.raises(BackendError) as caught:
+            await client.send()
+        assert (caught.value.code, client.tries) == ("upstream_protocol_error", 1)
 
 
 async def _untrusted(base_url: str) -> None:
