@@ -1,0 +1,70 @@
+"""A backend's bytes -> the client's, without sockets: `python -m bench.chunk`, processor time for each chunk by path.
+
+The paths take turns, and the best round counts: what else the machine does disturbs all of them alike.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from adapters.openai_chat import OpenAIChatAdapter
+from adapters.openai_chat.adapter import OpenAIChatOptions
+from adapters.text import TextAdapter
+from adapters.text.options import TextOptions
+from adapters.warp import WarpAdapter
+from adapters.warp.options import WarpOptions
+from bench import payload
+from gateway.adapter import Adapter
+from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.exchange import Exchange
+from gateway.policy import Policy
+
+CHUNKS: Final = 512
+PER_READ: Final = (1, 64)
+_ROUNDS: Final = 60
+_LIMIT: Final = 1 << 20
+_TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
+
+# A backend, its answer, and the tools that the client offers.
+PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple[str, ...]]]] = {
+    "native": (OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT), payload.chunks, ()),
+    "protobuf": (WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames, ()),
+    "text": (_TEXT, payload.words, ()),
+    "text beside tools": (_TEXT, payload.words, ("write_file",)),
+    "arguments in text": (_TEXT, payload.written_call, ("write_file",)),
+}
+
+
+def microseconds(path: str, per_read: int) -> float:
+    """Processor time for a chunk of one answer, read with so many others."""
+    adapter, write, tools = PATHS[path]
+    events = write(CHUNKS)
+    reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
+    exchange = Exchange(adapter, decode(payload.request("m", stream=True, tools=tools)), Policy())
+    encoder = StreamEncoder("id", 1, "m")
+    gc.collect()
+    begun = time.process_time()
+    for read in reads:
+        encoder.feed(exchange.feed(read))
+    spent = time.process_time() - begun
+    if not exchange.finished:
+        raise ValueError("the answer was not read to its end")
+    return 1e6 * spent / CHUNKS
+
+
+def main() -> None:
+    """Measure and print a table."""
+    best = {(path, per_read): float("inf") for path in PATHS for per_read in PER_READ}
+    for _ in range(_ROUNDS):
+        for path, per_read in best:
+            best[path, per_read] = min(best[path, per_read], microseconds(path, per_read))
+    print("| us a chunk | alone in its read | times native | 64 in a read | times native |\n|---|---|---|---|---|")
+    for path in PATHS:
+        cells = [f"{best[path, n]:.1f} | {best[path, n] / best['native', n]:.2f}" for n in PER_READ]
+        print(f"| {path} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
