@@ -36,10 +36,12 @@ print("http://127.0.0.1:%d" % server.server_port, flush=True)
 sys.stdin.read()
 os._exit(0)
 """
+# Whoever runs the tests in the background has made them deaf to SIGINT.
 STARTER: Final = f"""
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from gateway.local import run_model
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with run_model(Path("model.gguf"), (sys.executable, "-c", {SERVER!r})) as model:
     print(model.pid, flush=True)
     time.sleep(60)

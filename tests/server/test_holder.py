@@ -31,6 +31,7 @@ def test_the_dead_do_not_whether_waited_for_or_not() -> None:
 @pytest.mark.parametrize(
     ("name", "alive"),
     [(f"{os.getpid()}:1", False), (f"{os.getpid()}:0", True), ("1:0", True), (f"{2**22 + 1}:0", False)],
+    ids=["another time", "no time", "the first", "nobody"],
 )
 def test_a_number_that_was_given_out_again_is_somebody_else(name: str, alive: bool) -> None:
     """With 0 for the time of its start nothing but the number is known."""
