@@ -17,12 +17,15 @@ from bench.under_load.descriptors import LIMIT, descriptors
 from bench.under_load.figures import Figure, table
 from bench.under_load.house import Backends, House, allow_descriptors, backends, house
 from bench.under_load.idle import idle
+from bench.under_load.readers import readers
 from bench.under_load.soak import soak
 from bench.under_load.streams import WIRES, streams
 from gateway.types import Json
 
 HEAD_TIMEOUT_S: Final = 10
 SPARE: Final = 200
+WRITE_TIMEOUT_S: Final = 5
+READERS: Final = 10
 Table = tuple[str, list[Figure]]
 
 
@@ -83,6 +86,11 @@ def _descriptors(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
         yield "no descriptors", uvloop.run(descriptors(opened))
 
 
+def _readers(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+    with _house(behind, {"write_timeout_s": WRITE_TIMEOUT_S}) as opened:
+        yield "slow readers", uvloop.run(readers(opened, READERS, WRITE_TIMEOUT_S))
+
+
 def _soak(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
     print()
     with _house(behind) as opened:
@@ -97,6 +105,7 @@ PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Backends], Iterable[Tabl
     "streams": _streams,
     "idle": _idle,
     "descriptors": _descriptors,
+    "readers": _readers,
     "soak": _soak,
 }
 

@@ -84,6 +84,10 @@ class Connection(asyncio.Protocol):
         if not self.gone.done():
             self.gone.set_result(None)
 
+    def stop_reading(self) -> None:
+        """Take nothing any more."""
+        self._transport.pause_reading()
+
     def leave(self) -> None:
         """Hang up without a word."""
         self._transport.abort()

@@ -18,6 +18,8 @@ from gateway.types import Json
 
 NATIVE: Final = "adapters.openai_chat:OpenAIChatAdapter"
 POLL_S: Final = 0.1
+# Long ones where nothing is waited for: a busy machine must not look like a silent backend.
+PATIENT: Final[Mapping[str, Json]] = {"connect": 20, "first_byte": 60, "idle": 60, "total": 600}
 # Short ones for the backend that is silent on purpose.
 IMPATIENT: Final[Mapping[str, Json]] = {"connect": 2, "first_byte": 1, "idle": 1, "total": 10}
 
@@ -90,18 +92,19 @@ def house(
 
 
 def _settings(folder: Path, behind: Backends, server: Mapping[str, Json]) -> dict[str, Json]:
-    entries: dict[str, Json] = {
+    entries: dict[str, dict[str, Json]] = {
         "native": {"adapter": NATIVE, "base_url": f"{behind.mock}/v1"},
         "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": behind.mock, "rollback": "stream"},
         "text": {"adapter": "adapters.text:TextAdapter", "base_url": behind.mock, "wire": "llama_cpp"},
         "demo": {"adapter": NATIVE, "base_url": f"{behind.demo}/v1"},
-        "faulty": {"adapter": NATIVE, "base_url": f"{behind.faulty}/v1", "timeouts": dict(IMPATIENT)},
     }
+    patient: dict[str, Json] = {name: {**entry, "timeouts": dict(PATIENT)} for name, entry in entries.items()}
+    faulty: Json = {"adapter": NATIVE, "base_url": f"{behind.faulty}/v1", "timeouts": dict(IMPATIENT)}
     models: dict[str, Json] = {name: {"backend": name} for name in ("native", "text", "demo")}
     return {
         "server": {"api_keys_env": None, **server},
         "log": {"file": str(folder / "gateway.log")},
-        "backends": entries,
+        "backends": {**patient, "faulty": faulty},
         "models": {**models, "agent": {"backend": "agent", "name": "auto"}, "*": {"backend": "faulty"}},
     }
 

@@ -1,42 +1,17 @@
 """Many connections that say nothing, beside service -> what they cost, and what happens to one too many."""
 
 import asyncio
-import math
 from typing import Final
 
-from bench import payload
-from bench.load import drive
 from bench.under_load.asking import HEALTH, Answer, Connection, connect
-from bench.under_load.figures import Figure, quantile
+from bench.under_load.figures import Figure
 from bench.under_load.house import House
+from bench.under_load.service import Service
 
 KB_EACH: Final = 20
-SERVED_MS: Final = 1500
 # So many are opened at a time: the kernel keeps only so many waiting.
 BATCH: Final = 200
 LATE_S: Final = 2
-
-
-class _Service:
-    """How long small requests took, in rounds with the crowd and without."""
-
-    def __init__(self, house: House, seconds: float) -> None:
-        self._house = house
-        self._seconds = seconds
-        self.times: dict[bool, list[float]] = {False: [], True: []}
-        self.errors = 0
-
-    async def measure(self, crowded: bool) -> None:
-        body = payload.request("native", stream=False)
-        load = await drive(self._house.target, body, connections=4, seconds=self._seconds, stream=False)
-        self.times[crowded] += load.whole
-        self.errors += load.errors
-
-    def figure(self, share: float, crowded: bool, most: float) -> Figure:
-        beside = "beside them" if crowded else "without them"
-        return Figure(
-            f"p{100 * share:.0f} of a small request {beside}, ms", 1000 * quantile(self.times[crowded], share), most
-        )
 
 
 async def crowd(house: House, many: int, speaking: bool) -> list[Connection]:
@@ -77,7 +52,7 @@ async def one_too_many(house: House) -> tuple[Answer | None, bool]:
 
 async def idle(house: House, many: int, head_timeout_s: float, rounds: int = 3, seconds: float = 2) -> list[Figure]:
     """`many` is `server.max_connections` of the gateway; a few are left for the service beside."""
-    service = _Service(house, seconds)
+    service = Service(house, seconds)
     spare = 8
     before = house.running.memory_mb
     costs = []
@@ -94,12 +69,7 @@ async def idle(house: House, many: int, head_timeout_s: float, rounds: int = 3, 
         Figure("connections idle after a request", many - spare),
         Figure("of them open after the round", still, many - spare, many - spare),
         Figure("a connection, KB (first round)", costs[0], KB_EACH),
-        *(
-            service.figure(share, crowded, SERVED_MS if crowded else math.inf)
-            for share in (0.5, 0.99)
-            for crowded in (False, True)
-        ),
-        Figure("failed requests beside them", service.errors, most=0),
+        *service.figures(),
         Figure("memory before, MB", before),
         Figure("memory afterwards, MB", house.running.memory_mb),
         Figure("descriptors afterwards", last, most=descriptors),

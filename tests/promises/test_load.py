@@ -15,12 +15,14 @@ from bench.under_load.descriptors import LIMIT, descriptors
 from bench.under_load.figures import Figure, quantile, slope
 from bench.under_load.house import Backends, House, allow_descriptors, backends, house
 from bench.under_load.idle import idle
+from bench.under_load.readers import readers
 from bench.under_load.soak import soak
 from bench.under_load.streams import WIRES, streams, verdict
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 HEAD_TIMEOUT_S: Final = 3
+WRITE_TIMEOUT_S: Final = 3
 CONNECTIONS: Final = 2500
 
 
@@ -35,7 +37,7 @@ def opened(behind: Backends, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Started with few descriptors, of which it takes as many as the system allows."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-    server = {"max_connections": CONNECTIONS, "head_timeout_s": HEAD_TIMEOUT_S}
+    server = {"max_connections": CONNECTIONS, "head_timeout_s": HEAD_TIMEOUT_S, "write_timeout_s": WRITE_TIMEOUT_S}
     with house(tmp_path_factory.mktemp("load"), behind, server) as running:
         allow_descriptors()
         yield running
@@ -60,6 +62,10 @@ async def test_a_thousand_streams_stay_apart(opened: House) -> None:
 
 async def test_thousands_of_idle_connections_hinder_nobody(opened: House) -> None:
     assert broken(await idle(opened, CONNECTIONS, HEAD_TIMEOUT_S, rounds=1, seconds=0.5)) == []
+
+
+async def test_clients_that_take_nothing_hinder_nobody(opened: House) -> None:
+    assert broken(await readers(opened, 10, WRITE_TIMEOUT_S, seconds=0.5)) == []
 
 
 async def test_nothing_grows(opened: House) -> None:
