@@ -23,7 +23,7 @@ from bench.under_load.streams import WIRES, streams
 from gateway.types import Json
 
 HEAD_TIMEOUT_S: Final = 10
-SPARE: Final = 200
+SPARE: Final = 1500
 WRITE_TIMEOUT_S: Final = 5
 READERS: Final = 10
 Table = tuple[str, list[Figure]]
@@ -75,8 +75,7 @@ def _streams(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
 
 
 def _idle(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
-    # As many again may be needed for backends.
-    many = min(options.connections, allow_descriptors() // 2 - SPARE)
+    many = min(options.connections, allow_descriptors() - SPARE)
     with _house(behind, {"max_connections": many, "head_timeout_s": HEAD_TIMEOUT_S}) as opened:
         yield "idle connections", uvloop.run(idle(opened, many, HEAD_TIMEOUT_S))
 
