@@ -64,6 +64,10 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.on_lost is not None:
             self.on_lost()
         super().connection_lost(exc)
+        # uvicorn leaves both: the timer, after a reset, would keep this as long as an idle connection, and the last
+        # request refers to us, so that it would wait for the collector.
+        self._unset_keepalive_if_required()
+        self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def cut(self) -> None:
         """End the connection now."""
