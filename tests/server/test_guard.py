@@ -2,8 +2,12 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
+import socket
+import struct
 import time
+from collections import Counter
 from typing import Final
 
 import pytest
@@ -168,6 +172,27 @@ async def test_a_client_whose_descriptor_is_kept_back_is_told_and_closed(
     gateway, _ = await start(well)
     refused = await answers(gateway, GET + b"\r\n")
     assert refused.startswith(b"HTTP/1.1 503") and b'"code":"overloaded"' in refused
+
+
+@pytest.mark.parametrize("resets", [False, True], ids=["FIN", "RST"])
+async def test_a_lost_connection_leaves_nothing_to_the_collector(start: Start, resets: bool) -> None:
+    gateway, _ = await start(well)
+    gc.collect()
+    gc.disable()
+    try:
+        for request in (GET + b"\r\n", POST + b"\r\n" + CHAT):
+            reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
+            writer.write(request)
+            await reader.readuntil(b"}")
+            if resets:
+                sock = writer.get_extra_info("socket")
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.close()
+        await asyncio.sleep(0.2)
+        left = Counter(type(found).__name__ for found in gc.get_objects())
+    finally:
+        gc.enable()
+    assert [left[name] for name in ("GuardedProtocol", "RequestResponseCycle", "Outlet")] == [0, 0, 0]
 
 
 UPGRADE: Final = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
