@@ -1,11 +1,12 @@
 """One socket to a backend: a request goes out, its answer is read as it arrives, and perhaps another one follows."""
 
 import asyncio
+import math
 import select
 from collections.abc import Callable
 from typing import Final
 
-from gateway.server.http.errors import HttpError, NotHttp, Truncated, Unsent
+from gateway.server.http.errors import HttpError, HungUp, NotHttp, Truncated, Unsent
 from gateway.server.http.response import ResponseDecoder
 
 # So much may lie here unread before the backend has to wait.
@@ -13,8 +14,8 @@ HIGH_WATER: Final = 64 * 1024
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time. `used`: it has served one before. `on_open` and `on_lost` are told once of the socket's
-    beginning and end."""
+    """One request at a time. `since` is when the last one was done with. `on_open` and `on_lost` are told once of the
+    socket's beginning and end."""
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class Connection(asyncio.Protocol):
         self._last = False
         self._unwritten = False
         self._paused = False
-        self.used = False
+        self.since = -math.inf
 
     # What the caller does:
 
@@ -65,10 +66,10 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         return response.take()
 
-    def rest(self) -> bool:
+    def rest(self, now: float) -> bool:
         """Whether the connection can be kept, now that nobody reads its answer any more. If so, it is kept quiet."""
         self._asked = False
-        self.used = True
+        self.since = now
         busy = self._last or self._paused or self._unwritten or self._transport.is_closing()
         return self._response.reusable and not busy
 
@@ -76,6 +77,11 @@ class Connection(asyncio.Protocol):
         """Whether a kept connection is still open and silent. The event loop may not have come to see yet that the
         backend hung up, or said something unasked: both make the socket readable."""
         return not self._transport.is_closing() and not self._poll.poll(0)
+
+    @property
+    def forsaken(self) -> bool:
+        """Whether a lost connection ended behind an answer and by the backend's will, asked for another or not."""
+        return self._error is None or isinstance(self._error, HungUp)
 
     def abort(self) -> None:
         """Close at once, whatever is under way. Whoever reads still is told."""
@@ -123,7 +129,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        unsent = self.used and self._unwritten and not self._response.begun
+        unsent = self.since > -math.inf and self._unwritten and not self._response.begun
         # After a fault the end means nothing, least of all that a body without a length is complete.
         if self._error is None:
             try:

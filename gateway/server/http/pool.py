@@ -1,7 +1,6 @@
 """Connections to one address that have served a request -> connections for the next ones, as long as they are sound."""
 
 import asyncio
-import math
 import re
 from typing import Final
 
@@ -26,8 +25,8 @@ class Pool:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._open: set[Connection] = set()
-        # Since when, and until when it can be lent.
-        self._idle: dict[Connection, tuple[float, float]] = {}
+        # Until when it can be lent.
+        self._idle: dict[Connection, float] = {}
         self._shy_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
@@ -39,8 +38,10 @@ class Pool:
     def take(self) -> Connection | None:
         """A connection that is open and silent, if there is one."""
         while self._idle:
-            connection, (_, until) = self._idle.popitem()
-            if self._loop.time() < until and connection.is_quiet():
+            connection, until = self._idle.popitem()
+            if not connection.is_quiet():
+                self._doubt(connection)
+            elif self._loop.time() < until:
                 return connection
             connection.abort()
         return None
@@ -49,10 +50,10 @@ class Pool:
         """Keep a connection for the next request, or close it. `granted` is the answer's Keep-Alive header."""
         now = self._loop.time()
         keep = _seconds(granted) if granted else KEEP_S
-        if not connection.rest() or keep <= 0 or now < self._shy_until:
+        if not connection.rest(now) or keep <= 0 or now < self._shy_until:
             connection.abort()
             return
-        self._idle[connection] = now, now + keep
+        self._idle[connection] = now + keep
         if self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._sweep)
 
@@ -74,15 +75,19 @@ class Pool:
     def _lost(self, connection: Connection) -> None:
         self._open.discard(connection)
         self._emptied.set()
+        self._idle.pop(connection, None)
+        if connection.forsaken:
+            self._doubt(connection)
+
+    def _doubt(self, connection: Connection) -> None:
         now = self._loop.time()
-        since, _ = self._idle.pop(connection, (-math.inf, 0))
-        if now - since < HASTY_S:
+        if now - connection.since < HASTY_S:
             self._shy_until = now + SHY_S
 
     def _sweep(self) -> None:
         self._timer = None
         now = self._loop.time()
-        for connection in [connection for connection, (_, until) in self._idle.items() if until <= now]:
+        for connection in [connection for connection, until in self._idle.items() if until <= now]:
             del self._idle[connection]
             connection.abort()
         if self._idle:

@@ -206,6 +206,23 @@ async def test_who_hangs_up_at_once_is_not_believed_for_a_while(promise: tuple[b
         assert numbers == [0, 1, 2, 3, 4, 5]
 
 
+async def test_who_hangs_up_under_a_request_is_not_believed_either() -> None:
+    async def script(connection: Connection) -> None:
+        if connection.writer in served:
+            reset(connection)
+        else:
+            served.append(connection.writer)
+            await connection.send(WHOLE)
+
+    served: list[asyncio.StreamWriter] = []
+    async with talking(script) as (client, _, numbers):
+        assert await client.ask() == b"abc"
+        with pytest.raises(BackendError):
+            await client.ask()
+        assert [await client.ask() for _ in range(3)] == [b"abc"] * 3
+        assert numbers == [0, 0, 1, 2, 3]
+
+
 async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "KEEP_S", 0.1)
     monkeypatch.setattr(pool, "TICK_S", 0.05)
