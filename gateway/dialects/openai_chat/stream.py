@@ -28,7 +28,7 @@ from gateway.events import (
     UsageReport,
 )
 from gateway.notices import Notice
-from gateway.types import Json, JsonObject
+from gateway.types import EMPTY, Json, JsonObject
 
 DONE: Final = b"data: [DONE]\n\n"
 
@@ -196,10 +196,12 @@ class _Call:
 
 def _merged(extensions: Iterable[Extension], scope: Scope) -> JsonObject:
     """All their fields of one scope as one object."""
+    found = [extension.fields for extension in extensions if extension.scope == scope]
+    if len(found) <= 1:
+        return found[0] if found else EMPTY
     fields = Fields(grow=scope != "response")
-    for extension in extensions:
-        if extension.scope == scope:
-            fields.add(extension.fields)
+    for more in found:
+        fields.add(more)
     return fields.joined()
 
 
