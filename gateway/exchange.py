@@ -106,6 +106,8 @@ class Exchange:
 
     def _emit(self, events: list[Event], fault: BackendError | None = None) -> list[Event]:
         """The events as the client shall see them. Raises the fault that came behind them."""
+        if not events and fault is None:
+            return events
         self._decoded += len(events)
         try:
             events = self._unwrapper.feed(events)

@@ -1,9 +1,10 @@
 """POST /v1/chat/completions: request bytes -> Exchange -> backend -> the answer, whole or streamed."""
 
 import asyncio
+from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 import msgspec
 from starlette.types import Receive
@@ -30,9 +31,6 @@ SETTLE_S: Final = 0.05
 REST_S: Final = 0.8
 # Reading and preparing less than this takes about a millisecond.
 LARGE: Final = 128 * 1024
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class ChatCompletions:
@@ -62,14 +60,17 @@ class ChatCompletions:
                 reply.connection.on_lost = None
 
     async def _serve(self, call: Call, body: bytes, watch: Watch, reply: Reply) -> None:
-        conversation = await _aside(body, decode, body)
+        # What is large is read and prepared in a thread, because streams are being served meanwhile.
+        large = len(body) >= LARGE
+        conversation = await to_thread(decode, body) if large else decode(body)
         call.model = conversation.model
         route, backend = self._services.backends.route(conversation.model)
         self._services.admission.check_model(call.key, conversation.model)
         call.backend = backend.name
         if route.name is not None:
             conversation = msgspec.structs.replace(conversation, model=route.name)
-        exchange = await _aside(body, Exchange, backend.adapter, conversation, route.policy)
+        asked = (backend.adapter, conversation, route.policy)
+        exchange = await to_thread(Exchange, *asked) if large else Exchange(*asked)
         call.notices = exchange.notices
         call.note(exchange.notices)
         log_request(call, backend, exchange, body if self._services.settings.log.bodies else None)
@@ -166,13 +167,6 @@ def redact(error: BackendError, blot: Callable[[str], str]) -> None:
     error.message = blot(error.message)
     error.code = error.code and blot(error.code)
     error.param = error.param and blot(error.param)
-
-
-async def _aside(body: bytes, call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """The call's result; when the body is large, from a thread, because streams are being served meanwhile."""
-    if len(body) < LARGE:
-        return call(*args, **named)
-    return await asyncio.to_thread(call, *args, **named)
 
 
 async def _read_rest(answer: Answer, until: float) -> bytes:
