@@ -188,7 +188,11 @@ async def test_a_lost_connection_leaves_nothing_to_the_collector(start: Start, r
                 sock = writer.get_extra_info("socket")
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             writer.close()
-        await asyncio.sleep(0.2)
+        for _ in range(500):
+            if not gateway.server.server_state.connections | gateway.server.server_state.tasks:
+                break
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         left = Counter(type(found).__name__ for found in gc.get_objects())
     finally:
         gc.enable()
