@@ -138,6 +138,7 @@ class Connection(asyncio.Protocol):
                 lost = Unsent() if unsent else error
                 lost.__cause__ = exc
                 self._fail(lost)
+        self._response.release()
         self._wake()
         self._on_lost(self)
 

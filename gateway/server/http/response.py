@@ -80,6 +80,10 @@ class ResponseDecoder:
         # A body without a length lasts as long as the connection (RFC 9112, section 6.3).
         self.ended = True
 
+    def release(self) -> None:
+        """Nothing will be fed any more. The parser's calls back would keep both alive until the collector comes."""
+        del self._parser
+
     @property
     def begun(self) -> bool:
         """Whether anything of the answer has come."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 import ssl
 import struct
@@ -14,8 +15,9 @@ from typing import Final
 import pytest
 
 from gateway.errors import BackendError, BackendTruncated
-from gateway.server.http import dial, pool
+from gateway.server.http import connection, dial, pool
 from gateway.server.http.address import read_url
+from gateway.server.http.response import ResponseDecoder
 from gateway.server.transport import Answer, Transport
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, Script, answer, chunk, faulty_backend
 
@@ -464,6 +466,22 @@ async def test_the_end_of_the_transport_is_the_end_of_all_its_connections() -> N
             await given.read()
         given.close()
         await backend.closed.wait()
+
+
+async def test_nothing_of_a_connection_waits_for_the_collector() -> None:
+    async with talking(says(OK + b"connection: close\r\ncontent-length: 3\r\n\r\nabc")) as (client, _, _):
+        await client.ask()
+        await asyncio.sleep(0.01)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                assert await client.ask() == b"abc"
+                await asyncio.sleep(0.01)
+            left = [one for one in gc.get_objects() if isinstance(one, connection.Connection | ResponseDecoder)]
+        finally:
+            gc.enable()
+        assert left == []
 
 
 async def test_a_header_that_would_end_its_line_is_never_sent() -> None:
