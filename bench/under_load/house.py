@@ -18,6 +18,7 @@ from gateway.types import Json
 
 NATIVE: Final = "adapters.openai_chat:OpenAIChatAdapter"
 POLL_S: Final = 0.1
+COLLECTED_S: Final = 10
 # Long ones where nothing is waited for: a busy machine must not look like a silent backend.
 PATIENT: Final[Mapping[str, Json]] = {"connect": 20, "first_byte": 60, "idle": 60, "total": 600}
 # Short ones for the backend that is silent on purpose.
@@ -35,6 +36,16 @@ class House(msgspec.Struct, frozen=True):
     def read(self) -> Reading:
         """What the gateway wrote about itself, at most a second ago."""
         return msgspec.json.decode((self.folder / "reading.json").read_bytes(), type=Reading)
+
+    async def collect(self) -> Reading:
+        """The next reading, without what only waits for the collector."""
+        asked = self.folder / "reading.collect"
+        asked.touch()
+        for _ in range(int(COLLECTED_S / POLL_S)):
+            if not asked.exists():
+                break
+            await asyncio.sleep(POLL_S)
+        return self.read()
 
     @property
     def log_bytes(self) -> int:

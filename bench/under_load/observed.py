@@ -1,9 +1,11 @@
 """`dragoman serve` as it is, beside a timer in its event loop that writes what only the process itself can count.
 
-`python -m bench.under_load.observed FILE serve ...` writes FILE anew once a second.
+`python -m bench.under_load.observed FILE.json serve ...` writes FILE anew twice a second. While FILE.collect
+lies beside it, everything that waits for the collector is collected before, and then it is taken away.
 """
 
 import asyncio
+import gc
 import os
 import sys
 from pathlib import Path
@@ -44,12 +46,16 @@ class _Observer:
         self._loop.call_at(self._due, self.tick)
 
     def _write(self) -> None:
+        asked = self._file.with_suffix(".collect")
+        collected = asked.exists() and gc.collect() >= 0
         reading = Reading(len(asyncio.all_tasks(self._loop)), sys.getallocatedblocks(), 1000 * self._late)
         fresh = self._file.with_suffix(".new")
         # Where no descriptor is left the old reading stays.
         try:
             fresh.write_bytes(msgspec.json.encode(reading))
             os.replace(fresh, self._file)
+            if collected:
+                asked.unlink()
         except OSError:
             pass
         self._left = TICKS

@@ -19,8 +19,8 @@ WARM_SHARE: Final = 0.2
 SETTLED_S: Final = 40
 # A minute's mixture moves it by some megabytes either way; in twenty minutes this is a hundred bytes a request.
 GROWN_MB: Final = 16
-# What may lie about until the collector comes.
-GROWN_BLOCKS: Final = 20_000
+# Whatever is met for the first time stays: names of metrics, compiled patterns.
+GROWN_BLOCKS: Final = 10_000
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -127,8 +127,7 @@ class Quiet(msgspec.Struct, frozen=True):
 async def quiet(house: House, seconds: float) -> Quiet:
     """Wait, for so long at most, until connections to backends have been closed, too."""
     descriptors = await house.settled(house.least_descriptors, seconds)
-    await asyncio.sleep(1.2)  # the next reading
-    read = house.read()
+    read = await house.collect()
     return Quiet(house.running.memory_mb, descriptors, read.tasks, read.blocks)
 
 
