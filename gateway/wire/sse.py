@@ -10,10 +10,10 @@ from gateway.errors import BackendProtocolError
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b"\n\n"
-_DATA: Final = b"data: "
-_NEXT: Final = _BLANK + _DATA
-_FIELD: Final = len(_DATA)
+_DATA: Final = b"data:"
+_FIELD: Final = len(b"data: ")
 _END: Final = len(_BLANK)
+_CR: Final = ord("\r")
 
 
 class SSEDecoder:
@@ -33,16 +33,17 @@ class SSEDecoder:
         self._after_cr = False
         self._started = False
         self._between = False  # whether the next byte begins an event
+        self._learn(b"data: ")
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of every event completed by these bytes, in order. Raises BackendProtocolError."""
-        # Nearly every read is of whole events of one line each.
+        # Nearly every read is of whole events that begin alike.
         if self._between and data.endswith(_BLANK) and (simple := self._simple(data)) is not None:
             return simple
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
-        if b"\r" in data:
+        if _CR in data:
             self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         events: list[bytes] = []
@@ -54,6 +55,8 @@ class SSEDecoder:
             simple = self._simple(data[:whole])
             if simple is None:
                 self._lines(data[:whole], events)
+                if lead := _lead(data):
+                    self._learn(lead)
             else:
                 events += simple
         if whole < len(data):
@@ -62,11 +65,24 @@ class SSEDecoder:
         return events
 
     def _simple(self, data: bytes) -> list[bytes] | None:
-        """The data of events of one line each; None when there is anything else among them."""
-        if not data.startswith(_DATA) or len(data) > self._max_event or b"\r" in data:
+        """The data of events that all begin as one did before, and go on with one line of data; None when there is
+        anything else among them."""
+        lead = self._lead
+        if not data.startswith(lead) or len(data) > self._max_event or _CR in data:
             return None
-        events = data[_FIELD:-_END].split(_NEXT)
-        return events if data.count(b"\n") == _END * len(events) else None
+        events = data[self._size_of_lead : -_END].split(self._next)
+        if data.count(b"\n") != self._line_ends * len(events):
+            return None
+        # One space behind the colon is none of the data.
+        return None if self._spaceless and lead + b" " in data else events
+
+    def _learn(self, lead: bytes) -> None:
+        """Expect this before the data of the next events."""
+        self._lead = lead
+        self._size_of_lead = len(lead)
+        self._next = _BLANK + lead
+        self._line_ends = self._next.count(b"\n")
+        self._spaceless = lead.endswith(b":")
 
     def tail(self) -> bytes | None:
         """The data of an event that was never closed by a blank line; None when there is none.
@@ -111,3 +127,13 @@ class SSEDecoder:
             raise BackendProtocolError(
                 f"The backend sent an event larger than {self._max_event} bytes.", code="upstream_event_too_large"
             )
+
+
+def _lead(data: bytes) -> bytes:
+    """What stands before the data of the first event, where that is one line behind other fields or none; else
+    nothing."""
+    *others, line = data.partition(_BLANK)[0].split(b"\n")
+    if not line.startswith(_DATA) or any(other.startswith(b"data") for other in others):
+        return b""
+    colon = _DATA + b" " if line[len(_DATA) :].startswith(b" ") else _DATA
+    return b"\n".join((*others, colon))

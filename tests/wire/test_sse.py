@@ -129,6 +129,21 @@ FRAGMENTS = st.sampled_from([b"data", b":", b" ", b"\n", b"\r", b"\r\n", b"a", b
 WIRES = st.lists(FRAGMENTS, max_size=40).map(b"".join) | st.binary(max_size=80)
 
 
+LEADS = st.sampled_from(
+    [b"data: ", b"data:", b"event:data\ndata:", b"event: a\ndata: ", b"data:a\ndata:", b": x\ndata:"]
+)
+VALUES = st.sampled_from([b"", b"a", b" a", b"data:", b"\ndata: b", b"\n", b"\r\n", b"event:data\ndata:c"])
+EVENTS = st.lists(st.builds(lambda lead, value: lead + value + b"\n\n", LEADS, VALUES), min_size=1, max_size=3)
+
+
+@given(EVENTS, st.integers(1, 4), EVENTS, st.sets(st.integers(0, 200), max_size=3))
+def test_events_that_begin_alike_are_read_like_any(
+    alike: list[bytes], times: int, others: list[bytes], cuts: set[int]
+) -> None:
+    wire = b"".join([*[event for event in alike for _ in range(times)], *others, *alike])
+    assert _in_pieces(wire, sorted(cuts), 1 << 20) == (_definition(wire), None)
+
+
 @given(WIRES, st.sets(st.integers(0, 200)))
 def test_it_decodes_what_the_definition_says_at_any_cut(wire: bytes, cuts: set[int]) -> None:
     assert _in_pieces(wire, sorted(cuts), 1 << 20) == (_definition(wire), None)
