@@ -57,7 +57,9 @@ class ChatCompletions:
             try:
                 await self._serve(call, body, watch, reply)
             finally:
-                reply.connection.on_lost = None
+                # The connection's next request may have begun already, and wait for its own end.
+                if reply.connection.on_lost is leave:
+                    reply.connection.on_lost = None
 
     async def _serve(self, call: Call, body: bytes, watch: Watch, reply: Reply) -> None:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.

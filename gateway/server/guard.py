@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import Final
 
 import httptools
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gateway.server.call import request_id
 from gateway.server.log import LOGGER
 from gateway.server.outlet import Outlet
 from gateway.server.seldom import Seldom
+from gateway.server.stall import Stall
 
 MAX_HEAD: Final = 64 * 1024
 MAX_HEADERS: Final = 128
@@ -39,12 +41,15 @@ class GuardedProtocol(HttpToolsProtocol):
     """One connection. The limits are set on a subclass by `guarded`."""
 
     head_timeout_s: float = 10
+    write_timeout_s: float = 60
     max_connections: int = 100_000
     last_descriptor: int = 1_000_000
     _sent_away = Seldom()
 
     on_lost: Callable[[], None] | None = None
 
+    # The request that is being answered; `cycle` is the one that was read last, and may wait behind it.
+    _served: RequestResponseCycle | None = None
     _head_timer: asyncio.TimerHandle | None = None
     _in_head = True
     _head_size = 0
@@ -53,6 +58,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
+        self._stall = Stall(transport, self.write_timeout_s)
         descriptor: int = transport.get_extra_info("socket").fileno()
         if len(self.connections) > self.max_connections or descriptor > self.last_descriptor:
             self._send_away()
@@ -61,13 +67,28 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._stall.end()
         if self.on_lost is not None:
             self.on_lost()
+        if self._served is not None and self._serving:
+            # uvicorn tells only the request that was read last.
+            self._served.disconnected = True
+            self._served.message_event.set()
         super().connection_lost(exc)
         # uvicorn leaves both: the timer, after a reset, would keep this as long as an idle connection, and the last
         # request refers to us, so that it would wait for the collector.
         self._unset_keepalive_if_required()
         self.cycle = None  # type: ignore[assignment]  # as before the first request
+        self._served = None
+        self.pipeline.clear()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall.begin()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stall.end()
 
     def cut(self) -> None:
         """End the connection now."""
@@ -79,7 +100,6 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._head_timer is None and self._in_head:
             self._start_head()
         self._untold += len(data)
-        self._unset_keepalive_if_required()
         try:
             self._feed(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -89,6 +109,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        # uvicorn does so for any bytes; the rest of a body that nobody wants would keep the connection for ever.
+        self._unset_keepalive_if_required()
         self._untold = 0
         self._in_head = True
         self._head_size = 0
@@ -111,6 +133,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._in_head = False
         self._untold = self._head_size = 0
         self._stop_timer()
+        self._unset_keepalive_if_required()
         version = self.parser.get_http_version()
         hosts = sum(1 for name, _ in self.headers if name == b"host")
         if version not in VERSIONS or hosts > 1 or (hosts == 0 and version == "1.1"):
@@ -135,7 +158,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         if self.transport.is_closing():
             return
-        if self._answering:
+        if self._serving and self._served is not None and self._served.response_started:
             # An answer is on its way: a second one in its midst would be taken for a part of it.
             self.transport.abort()
             return
@@ -176,10 +199,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
         return given
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._served = cycle
+        super()._start_asgi_task(cycle, app)
+
     @property
-    def _answering(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle  # None before the first request, though declared otherwise
-        return cycle is not None and cycle.response_started and not cycle.response_complete
+    def _serving(self) -> bool:
+        return self._served is not None and not self._served.response_complete
 
     def _grow(self, size: int) -> None:
         self._untold = 0
@@ -197,15 +223,23 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _head_late(self) -> None:
         self._head_timer = None
-        if self._in_head and not self.transport.is_closing():
+        if not self._in_head or self.transport.is_closing():
+            return
+        if self._serving:
+            # What comes too slowly shall not cost the answer before it.
+            self._start_head()
+        else:
             self.transport.abort()
 
 
-def guarded(head_timeout_s: float, max_connections: int, last_descriptor: int) -> type[GuardedProtocol]:
-    """The protocol class for uvicorn, with a deadline for every request's head and room for so many connections, and
-    for none whose descriptor is above the last."""
+def guarded(
+    head_timeout_s: float, write_timeout_s: float, max_connections: int, last_descriptor: int
+) -> type[GuardedProtocol]:
+    """The protocol class for uvicorn, with a deadline for every request's head and for clients that take nothing, and
+    room for so many connections, and for none whose descriptor is above the last."""
     limits = {
         "head_timeout_s": head_timeout_s,
+        "write_timeout_s": write_timeout_s,
         "max_connections": max_connections,
         "last_descriptor": last_descriptor,
         "_sent_away": Seldom(),

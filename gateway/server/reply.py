@@ -69,9 +69,10 @@ class Reply:
 
     async def open(self, headers: Headers) -> None:
         """Begin a stream of server-sent events with status 200."""
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, self._id, *headers]})
+        # Not sooner: whoever is interrupted while the client is slow can still answer with a status.
         self.status = 200
         self.streaming = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, self._id, *headers]})
 
     async def write(self, data: bytes) -> None:
         """Send whole events now. Waits while the client is slow."""

@@ -237,7 +237,12 @@ def _config(app: Gateway) -> uvicorn.Config:
     server = app.services.settings.server
     return uvicorn.Config(
         app,
-        http=guarded(server.head_timeout_s, server.max_connections or default_connections(), last_for_clients()),
+        http=guarded(
+            server.head_timeout_s,
+            server.write_timeout_s,
+            server.max_connections or default_connections(),
+            last_for_clients(),
+        ),
         ws="none",
         lifespan="on",
         interface="asgi3",
