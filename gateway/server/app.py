@@ -133,7 +133,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     unknown = error.status_code == 404
     body = InvalidRequest(
-        f"There is no {request.method} {request.scope['path']} here."[:300],
+        f"There is no {request.method} {request.scope['path']:.240} here. GET /docs lists what there is.",
         status=error.status_code,
         code="unknown_url" if unknown else "method_not_allowed",
     ).body()

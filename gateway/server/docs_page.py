@@ -38,4 +38,5 @@ def docs_page(document: Mapping[str, Any]) -> str:  # OpenAPI documents are unty
 
 
 def _says(route: Mapping[str, Any]) -> str:
-    return str(route.get("description") or route.get("summary") or "")
+    """The document marks code as Markdown does; the page shows it as text."""
+    return str(route.get("description") or route.get("summary") or "").replace("`", "")

@@ -43,7 +43,8 @@ def load_settings(path: Path) -> Settings:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError(f"{path}: cannot be read: {reason}") from error
     try:
         return parse_settings(text)
     except SettingsError as error:

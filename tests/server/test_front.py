@@ -182,6 +182,7 @@ async def test_unknown_paths_and_methods(start: Start, method: str, path: str, s
     gateway, _ = await start(well)
     response = await gateway.client.request(method, path)
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+    assert (" GET /docs lists " in response.json()["error"]["message"]) == (code != "model_not_found")
     assert response.headers["x-request-id"]
 
 

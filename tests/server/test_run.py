@@ -244,7 +244,7 @@ async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -
         ({"server": {"host": "0.0.0.0"}}, (), "without a key would let everybody in"),
         ({}, ("--port", "x"), "the port must be a number"),
         ({}, ("--port", "70000"), "server.port"),
-        ({}, ("--settings", "none.json"), "none.json: cannot be read"),
+        ({}, ("--settings", "none.json"), "none.json: cannot be read: No such file or directory\n"),
         (
             {"backends": {"a": {"adapter": "nowhere:X", "base_url": "http://x"}}},
             (),
