@@ -21,6 +21,7 @@ from gateway.server.board import Board
 from gateway.server.descriptors import default_connections, last_for_clients, most_descriptors, raise_limit
 from gateway.server.guard import guarded
 from gateway.server.holder import holder_name
+from gateway.server.listener import address, bind
 from gateway.server.log import LOGGER, logging_to
 from gateway.server.mishaps import Mishaps
 from gateway.server.reload import Reloader, Source
@@ -107,23 +108,6 @@ class GatewayServer(uvicorn.Server):
         for task in self._tasks:
             task.cancel()
         await super().shutdown(sockets)
-
-
-def bind(server: ServerSettings) -> socket.socket:
-    """A listening socket. Raises SettingsError when the address cannot be had."""
-    host = server.host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only for sockets that say they are TCP; it would cost 40 ms an answer.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, server.port))
-        listener.listen(256)
-    except OSError as error:
-        listener.close()
-        reason = error.strerror or str(error)
-        raise SettingsError(f"{server.host}:{server.port} cannot be bound: {reason}") from error
-    return listener
 
 
 def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], source: Source | None = None) -> None:
@@ -214,13 +198,6 @@ def _not_started() -> SettingsError:
 async def _serve(server: GatewayServer, listener: socket.socket) -> None:
     asyncio.get_running_loop().set_exception_handler(Mishaps())
     await server.serve([listener])
-
-
-def address(listener: socket.socket) -> str:
-    """The URL under which a socket bound here is reached from here."""
-    host, port = listener.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _settle() -> None:

@@ -10,7 +10,8 @@ import httpx
 import msgspec
 
 from gateway.server.app import Gateway, create_app
-from gateway.server.run import GatewayServer, address, bind
+from gateway.server.listener import address, bind
+from gateway.server.run import GatewayServer
 from gateway.settings import read_settings
 from gateway.types import Json
 
