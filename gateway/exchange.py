@@ -112,6 +112,8 @@ class Exchange:
         try:
             events = self._unwrapper.feed(events)
         except BackendError as error:
+            # What the decoder has told of the events before its own fault came first.
+            error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
             events, fault = error.take(), error
         if self._renamed:
             events = self.fitted.idmap.restore(events)

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.adapter import Capabilities, Decoder
-from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated, Unsupported
+from gateway.errors import (
+    BackendError,
+    BackendProtocolError,
+    BackendRejected,
+    BackendTruncated,
+    InvalidToolCall,
+    Unsupported,
+)
 from gateway.events import (
     Event,
     Finish,
@@ -128,6 +135,29 @@ def test_an_error_in_the_stream_is_raised_after_what_came_before() -> None:
     with pytest.raises(BackendRejected):
         exchange.feed(b".")
     assert _ends(exchange) == (False, False)
+
+
+def test_a_broken_call_before_another_fault_hides_no_notice() -> None:
+    class Fails(ScriptedAdapter):
+        def decoder(self, conversation: Conversation) -> Decoder:
+            return Failing()
+
+    class Failing:
+        done = False
+
+        def feed(self, data: bytes) -> list[Event]:
+            fault = BackendRejected("no")
+            fault.keep([START, ENCODED, ToolCallStart(0, "k", "call_mcp_tool"), ToolCallEnd(0)])
+            raise fault
+
+        def close(self) -> list[Event]:
+            return []
+
+    exchange = Exchange(Fails(), _asking(), Policy())
+    with pytest.raises(InvalidToolCall) as caught:
+        exchange.feed(b".")
+    assert [notice.rule for notice in caught.value.notices] == ["SCRIPTED", "ENVELOPE_BROKEN"]
+    assert caught.value.take() == [START]
 
 
 @pytest.mark.parametrize(

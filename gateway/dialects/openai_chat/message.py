@@ -67,7 +67,7 @@ class TurnReader:
 
     def _speaker(self, role: Role, message: Message, index: int) -> Turn:
         content = message.get("content")
-        if isinstance(content, str) and len(message) == 2:
+        if isinstance(content, str) and len(message) == 2 and "role" in message:
             return Turn(role, (Text(content),), None, index, EMPTY, message)
         name, extra = _name_and_extra(message, _SPEAKER_KEYS)
         return Turn(role, self._content(message, index), name, index, extra, message)

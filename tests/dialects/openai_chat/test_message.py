@@ -325,6 +325,14 @@ def test_names_and_unknown_fields_are_kept_and_nulls_are_not() -> None:
     )
 
 
+@pytest.mark.parametrize(("field", "name", "extra"), [("name", "bo", {}), ("mood", None, {"mood": "bo"})])
+def test_a_message_of_two_fields_without_a_role_loses_neither(
+    field: str, name: str | None, extra: dict[str, Json]
+) -> None:
+    (turn,) = decoded({"content": "x", field: "bo"}).turns
+    assert (turn.role, turn.blocks, turn.name, turn.extra) == ("user", (Text("x"),), name, extra)
+
+
 def test_known_fields_of_an_odd_type_are_kept_as_unknown_ones() -> None:
     (turn,) = decoded({"role": "assistant", "content": "x", "name": 7, "reasoning": {"r": 1}}).turns
     assert (turn.name, turn.extra) == (None, {"name": 7, "reasoning": {"r": 1}})
