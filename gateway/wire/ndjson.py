@@ -21,15 +21,36 @@ class NDJSONDecoder:
         self._max_event = max_event
         self._partial = bytearray()  # the unfinished line; a bytearray grows in linear time, bytes would not
         self._started = False
+        self._fault: BackendProtocolError | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
         """Every line completed by these bytes, in order. Raises BackendProtocolError."""
+        if self._fault is not None:
+            raise self._fault
+        found: list[bytes] = []
+        try:
+            self._split(data, found)
+        except BackendProtocolError as error:
+            if not found:
+                raise
+            # What is whole comes first; the fault is told next, whatever follows.
+            self._fault = error
+        return found
+
+    def tail(self) -> bytes | None:
+        """The last line, when nothing ended it; None when there is none. Raises BackendProtocolError."""
+        if self._fault is not None:
+            raise self._fault
+        line = self._line(bytes(self._partial))
+        self._partial.clear()
+        return line or None
+
+    def _split(self, data: bytes, found: list[bytes]) -> None:
         *lines, rest = data.split(b"\n")
         if lines and self._partial:
             self._partial += lines[0]
             lines[0] = bytes(self._partial)
             self._partial.clear()
-        found: list[bytes] = []
         for line in lines:
             # Nearly every line is one object.
             if not (self._started and line.endswith(b"}") and len(line) <= self._max_event):
@@ -40,13 +61,6 @@ class NDJSONDecoder:
             self._partial += rest
             # The line's end and the first line's mark are not part of it.
             self._bound(len(self._partial) - 1 - (0 if self._started else len(_BOM)))
-        return found
-
-    def tail(self) -> bytes | None:
-        """The last line, when nothing ended it; None when there is none. Raises BackendProtocolError."""
-        line = self._line(bytes(self._partial))
-        self._partial.clear()
-        return line or None
 
     def _line(self, line: bytes) -> bytes:
         if not self._started:

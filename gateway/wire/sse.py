@@ -33,6 +33,7 @@ class SSEDecoder:
         self._after_cr = False
         self._started = False
         self._between = False  # whether the next byte begins an event
+        self._fault: BackendProtocolError | None = None
         self._learn(b"data: ")
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -40,13 +41,26 @@ class SSEDecoder:
         # Nearly every read is of whole events that begin alike.
         if self._between and data.endswith(_BLANK) and (simple := self._simple(data)) is not None:
             return simple
+        if self._fault is not None:
+            raise self._fault
+        events: list[bytes] = []
+        try:
+            self._split(data, events)
+        except BackendProtocolError as error:
+            if not events:
+                raise
+            # What is whole comes first; the fault is told next, whatever follows.
+            self._fault = error
+            self._between = False
+        return events
+
+    def _split(self, data: bytes, events: list[bytes]) -> None:
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
         if _CR in data:
             self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        events: list[bytes] = []
         if not self._between:
             first, blank, data = data.partition(_BLANK)
             self._lines(first + blank, events)
@@ -62,7 +76,6 @@ class SSEDecoder:
         if whole < len(data):
             self._lines(data[whole:], events)
         self._between = self._started and not (self._partial or self._data or self._after_cr)
-        return events
 
     def _simple(self, data: bytes) -> list[bytes] | None:
         """The data of events that all begin as one did before, and go on with one line of data; None when there is
@@ -87,6 +100,8 @@ class SSEDecoder:
     def tail(self) -> bytes | None:
         """The data of an event that was never closed by a blank line; None when there is none.
         Raises BackendProtocolError."""
+        if self._fault is not None:
+            raise self._fault
         events: list[bytes] = []
         self._line(bytes(self._partial), events)
         self._line(b"", events)

@@ -41,6 +41,14 @@ def test_a_line_without_end_is_refused(wire: bytes) -> None:
         assert caught.value.code == "upstream_event_too_large"
 
 
+def test_whole_lines_come_before_one_that_is_too_large() -> None:
+    decoder = NDJSONDecoder(MAX)
+    assert decoder.feed(b"1\n2\n" + b"x" * (MAX + 1) + b"\n") == [b"1", b"2"]
+    for decode in (lambda: decoder.feed(b"3\n"), decoder.tail):
+        with pytest.raises(BackendProtocolError):
+            decode()
+
+
 @given(st.lists(st.binary(max_size=8).map(lambda line: line.replace(b"\n", b""))), st.sets(st.integers(0, 80)))
 def test_cuts_change_nothing(lines: list[bytes], places: set[int]) -> None:
     wire = b"\n".join(lines)

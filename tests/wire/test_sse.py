@@ -150,8 +150,18 @@ def test_it_decodes_what_the_definition_says_at_any_cut(wire: bytes, cuts: set[i
 
 
 @given(WIRES, st.sets(st.integers(0, 200)), st.integers(0, 12))
-def test_the_limit_does_not_depend_on_the_cuts(wire: bytes, cuts: set[int], limit: int) -> None:
-    assert _in_pieces(wire, sorted(cuts), limit)[1] == _in_pieces(wire, (), limit)[1]
+def test_the_limit_and_what_stands_before_it_do_not_depend_on_the_cuts(
+    wire: bytes, cuts: set[int], limit: int
+) -> None:
+    assert _in_pieces(wire, sorted(cuts), limit) == _in_pieces(wire, (), limit)
+
+
+def test_whole_events_come_before_one_that_is_too_large() -> None:
+    decoder = SSEDecoder(MAX)
+    assert decoder.feed(b"data: a\n\ndata: b\n\ndata: " + b"x" * (MAX + 1)) == [b"a", b"b"]
+    for decode in (lambda: decoder.feed(b"data: c\n\n"), decoder.tail):
+        with pytest.raises(BackendProtocolError):
+            decode()
 
 
 def _in_pieces(wire: bytes, cuts: "range | list[int] | tuple[int, ...]", limit: int) -> tuple[list[bytes], str | None]:

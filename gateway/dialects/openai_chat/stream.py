@@ -5,6 +5,7 @@ and a backend's unknown ones never meet in one dictionary: their JSON is laid si
 """
 
 from collections.abc import Iterable
+from operator import is_
 from typing import Final, TypeAlias, assert_never
 
 import msgspec
@@ -152,8 +153,9 @@ class StreamEncoder:
 
     def _frame(self) -> bytes:
         """What stands before the delta of the next chunk; what stands behind it is ready as well. Backends repeat
-        their unknown fields in every chunk: they are written once, until others come."""
-        if self._pending != self._framed:
+        their unknown fields in every chunk: they are written once, until others come. Only the very same
+        objects are the same: 1, 1.0 and true are equal."""
+        if self._pending != self._framed or not all(map(is_, self._pending, self._framed)):
             self._framed = self._pending.copy()
             self._reframe()
         self._pending.clear()

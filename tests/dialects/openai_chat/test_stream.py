@@ -25,6 +25,7 @@ from gateway.events import (
 )
 from gateway.grammar import Grammar
 from gateway.notices import Notice
+from gateway.types import Json
 from tests.dialects.openai_chat.events import answers
 
 START = ResponseStart()
@@ -154,6 +155,15 @@ def test_diagnostics_stand_in_the_last_chunk_when_asked_for() -> None:
             "level": "info",
         }
     ]
+
+
+def test_values_that_python_calls_equal_are_told_apart() -> None:
+    values: list[Json] = [1, True, 1.0, 0, False, {"a": 0}, {"a": False}]
+    events: list[Event] = [TextDelta("x")]
+    for value in values:
+        events += [Extension("response", {"v": value}), TextDelta("x")]
+    told = [json.dumps(chunk["v"]) for chunk in streamed([START, *events, STOP]) if "v" in chunk]
+    assert told == [json.dumps(value) for value in values]
 
 
 def test_unknown_fields_stay_in_their_places() -> None:
