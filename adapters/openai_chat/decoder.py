@@ -71,6 +71,8 @@ class _Stream:
                     self._reader.repeated(events[known:])
             if at < end:
                 self._reader.late(events)
+            if self._sse.fault is not None and not self.done:
+                raise self._sse.fault
         except BackendError as error:
             error.keep(events)
             raise

@@ -67,6 +67,8 @@ class TextDecoder:
                 else:
                     self._payload(payloads[at], events)
                     at += 1
+            if self._frames.fault is not None and not self.done:
+                raise self._frames.fault
         except BackendError as error:
             error.keep(events)
             raise

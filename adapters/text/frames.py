@@ -13,7 +13,10 @@ _EVENTS_PER_ANSWER: Final = 4
 
 
 class Frames(Protocol):
-    """What all framings have in common. Both raise BackendProtocolError."""
+    """What all framings have in common. Both raise BackendProtocolError; `fault` is one behind whole events."""
+
+    @property
+    def fault(self) -> BackendProtocolError | None: ...
 
     def feed(self, data: bytes) -> list[bytes]: ...
 
@@ -22,6 +25,8 @@ class Frames(Protocol):
 
 class Bytes:
     """No framing at all: every read is an event."""
+
+    fault = None
 
     def __init__(self, max_event: int) -> None:
         pass
@@ -35,6 +40,8 @@ class Bytes:
 
 class Document:
     """One event, which ends with the body."""
+
+    fault = None
 
     def __init__(self, max_event: int) -> None:
         self._body = bytearray()

@@ -60,6 +60,8 @@ class WarpDecoder:
         try:
             for frame in self._sse.feed(data):
                 self._frame(frame)
+            if self._sse.fault is not None and not self.done:
+                raise self._sse.fault
         except BackendError as error:
             error.keep(self._output.take())
             raise

@@ -14,33 +14,33 @@ class NDJSONDecoder:
     """Yields each line that is not blank, without its end. `tail()` gives what a missing last line end left behind.
 
     A line may have `max_event` bytes; one beyond is BackendProtocolError `upstream_event_too_large`. What is decoded,
-    errors included, does not depend on how the bytes are cut.
+    errors included, does not depend on how the bytes are cut: what is whole before an error is yielded first, the error
+    is the `fault` meanwhile, and raised by any call after that.
     """
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
         self._partial = bytearray()  # the unfinished line; a bytearray grows in linear time, bytes would not
         self._started = False
-        self._fault: BackendProtocolError | None = None
+        self.fault: BackendProtocolError | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
         """Every line completed by these bytes, in order. Raises BackendProtocolError."""
-        if self._fault is not None:
-            raise self._fault
+        if self.fault is not None:
+            raise self.fault
         found: list[bytes] = []
         try:
             self._split(data, found)
         except BackendProtocolError as error:
             if not found:
                 raise
-            # What is whole comes first; the fault is told next, whatever follows.
-            self._fault = error
+            self.fault = error
         return found
 
     def tail(self) -> bytes | None:
         """The last line, when nothing ended it; None when there is none. Raises BackendProtocolError."""
-        if self._fault is not None:
-            raise self._fault
+        if self.fault is not None:
+            raise self.fault
         line = self._line(bytes(self._partial))
         self._partial.clear()
         return line or None

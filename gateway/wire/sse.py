@@ -21,7 +21,8 @@ class SSEDecoder:
 
     An event is dispatched by its blank line. `tail()` gives what a missing last blank line left behind.
     Data may have `max_event` bytes and a line six more (its field name); one byte beyond is BackendProtocolError
-    `upstream_event_too_large`. What is decoded, errors included, does not depend on how the bytes are cut.
+    `upstream_event_too_large`. What is decoded, errors included, does not depend on how the bytes are cut: what is
+    whole before an error is yielded first, the error is the `fault` meanwhile, and raised by any call after that.
     """
 
     def __init__(self, max_event: int) -> None:
@@ -33,7 +34,7 @@ class SSEDecoder:
         self._after_cr = False
         self._started = False
         self._between = False  # whether the next byte begins an event
-        self._fault: BackendProtocolError | None = None
+        self.fault: BackendProtocolError | None = None
         self._learn(b"data: ")
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -41,16 +42,15 @@ class SSEDecoder:
         # Nearly every read is of whole events that begin alike.
         if self._between and data.endswith(_BLANK) and (simple := self._simple(data)) is not None:
             return simple
-        if self._fault is not None:
-            raise self._fault
+        if self.fault is not None:
+            raise self.fault
         events: list[bytes] = []
         try:
             self._split(data, events)
         except BackendProtocolError as error:
             if not events:
                 raise
-            # What is whole comes first; the fault is told next, whatever follows.
-            self._fault = error
+            self.fault = error
             self._between = False
         return events
 
@@ -100,8 +100,8 @@ class SSEDecoder:
     def tail(self) -> bytes | None:
         """The data of an event that was never closed by a blank line; None when there is none.
         Raises BackendProtocolError."""
-        if self._fault is not None:
-            raise self._fault
+        if self.fault is not None:
+            raise self.fault
         events: list[bytes] = []
         self._line(bytes(self._partial), events)
         self._line(b"", events)

@@ -44,6 +44,7 @@ def test_a_line_without_end_is_refused(wire: bytes) -> None:
 def test_whole_lines_come_before_one_that_is_too_large() -> None:
     decoder = NDJSONDecoder(MAX)
     assert decoder.feed(b"1\n2\n" + b"x" * (MAX + 1) + b"\n") == [b"1", b"2"]
+    assert decoder.fault is not None
     for decode in (lambda: decoder.feed(b"3\n"), decoder.tail):
         with pytest.raises(BackendProtocolError):
             decode()

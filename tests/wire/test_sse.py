@@ -150,15 +150,14 @@ def test_it_decodes_what_the_definition_says_at_any_cut(wire: bytes, cuts: set[i
 
 
 @given(WIRES, st.sets(st.integers(0, 200)), st.integers(0, 12))
-def test_the_limit_and_what_stands_before_it_do_not_depend_on_the_cuts(
-    wire: bytes, cuts: set[int], limit: int
-) -> None:
+def test_the_limit_and_what_stands_before_it_do_not_depend_on_the_cuts(wire: bytes, cuts: set[int], limit: int) -> None:
     assert _in_pieces(wire, sorted(cuts), limit) == _in_pieces(wire, (), limit)
 
 
 def test_whole_events_come_before_one_that_is_too_large() -> None:
     decoder = SSEDecoder(MAX)
     assert decoder.feed(b"data: a\n\ndata: b\n\ndata: " + b"x" * (MAX + 1)) == [b"a", b"b"]
+    assert decoder.fault is not None
     for decode in (lambda: decoder.feed(b"data: c\n\n"), decoder.tail):
         with pytest.raises(BackendProtocolError):
             decode()
