@@ -5,7 +5,7 @@ and a backend's unknown ones never meet in one dictionary: their JSON is laid si
 """
 
 from collections.abc import Iterable
-from operator import is_
+from operator import is_not
 from typing import Final, TypeAlias, assert_never
 
 import msgspec
@@ -155,7 +155,7 @@ class StreamEncoder:
         """What stands before the delta of the next chunk; what stands behind it is ready as well. Backends repeat
         their unknown fields in every chunk: they are written once, until others come. Only the very same
         objects are the same: 1, 1.0 and true are equal."""
-        if self._pending != self._framed or not all(map(is_, self._pending, self._framed)):
+        if self._pending != self._framed or True in map(is_not, self._pending, self._framed):
             self._framed = self._pending.copy()
             self._reframe()
         self._pending.clear()
