@@ -70,7 +70,7 @@ def test_the_exit_status_tells_clean_findings_and_unreadable(
     good, orphan, broken = tmp_path / "good.json", tmp_path / "orphan.json", tmp_path / "broken.json"
     good.write_bytes(GOOD)
     orphan.write_bytes(ORPHAN)
-    broken.write_bytes(b"{")
+    broken.write_bytes(b"x")
     assert run("lint", str(good)) == 0
     assert capsys.readouterr().out == ""
     assert run("lint", str(good), str(orphan)) == 1
@@ -78,7 +78,7 @@ def test_the_exit_status_tells_clean_findings_and_unreadable(
     assert run("lint", str(broken), str(orphan), str(tmp_path / "absent.json")) == 2
     told = capsys.readouterr()
     assert "TOOL_ORPHAN" in told.out
-    assert "broken.json: The request body is not valid JSON" in told.err
+    assert "broken.json: The request body is not valid JSON: invalid character (byte 0)." in told.err
     assert "absent.json: cannot be read" in told.err
 
 

@@ -1,7 +1,7 @@
 """The Warp multi-agent wire: a conversation out as one protobuf message, server-sent protobuf events in."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 from google.protobuf.internal import api_implementation
@@ -16,6 +16,11 @@ from gateway.errors import BackendError, SettingsError
 from gateway.policy import Policy
 from gateway.types import Conversation, Json
 
+_SLOW: Final = (
+    "the Warp wire needs protobuf's compiled parser, and this one is in pure Python: install protobuf as a wheel for "
+    "this machine, and leave PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION unset"
+)
+
 
 class WarpAdapter:
     """`encoding: flatten` tells the conversation as text, `structured` as the wire's own task log."""
@@ -25,7 +30,7 @@ class WarpAdapter:
     def __init__(self, options: WarpOptions, max_event: int) -> None:
         """Raises SettingsError where protobuf has only its slow parser: one hostile event of a megabyte holds it up."""
         if api_implementation.Type() == "python":
-            raise SettingsError("the Warp wire needs protobuf's compiled parser (upb); this one is in pure Python")
+            raise SettingsError(_SLOW)
         self._options = options
         self._max_event = max_event
         self.capabilities = Capabilities(

@@ -52,7 +52,7 @@ def check_single(lines: Iterable[tuple[bytes, bytes]]) -> None:
     seen: set[bytes] = set()
     for name, _ in lines:
         if name in seen:
-            raise InvalidRequest(f"There are two headers {name.decode('ascii')}.", code="duplicate_header")
+            raise InvalidRequest(f"There are two {name.decode('ascii')} headers.", code="duplicate_header")
         if name in SINGLE:
             seen.add(name)
 

@@ -54,7 +54,7 @@ def _loads(data: bytes) -> Json:
     except UnicodeDecodeError as error:
         raise NotJson(_not_utf8(data)) from error
     except msgspec.DecodeError as error:
-        raise NotJson(str(error).partition(" - at ")[0]) from error
+        raise NotJson(str(error).partition(" - at ")[0].removeprefix("JSON is malformed: ")) from error
     return document
 
 
