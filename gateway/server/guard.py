@@ -92,7 +92,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def cut(self) -> None:
         """End the connection now."""
-        self.transport.abort()
+        # asyncio's own transports cannot bear it once they have ended by themselves.
+        if self in self.connections:
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():

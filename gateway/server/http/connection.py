@@ -33,6 +33,8 @@ class Connection(asyncio.Protocol):
         self._last = False
         self._unwritten = False
         self._paused = False
+        # There is no socket yet.
+        self._lost = True
         self.since = -math.inf
 
     # What the caller does:
@@ -86,7 +88,14 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once, whatever is under way. Whoever reads still is told."""
         self._fail(Truncated())
-        self._transport.abort()
+        # asyncio's own transports cannot bear it once they have ended by themselves.
+        if not self._lost:
+            self._transport.abort()
+
+    def disown(self) -> None:
+        """Count as lost, since its opening was cancelled: uvloop then says no more, even of a socket that it had told
+        to be open."""
+        self.connection_lost(None)
 
     async def _arrival(self) -> None:
         self._waiter = self._loop.create_future()
@@ -99,6 +108,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
         self._transport = transport
+        self._lost = False
         # Told of every byte that does not leave at once, we know whether a request has been written in full.
         transport.set_write_buffer_limits(high=1)
         self._poll = select.poll()
@@ -129,6 +139,9 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._lost:
+            return
+        self._lost = True
         unsent = self.since > -math.inf and self._unwritten and not self._response.begun
         # After a fault the end means nothing, least of all that a body without a length is complete.
         if self._error is None:

@@ -43,8 +43,12 @@ class Dialer:
     async def _start(self, sock: socket.socket, address: Address, make: Callable[[], Connection]) -> Connection:
         context = tls_context() if address.tls else None
         name = address.host if address.tls else None
+        connection = make()
         try:
-            _, connection = await self._loop.create_connection(make, sock=sock, ssl=context, server_hostname=name)
+            await self._loop.create_connection(lambda: connection, sock=sock, ssl=context, server_hostname=name)
+        except asyncio.CancelledError:
+            connection.disown()
+            raise
         except ssl.SSLError as error:
             raise Untrusted from error
         except OSError as error:

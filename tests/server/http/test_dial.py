@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from gateway.server.http import dial
+from gateway.server.http.address import Address
+from gateway.server.http.connection import Connection
 from gateway.server.http.dial import Place
 
 LISTENS = "127.0.0.1"
@@ -67,3 +69,23 @@ def test_families_take_turns() -> None:
     four = [at("127.0.0.1", 80)]
     assert dial.mixed([*six, *four]) == [six[0], four[0], six[1], six[2]]
     assert dial.mixed(six) == six
+
+
+async def test_a_connection_whose_opening_is_cancelled_as_it_opens_is_lost() -> None:
+    loop = asyncio.get_running_loop()
+    lost: list[Connection] = []
+    opened = asyncio.Event()
+
+    def opens(_: Connection) -> None:
+        opened.set()
+        dialing.cancel()
+
+    with listening() as port:
+        address = Address(LISTENS, port, tls=False)
+        due = loop.time() + 5
+        dialing = loop.create_task(dial.Dialer(loop).dial(address, due, lambda: Connection(loop, opens, lost.append)))
+        with pytest.raises(asyncio.CancelledError):
+            await dialing
+        await asyncio.sleep(0.01)
+    assert opened.is_set()
+    assert len(lost) == 1

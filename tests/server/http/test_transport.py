@@ -457,6 +457,21 @@ async def test_who_is_cancelled_lets_go(script: Script) -> None:
             await backend.closed.wait()
 
 
+async def test_a_backend_that_ends_its_answer_while_it_takes_the_request() -> None:
+    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"\r\nabc")
+        writer.write_eof()
+        await asyncio.sleep(0.05)
+        await reader.readexactly(len(large))
+        read.set()
+
+    large, read = b"x" * 8_000_000, asyncio.Event()
+    async with serving(play) as port, client_of(f"http://127.0.0.1:{port}") as client:
+        assert await client.ask(large) == b"abc"
+        await read.wait()
+
+
 async def test_the_end_of_the_transport_is_the_end_of_all_its_connections() -> None:
     async with faulty_backend(says(OK + b"\r\nabc")) as backend:
         async with client_of(backend.base_url) as client:
