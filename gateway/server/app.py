@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.explain import explain_request
-from gateway.server.body import read_body
+from gateway.server.body import BODY_S, read_body
 from gateway.server.docs_page import PAGE_HEADERS, docs_page
 from gateway.server.documentation import describe, describe_chat
 from gateway.server.door import check_media_type
@@ -26,6 +26,7 @@ from gateway.server.front import Front
 from gateway.server.metrics_text import MEDIA_TYPE, metrics_text
 from gateway.server.services import Services
 from gateway.server.transport import gateway_version
+from gateway.server.watch import body_late
 from gateway.settings import Settings
 
 
@@ -101,7 +102,11 @@ def create_app(settings: Settings) -> Gateway:
         """What would be sent for a chat request, and why. Nothing is sent."""
         head = dict(request.scope["headers"])
         check_media_type(head)
-        body = await read_body(request.receive, head, services.max_body)
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await read_body(request.receive, head, services.max_body)
+        except TimeoutError:
+            raise body_late() from None
         check_model = partial(services.admission.check_model, request.scope["key"])
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
         told = await asyncio.to_thread(

@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from starlette.types import Receive
 
 from gateway.errors import InvalidRequest
 from gateway.server.watch import ClientGone
+
+# How long a body may take to arrive.
+BODY_S: Final = 120
 
 
 async def read_body(receive: Receive, head: Mapping[bytes, bytes], limit: int) -> bytes:

@@ -13,7 +13,7 @@ from gateway.dialects.openai_chat.decode import decode
 from gateway.errors import BackendError
 from gateway.exchange import Exchange
 from gateway.server.backends import Backend
-from gateway.server.body import read_body
+from gateway.server.body import BODY_S, read_body
 from gateway.server.call import Call
 from gateway.server.debug import log_request
 from gateway.server.descriptors import check_lack
@@ -24,7 +24,6 @@ from gateway.server.transport import Answer, truncated
 from gateway.server.watch import ClientGone, Watch, body_late, first_byte_late, idle_late
 from gateway.server.writers import CompletionWriter, StreamWriter, Writer
 
-BODY_S: Final = 120
 # After the answer's logical end its framing may still be on the way; a moment saves the connection.
 SETTLE_S: Final = 0.05
 # Behind the finish only usage and a closing event may come.

@@ -96,7 +96,7 @@ TOLD: Final[Mapping[str, Told]] = {
     "/v1/models": Told({200: {JSON: reference(ModelList)}}),
     "/v1/models/{name}": Told({200: {JSON: reference(Model)}}, errors=(404,), parameters=(_NAME,)),
     "/v1/events": Told({200: {EVENTS: _FEED}}),
-    "/v1/explain": Told({200: {JSON: reference(Explanation)}}, ExplainRequest, (*_BODY, 404)),
+    "/v1/explain": Told({200: {JSON: reference(Explanation)}}, ExplainRequest, (*_BODY, 404, 408)),
     PATH: Told(
         {200: {JSON: reference(ChatCompletion), EVENTS: _FRAMES}},
         ChatCompletionRequest,

@@ -33,7 +33,12 @@ def total_late() -> Exception:
 
 
 def body_late() -> Exception:
-    return InvalidRequest("The request's body did not arrive in time.", status=408, code="request_timeout")
+    return InvalidRequest(
+        "The request's body did not arrive in time.",
+        status=408,
+        code="request_timeout",
+        headers={"connection": "close"},
+    )
 
 
 class Watch:

@@ -17,7 +17,17 @@ PAGE: Final = ROOT / "docs" / "promises.md"
 # The closed list of what else can go wrong: the client's doing, the operator's, the machine's, our own.
 OTHERS: Final = (
     *("client_leaves", "slow_reader", "body_too_large", "bad_json", "media_type", "bad_key", "unknown_path"),
-    *("framing_games", "slow_head", "many_idle", "overload", "many_streams", "descriptors", "for_long", "tool_call"),
+    *(
+        "framing_games",
+        "slow_head",
+        "slow_body",
+        "many_idle",
+        "overload",
+        "many_streams",
+        "descriptors",
+        "for_long",
+        "tool_call",
+    ),
     *("stop", "bad_settings", "reload", "log_full", "collector", "clock", "store"),
     *("worker_killed", "supervisor_killed", "all_killed", "backend_killed", "store_killed", "bug", "memory"),
     "loop",

@@ -241,3 +241,15 @@ async def test_asking_for_another_protocol_excuses_nothing(start: Start, request
     received = await answers(gateway, request_head + CHAT)
     assert received.startswith(b"HTTP/1.1 400") and received.count(b"HTTP/1.1") == 1
     assert not backend.seen
+
+
+@pytest.mark.parametrize(("path", "module"), [("/v1/chat/completions", "chat"), ("/v1/explain", "app")])
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    start: Start, monkeypatch: pytest.MonkeyPatch, path: str, module: str
+) -> None:
+    monkeypatch.setattr(f"gateway.server.{module}.BODY_S", 0.1)
+    gateway, _ = await start(well)
+    head = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n" % path.encode()
+    received = await answers(gateway, head + b"content-length: 50\r\n\r\n{")
+    assert received.startswith(b"HTTP/1.1 408")
+    assert b'"code":"request_timeout"' in received
