@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Final
+from urllib.parse import parse_qsl
 
-from aiohttp import web
 from google.protobuf.message import DecodeError
+from starlette.requests import Request
+from starlette.routing import Route
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo.agent_read import AgentRequest, broken_rule, read_agent, summarize
 from gateway.demo.agent_script import scripted_steps
 from gateway.demo.credentials import Credentials
+from gateway.demo.endpoint import get, post, read_body
 from gateway.demo.framing import Knobs, read_knobs, write_frames
 from gateway.demo.markers import read_options
-from gateway.demo.playback import Response, json_answer, play
+from gateway.demo.playback import Response, json_answer
 from gateway.demo.recorder import Recorder
 from gateway.demo.scenario import Scenario
 from gateway.demo.scenarios import SCENARIOS
@@ -20,21 +23,18 @@ from gateway.demo.steps import Stage, Step
 
 STREAM: Final = {"content-type": "text/event-stream;charset=utf-8", "cache-control": "no-cache"}
 PROTOBUF: Final = "application/x-protobuf"
-_LARGEST_BODY: Final = 64 * 1024 * 1024
+FORM: Final = "application/x-www-form-urlencoded"
 
 
-def agent_app(recorder: Recorder) -> web.Application:
+def agent_routes(recorder: Recorder) -> list[Route]:
     """The routes; each also below `/scenario/NAME`, where NAME may be followed by knobs: `/scenario/stall,chunk=1`."""
     backend = _Agent(recorder)
-    app = web.Application(client_max_size=_LARGEST_BODY)
+    routes = [get("/__sim/requests", backend.requests), get("/__sim/scenarios", backend.scenarios)]
     for prefix in ("", "/scenario/{scenario}"):
-        app.router.add_post(f"{prefix}/ai/multi-agent", backend.turn)
-        app.router.add_post(f"{prefix}/proxy/token", backend.token)
-        app.router.add_post(f"{prefix}/client/login", backend.login)
-    app.router.add_post("/scenario/{scenario}", backend.turn)
-    app.router.add_get("/__sim/requests", backend.requests)
-    app.router.add_get("/__sim/scenarios", backend.scenarios)
-    return app
+        routes.append(post(f"{prefix}/ai/multi-agent", backend.turn, recorder))
+        routes.append(post(f"{prefix}/proxy/token", backend.token))
+        routes.append(post(f"{prefix}/client/login", backend.login))
+    return [*routes, post("/scenario/{scenario}", backend.turn, recorder)]
 
 
 class _Agent:
@@ -46,21 +46,20 @@ class _Agent:
         self._asked: dict[str, int] = {}
         self._answers = 0
 
-    async def turn(self, request: web.Request) -> web.StreamResponse:
-        async with self._recorder.watch():
-            body = await request.read()
-            self._recorder.record(request, body, summarize)
-            try:
-                decoded = pb.Request.FromString(body)
-            except DecodeError as error:
-                return _refusal(400, f"the body is no Request: {error}")
-            if request.content_type != PROTOBUF:
-                return _refusal(415, f"the content type must be {PROTOBUF}")
-            if (broken := broken_rule(decoded)) is not None:
-                return _refusal(400, broken)
-            return await self._answer(request, read_agent(decoded))
+    async def turn(self, request: Request) -> Response:
+        body = await read_body(request)
+        self._recorder.record(request, body, summarize)
+        try:
+            decoded = pb.Request.FromString(body)
+        except DecodeError as error:
+            return _refusal(400, f"the body is no Request: {error}")
+        if _content_type(request) != PROTOBUF:
+            return _refusal(415, f"the content type must be {PROTOBUF}")
+        if (broken := broken_rule(decoded)) is not None:
+            return _refusal(400, broken)
+        return self._answer(request, read_agent(decoded))
 
-    async def _answer(self, request: web.Request, asked: AgentRequest) -> web.StreamResponse:
+    def _answer(self, request: Request, asked: AgentRequest) -> Response:
         name, options = _wanted(request, asked)
         if name and name not in SCENARIOS:
             return _refusal(400, f"there is no scenario {name!r}; there are {', '.join(SCENARIOS)}")
@@ -70,10 +69,10 @@ class _Agent:
             return _refusal(400, f"unusable knob: {error}")
         scenario = SCENARIOS.get(name)
         if scenario is not None and (answer := self._instead(name, scenario, request.headers)) is not None:
-            return await play(request, answer)
+            return answer
         self._answers += 1
         steps = _steps(scenario, asked)
-        return await _perform(request, steps, Stage(asked, self._answers), knobs)
+        return _performed(steps, Stage(asked, self._answers), knobs)
 
     def _instead(self, name: str, scenario: Scenario, headers: Mapping[str, str]) -> Response | None:
         if scenario.needs_refresh and not self._credentials.accepts(headers.get("authorization", "")):
@@ -83,31 +82,32 @@ class _Agent:
         rotation = (*scenario.instead, None) if scenario.turns else scenario.instead
         return rotation[count % len(rotation)]
 
-    async def token(self, request: web.Request) -> web.StreamResponse:
-        form = await request.post()
+    async def token(self, request: Request) -> Response:
+        body = await read_body(request)
+        form = _first(parse_qsl(body.decode(), keep_blank_values=True)) if _content_type(request) == FORM else {}
         # The form holds a refresh token, which nobody needs to read again.
-        self._recorder.record(request, b"", lambda _: {"grant_type": str(form.get("grant_type"))})
-        status, answer = self._credentials.exchange(str(form.get("grant_type")), str(form.get("refresh_token", "")))
+        self._recorder.record(request, b"", lambda _: {"grant_type": form.get("grant_type", "None")})
+        status, answer = self._credentials.exchange(form.get("grant_type", ""), form.get("refresh_token", ""))
         return json_answer(answer, status)
 
-    async def login(self, request: web.Request) -> web.StreamResponse:
-        return web.Response(status=204 if "content-length" in request.headers else 411)
+    async def login(self, request: Request) -> Response:
+        return Response((), 204 if "content-length" in request.headers else 411, {})
 
-    async def requests(self, request: web.Request) -> web.StreamResponse:
+    async def requests(self, request: Request) -> Response:
         return json_answer(self._recorder.show())
 
-    async def scenarios(self, request: web.Request) -> web.StreamResponse:
+    async def scenarios(self, request: Request) -> Response:
         return json_answer({name: scenario.about for name, scenario in SCENARIOS.items()})
 
 
-def _wanted(request: web.Request, asked: AgentRequest) -> tuple[str, dict[str, str]]:
+def _wanted(request: Request, asked: AgentRequest) -> tuple[str, dict[str, str]]:
     """The scenario's name and the knobs: the marker's, else the path's; query parameters add knobs."""
-    path = request.match_info.get("scenario", "")
+    path = request.path_params.get("scenario", "")
     name, _, knobs = path.partition(",")
     options = read_options(knobs)
     if asked.scenario is not None:
         name, options = asked.scenario.name, {**options, **asked.scenario.options}
-    return name.replace("-", "_"), {**options, **request.query}
+    return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
 
 
 def _steps(scenario: Scenario | None, asked: AgentRequest) -> Iterable[Step]:
@@ -117,10 +117,22 @@ def _steps(scenario: Scenario | None, asked: AgentRequest) -> Iterable[Step]:
     return scripted_steps(asked)
 
 
-async def _perform(request: web.Request, steps: Iterable[Step], stage: Stage, knobs: Knobs) -> web.StreamResponse:
+def _performed(steps: Iterable[Step], stage: Stage, knobs: Knobs) -> Response:
     frames = (frame for step in steps for frame in step(stage))
-    return await play(request, Response(write_frames(frames, knobs), 200, STREAM), knobs.delay_ms / 1000)
+    return Response(write_frames(frames, knobs), 200, STREAM, delay=knobs.delay_ms / 1000)
 
 
-def _refusal(status: int, message: str) -> web.Response:
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _first(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Of fields with the same name the first counts."""
+    found: dict[str, str] = {}
+    for name, value in fields:
+        found.setdefault(name, value)
+    return found
+
+
+def _refusal(status: int, message: str) -> Response:
     return json_answer({"error": message}, status)

@@ -3,46 +3,46 @@
 from collections.abc import Iterator
 
 import msgspec
-from aiohttp import web
+from starlette.requests import Request
+from starlette.routing import Route
 
 from gateway.demo.chat_answer import Answer, answer_chat
 from gateway.demo.chat_faults import FAULTS, as_object
 from gateway.demo.chat_read import ChatRequest, Refused, read_chat
 from gateway.demo.chat_wire import CREATED, DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.endpoint import get, post, read_body
 from gateway.demo.markers import find_marker
-from gateway.demo.playback import Response, json_answer, play
+from gateway.demo.playback import Response, json_answer
 from gateway.demo.recorder import Recorder
 from gateway.types import Json
 
 MODELS = ("demo-chat",)
-_LARGEST_BODY = 64 * 1024 * 1024
 
 
-def chat_app(recorder: Recorder) -> web.Application:
+def chat_routes(recorder: Recorder) -> list[Route]:
     """The routes: chat completions, the models list and what was recorded."""
 
-    async def chat(request: web.Request) -> web.StreamResponse:
-        async with recorder.watch():
-            return await _chat(request, recorder)
+    async def chat(request: Request) -> Response:
+        return await _chat(request, recorder)
 
-    async def models(request: web.Request) -> web.StreamResponse:
+    async def models(request: Request) -> Response:
         listed: list[Json] = [
             {"id": name, "object": "model", "created": CREATED, "owned_by": "demo"} for name in MODELS
         ]
         return json_answer({"object": "list", "data": listed})
 
-    async def requests(request: web.Request) -> web.StreamResponse:
+    async def requests(request: Request) -> Response:
         return json_answer(recorder.show())
 
-    app = web.Application(client_max_size=_LARGEST_BODY)
-    app.router.add_post("/v1/chat/completions", chat)
-    app.router.add_get("/v1/models", models)
-    app.router.add_get("/__demo/requests", requests)
-    return app
+    return [
+        post("/v1/chat/completions", chat, recorder),
+        get("/v1/models", models),
+        get("/__demo/requests", requests),
+    ]
 
 
-async def _chat(request: web.Request, recorder: Recorder) -> web.StreamResponse:
-    body = await request.read()
+async def _chat(request: Request, recorder: Recorder) -> Response:
+    body = await read_body(request)
     recorder.record(request, body, _shown)
     try:
         decoded = msgspec.json.decode(body, type=dict)
@@ -58,10 +58,10 @@ async def _chat(request: web.Request, recorder: Recorder) -> web.StreamResponse:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")
     if marker is not None:
         fault = FAULTS[marker.name][1](answer, marker.options)
-        return await play(request, fault if asked.stream else as_object(fault, answer))
+        return fault if asked.stream else as_object(fault, answer)
     if not asked.stream:
         return json_answer(completion(answer))
-    return await play(request, Response(_frames(asked, answer)))
+    return Response(_frames(asked, answer))
 
 
 def _frames(asked: ChatRequest, answer: Answer) -> Iterator[bytes]:
@@ -80,5 +80,5 @@ def _shown(body: bytes) -> Json:
     return shown
 
 
-def _refusal(message: str, param: str | None) -> web.Response:
+def _refusal(message: str, param: str | None) -> Response:
     return json_answer(error_body(message, "invalid_request_error", None, param), 400)

@@ -41,7 +41,7 @@ def _empty(_: Answer, options: Options) -> Response:
 
 
 def _redirect(_: Answer, options: Options) -> Response:
-    return Response((), 302, {"location": "http://127.0.0.1:9/stolen"})
+    return Response((), 302, {"location": "http://127.0.0.1:9/stolen", "content-type": "application/octet-stream"})
 
 
 def _error_first(_: Answer, options: Options) -> Response:

@@ -1,21 +1,20 @@
 """Bytes, silences and cuts in, one HTTP answer on a real socket out."""
 
 import asyncio
-import socket
-import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 import msgspec
-from aiohttp import web
+from starlette.types import Send
 
 from gateway.types import Json
 
 # Longer than anybody waits: a stalled answer ends when its client leaves or the backend stops.
 FOREVER: Final = 3600.0
 STREAM: Final = MappingProxyType({"content-type": "text/event-stream"})
-_RESET: Final = struct.pack("ii", 1, 0)
+# An answer of these ends with its head.
+_BODILESS: Final = (204, 304)
 # A reset overtakes bytes that the client has not read yet, so it gets a moment to read them.
 _GRACE: Final = 0.05
 
@@ -36,45 +35,42 @@ Part: TypeAlias = bytes | Wait | Cut
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A status, headers and what the body does; `hold` is how long not even the status comes."""
+    """A status, headers and what the body does, every part a write of its own and followed by a pause of `delay`
+    seconds; `hold` is how long not even the status comes."""
 
     parts: tuple[Part, ...] | Iterable[Part] = ()
     status: int = 200
     headers: Mapping[str, str] = STREAM
     hold: float = 0.0
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 200 <= self.status <= 599:
+            raise ValueError(f"{self.status} is no status of an answer")
 
 
-def json_answer(body: Json, status: int = 200) -> web.Response:
+def json_answer(body: Json, status: int = 200) -> Response:
     """A whole answer that holds one JSON value."""
-    return web.Response(body=msgspec.json.encode(body), status=status, content_type="application/json")
+    text = msgspec.json.encode(body)
+    return Response((text,), status, {"content-type": "application/json", "content-length": str(len(text))})
 
 
-async def play(request: web.Request, response: Response, delay: float = 0.0) -> web.StreamResponse:
-    """Send every part as a write of its own, `delay` seconds apart."""
+async def play(response: Response, send: Send, cut: Callable[[bool], Awaitable[None]]) -> None:
+    """Send it all; `cut` ends the connection, by a reset if it is asked to."""
     await asyncio.sleep(response.hold)
-    answer = web.StreamResponse(status=response.status, headers=response.headers)
-    await answer.prepare(request)
-    for part in response.parts:
+    headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    for part in () if response.status in _BODILESS else response.parts:
         match part:
             case bytes():
-                await answer.write(part)
-                if delay:
-                    await asyncio.sleep(delay)
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+                if response.delay:
+                    await asyncio.sleep(response.delay)
             case Wait(seconds):
                 await asyncio.sleep(seconds)
             case Cut("end"):
                 break
             case Cut(how):
-                await _cut(request, how)
-                return answer
-    await answer.write_eof()
-    return answer
-
-
-async def _cut(request: web.Request, how: str) -> None:
-    await asyncio.sleep(_GRACE)
-    if (transport := request.transport) is None:
-        return
-    if how == "reset":
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-    transport.abort()
+                await asyncio.sleep(_GRACE)
+                return await cut(how == "reset")
+    await send({"type": "http.response.body"})

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import msgspec
-from aiohttp import web
+from starlette.requests import Request
 
 from gateway.types import Json
 
@@ -66,10 +66,10 @@ class Recorder:
         self._kept_bytes = kept_bytes
         self._ended = asyncio.Event()
 
-    def record(self, request: web.BaseRequest, body: bytes, read: Callable[[bytes], Json]) -> None:
+    def record(self, request: Request, body: bytes, read: Callable[[bytes], Json]) -> None:
         """Keep a request; the oldest make room for it."""
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        self.requests.append(RecordedRequest(request.method, request.path_qs, headers, body, read))
+        path = b"?".join(part for part in (request.scope["raw_path"], request.scope["query_string"]) if part).decode()
+        self.requests.append(RecordedRequest(request.method, path, dict(request.headers.items()), body, read))
         self.count += 1
         self._bytes += len(body)
         while len(self.requests) > 1 and (len(self.requests) > KEPT or self._bytes > self._kept_bytes):
@@ -77,17 +77,13 @@ class Recorder:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Count an answer as under way, and as aborted when the client leaves before its end.
-
-        aiohttp cancels the task of a client that has left. A write that notices it first fails instead; it ends as
-        a cancellation too, so that nobody logs a client's leaving as an error.
-        """
+        """Count an answer as under way, and as aborted when it is cancelled, since its client has left."""
         self.active += 1
         try:
             yield
-        except (asyncio.CancelledError, ConnectionError) as left:
+        except asyncio.CancelledError:
             self.aborted += not self.closing
-            raise asyncio.CancelledError from left
+            raise
         finally:
             self.active -= 1
             self._ended.set()

@@ -1,22 +1,27 @@
 """A kind of demo backend in, a running one on a loopback socket out."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Literal
 
-from aiohttp import web
+from starlette.routing import Route, Router
+from uvicorn import Config
+from uvicorn.server import ServerState
 
-from gateway.demo.agent import agent_app
-from gateway.demo.chat import chat_app
+from gateway.demo.agent import agent_routes
+from gateway.demo.chat import chat_routes
+from gateway.demo.connection import Connection
+from gateway.demo.playback import FOREVER
 from gateway.demo.recorder import RecordedRequest, Recorder
-from gateway.demo.text import text_app
+from gateway.demo.text import text_routes
 
 Kind = Literal["agent", "chat", "text"]
 
-KINDS: Final[dict[str, tuple[Callable[[Recorder], web.Application], str]]] = {
-    "agent": (agent_app, ""),
-    "chat": (chat_app, "/v1"),
-    "text": (text_app, ""),
+KINDS: Final[dict[str, tuple[Callable[[Recorder], list[Route]], str]]] = {
+    "agent": (agent_routes, ""),
+    "chat": (chat_routes, "/v1"),
+    "text": (text_routes, ""),
 }
 
 
@@ -55,13 +60,35 @@ async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> Async
         raise ValueError(f"there is no demo backend {kind!r}; there are {', '.join(KINDS)}")
     build, prefix = KINDS[kind]
     recorder = Recorder()
-    # Handlers are cancelled when their client leaves: that is how an early close is seen while nothing is written.
-    runner = web.AppRunner(build(recorder), handler_cancellation=True, shutdown_timeout=0.2, access_log=None)
-    await runner.setup()
+    # Of uvicorn no more than its protocol: its server looks only every tenth of a second whether it should end.
+    config = Config(
+        Router(build(recorder), redirect_slashes=False),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        proxy_headers=False,
+        log_config=None,
+        access_log=False,
+        timeout_keep_alive=int(FOREVER),
+    )
+    config.load()
+    state = ServerState()
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(config, state, {}), host, port)
     try:
-        await web.TCPSite(runner, host, port).start()
-        bound_host, bound_port = runner.addresses[0][:2]
+        bound_host, bound_port = server.sockets[0].getsockname()[:2]
         yield DemoBackend(kind, f"http://{bound_host}:{bound_port}{prefix}", recorder)
     finally:
         recorder.closing = True
-        await runner.cleanup()
+        await _stop(server, state)
+
+
+async def _stop(server: asyncio.Server, state: ServerState) -> None:
+    """Leave nothing behind: no connection, and no answer under way."""
+    server.close()
+    connections = [connection for connection in state.connections if isinstance(connection, Connection)]
+    for connection in connections:
+        connection.transport.abort()
+    await asyncio.gather(*(connection.lost.wait() for connection in connections))
+    if state.tasks:
+        await asyncio.wait(state.tasks)
+    await server.wait_closed()
