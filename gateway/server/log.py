@@ -26,7 +26,7 @@ LEVELS: Final[Mapping[Level, int]] = {
     "error": logging.ERROR,
 }
 # These say at INFO what our own access line says better, or show addresses that may hold keys.
-QUIET: Final = ("httpx", "httpcore", "aiohttp", "asyncio", "uvicorn", "sse_starlette")
+QUIET: Final = ("httpx", "httpcore", "asyncio", "uvicorn", "sse_starlette")
 BATCH: Final = 64
 BANNER: Final = "=" * 60
 

@@ -1,14 +1,15 @@
 """Keys and refresh tokens, against a token issuer on a real socket."""
 
 import asyncio
+import json
 import logging
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
-from aiohttp import web
 
 from gateway.errors import BackendError, BackendUnavailable, SettingsError
 from gateway.server.credentials import RefreshedCredential, StaticCredential, blot, credential_for
@@ -31,35 +32,31 @@ class Issuer:
         self.delay = 0.0
         self.behind = ""
 
-    async def answer(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        assert form["grant_type"] == "refresh_token"
-        self.asked.append(str(form["refresh_token"]))
+    async def play(self, connection: Connection) -> None:
+        assert connection.head.startswith(b"POST /token?key=web-key ")
+        form = parse_qs(connection.body.decode())
+        assert form["grant_type"] == ["refresh_token"]
+        self.asked += form["refresh_token"]
         await asyncio.sleep(self.delay)
         if self.status != 200:
-            return web.json_response({"error": {"message": "no, refresh-0"}}, status=self.status)
+            await connection.send(answer(f"{self.status} No", b'{"error": {"message": "no, refresh-0"}}'))
+            return
         number = len(self.asked)
         reply = {
             "access_token": f"token-{number}{self.behind}",
             "id_token": f"id-{number}",
             "expires_in": self.lifetime,
         }
-        return web.json_response({**reply, "refresh_token": f"refresh-{number}"} if self.rotates else reply)
+        reply |= {"refresh_token": f"refresh-{number}"} if self.rotates else {}
+        await connection.send(answer("200 OK", json.dumps(reply).encode(), b"content-type: application/json"))
 
 
 @asynccontextmanager
 async def issuer_running() -> AsyncIterator[Issuer]:
     issuer = Issuer()
-    app = web.Application()
-    app.router.add_post("/token", issuer.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    issuer.url = f"http://127.0.0.1:{runner.addresses[0][1]}/token?key=web-key"
-    try:
+    async with faulty_backend(issuer.play) as listening:
+        issuer.url = f"{listening.base_url}/token?key=web-key"
         yield issuer
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture

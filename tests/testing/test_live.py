@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from aiohttp import web
 
 from gateway.errors import BackendError
 from gateway.testing import live
 from gateway.testing.case import GREETING
+from gateway.testing.faulty import Connection, answer, faulty_backend
 from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck
 from tests.examples.parrot import ParrotAdapter
 
@@ -79,22 +79,20 @@ def _events(*payloads: dict[str, object]) -> str:
 
 @asynccontextmanager
 async def _parrot(speaker: Speaker, lenient: bool = False) -> AsyncIterator[LiveCase]:
-    async def speak(request: web.Request) -> web.Response:
-        body = await request.read()
-        try:
-            prompt = json.loads(body)["prompt"]
-        except ValueError as error:
-            if not lenient:
-                raise web.HTTPBadRequest from error
-            prompt = "anything"
-        return web.Response(text=speaker(prompt), content_type="text/event-stream")
+    async def script(connection: Connection) -> None:
+        await connection.send(_spoken(connection, speaker, lenient))
 
-    application = web.Application()
-    application.router.add_post("/speak", speak)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
+    async with faulty_backend(script) as backend:
+        yield LiveCase(ParrotAdapter, backend.base_url)
+
+
+def _spoken(connection: Connection, speaker: Speaker, lenient: bool) -> bytes:
+    if not connection.head.startswith(b"POST /speak "):
+        return answer("404 Not Found")
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield LiveCase(ParrotAdapter, f"http://127.0.0.1:{runner.addresses[0][1]}")
-    finally:
-        await runner.cleanup()
+        prompt = json.loads(connection.body)["prompt"]
+    except ValueError:
+        if not lenient:
+            return answer("400 Bad Request")
+        prompt = "anything"
+    return answer("200 OK", speaker(prompt).encode(), b"content-type: text/event-stream")
