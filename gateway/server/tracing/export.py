@@ -120,6 +120,9 @@ class Exporter:
         return "", False
 
     def _tell(self, problem: str) -> None:
+        # What is given up at the end has been told by `close`.
+        if self._abandoned:
+            return
         if problem and time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
             self._failing = True
