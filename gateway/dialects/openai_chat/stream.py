@@ -5,7 +5,7 @@ and a backend's unknown ones never meet in one dictionary: their JSON is laid si
 """
 
 from collections.abc import Iterable
-from operator import is_not
+from operator import is_
 from typing import Final, TypeAlias, assert_never
 
 import msgspec
@@ -155,10 +155,11 @@ class StreamEncoder:
         """What stands before the delta of the next chunk; what stands behind it is ready as well. Backends repeat
         their unknown fields in every chunk: they are written once, until others come. Only the very same
         objects are the same: 1, 1.0 and true are equal."""
-        if self._pending != self._framed or True in map(is_not, self._pending, self._framed):
-            self._framed = self._pending.copy()
+        pending, framed = self._pending, self._framed
+        if len(pending) != len(framed) or not all(map(is_, pending, framed)):
+            self._framed = pending.copy()
             self._reframe()
-        self._pending.clear()
+        pending.clear()
         return self._start
 
     def _reframe(self) -> None:
