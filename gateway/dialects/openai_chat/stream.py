@@ -5,7 +5,7 @@ and a backend's unknown ones never meet in one dictionary: their JSON is laid si
 """
 
 from collections.abc import Iterable
-from operator import is_
+from operator import is_not
 from typing import Final, TypeAlias, assert_never
 
 import msgspec
@@ -156,10 +156,11 @@ class StreamEncoder:
         their unknown fields in every chunk: they are written once, until others come. Only the very same
         objects are the same: 1, 1.0 and true are equal."""
         pending, framed = self._pending, self._framed
-        if len(pending) != len(framed) or not all(map(is_, pending, framed)):
-            self._framed = pending.copy()
-            self._reframe()
-        pending.clear()
+        if pending or framed:
+            if pending != framed or True in map(is_not, pending, framed):
+                self._framed = pending.copy()
+                self._reframe()
+            pending.clear()
         return self._start
 
     def _reframe(self) -> None:
