@@ -98,12 +98,12 @@ class CallTracker:
         return events
 
     def repeated(self, events: Iterable[Event]) -> None:
-        """The deltas among these, one at least, are more arguments of one call that has started, which were read
-        elsewhere."""
-        deltas = [event for event in events if type(event) is ToolCallDelta]
-        call = self._calls[deltas[-1].index]
-        call.pieces += [delta.arguments for delta in deltas]
-        call.sent += len(deltas)
+        """The deltas among these are more arguments of calls that have started, which were read elsewhere."""
+        for event in events:
+            if type(event) is ToolCallDelta:
+                call = self._calls[event.index]
+                call.pieces.append(event.arguments)
+                call.sent += 1
 
     def close(self) -> list[Event]:
         """The answer is complete: start what is still held, end everything. Raises BackendProtocolError for
