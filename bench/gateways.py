@@ -73,11 +73,13 @@ def known(folder: Path) -> dict[str, Gateway]:
         {"DRAGOMAN_API_KEYS": KEY},
         {"protobuf": "agent", "text": "text"},
     )
-    relay = (python, "-m", "uvicorn", "bench.relay:app", "--port", "9202", "--no-access-log", "--log-level", "warning")
+    relay = (python, "-m", "uvicorn", "bench.relay:app", "--no-access-log", "--log-level", "warning", "--port")
+    to_backend = {"BENCH_BACKEND": BACKEND}
     found = {
         "direct": Gateway(Target(BACKEND + CHAT)),
         "dragoman": own,
-        "relay": Gateway(Target(f"http://127.0.0.1:9202{CHAT}"), relay, {"BENCH_BACKEND": BACKEND}),
+        "relay": Gateway(Target(f"http://127.0.0.1:9202{CHAT}"), (*relay, "9202"), to_backend),
+        "relay, h11": Gateway(Target(f"http://127.0.0.1:9204{CHAT}"), (*relay, "9204", "--http", "h11"), to_backend),
     }
     if (nginx := shutil.which("nginx")) is not None:
         command = (nginx, "-p", str(folder), "-c", str(_nginx(folder)))
