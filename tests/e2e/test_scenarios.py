@@ -133,8 +133,8 @@ async def test_answers_without_a_stream(name: str) -> None:
 
 async def test_a_backend_that_finds_a_request_too_large_delays_nobody(house: House) -> None:
     """Only a client that is still sending is waited for."""
-    async with asyncio.timeout(5):  # each would wait for a second
-        for _ in range(6):
+    async with asyncio.timeout(1):
+        for _ in range(3):
             assert (await play(house, "flat", "http_413")).status == 413
 
 
@@ -264,7 +264,7 @@ async def test_no_answer_waits_for_the_acknowledgement_of_its_own_head(house: Ho
     for model in ("flat", "chat"):
         for fields in (WHOLE, STREAMED):
             took: list[float] = []
-            while min(took, default=1) >= 0.035 and len(took) < 50:
+            for _ in range(10):
                 began = time.monotonic()
                 await house.ask(model, [user("Hello")], fields)
                 took.append(time.monotonic() - began)
@@ -387,5 +387,5 @@ async def test_a_client_that_leaves_ends_the_request_to_the_backend(
         await task
     async with asyncio.timeout(5):
         await house.agent.idle()
-    assert time.monotonic() - left < 4
+    assert time.monotonic() - left < 1
     assert house.agent.aborted == before + 1

@@ -72,7 +72,7 @@ async def test_a_head_that_trickles_is_cut_off(monkeypatch: pytest.MonkeyPatch) 
         begun = time.monotonic()
         slow = await asyncio.gather(*(said(attacked.gateway, request()[:size]) for size in range(1, 90, 3)))
         assert set(slow) == {b""}
-        assert time.monotonic() - begun < 8
+        assert time.monotonic() - begun < 2
         assert await attacked.health() == {}
 
 

@@ -14,7 +14,6 @@ from tests.server.running import hello, running_gateway
 
 STREAM: Final[dict[str, Json]] = {"stream": True}
 # Sooner than any limit of time would do it. How soon: tests/promises/test_departures.py.
-AT_ONCE_S: Final = 5
 
 
 async def well(connection: Connection) -> None:
@@ -70,7 +69,7 @@ async def test_answer_ends_though_the_backend_holds_its_socket(start: Start) -> 
         await connection.gone()
 
     gateway, backend = await start(script)
-    async with asyncio.timeout(AT_ONCE_S):
+    async with asyncio.timeout(1):
         assert frames((await gateway.chat(**STREAM)).text)[-1] == "[DONE]"
         await backend.closed.wait()
 
@@ -212,7 +211,7 @@ async def test_comments_do_not_count_as_progress(start: Start) -> None:
             await asyncio.sleep(0.05)
 
     gateway, _ = await start(script, STALLED)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(1.5):
         response = await gateway.chat(**STREAM)
     assert json.loads(frames(response.text)[-1])["error"]["code"] == "upstream_timeout"
 
@@ -326,7 +325,7 @@ async def test_a_client_that_leaves_takes_the_backend_request_along(start: Start
         writer.transport.abort()
     else:
         writer.close()
-    async with asyncio.timeout(AT_ONCE_S):
+    async with asyncio.timeout(0.5):
         await backend.closed.wait()
     assert gateway.app.services.sweeper.size == 0
 
@@ -342,7 +341,7 @@ async def test_a_client_that_leaves_a_busy_stream(start: Start) -> None:
     async with gateway.client.stream("POST", "/v1/chat/completions", json={**hello(), "stream": True}) as response:
         async for _ in response.aiter_raw():
             break
-    async with asyncio.timeout(AT_ONCE_S):
+    async with asyncio.timeout(0.5):
         await backend.closed.wait()
 
 

@@ -126,7 +126,7 @@ async def test_a_stop_ends_what_takes_too_long_with_an_error_frame(tmp_path: Pat
             await gateway.wait_ready()
             text = await stream_while_stopping(gateway, asyncio.Event())
             status, _ = await gateway.ended()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(1):
             await backend.closed.wait()
     last = text.rstrip().rpartition("\n\n")[2]
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "server_shutdown"
@@ -144,7 +144,8 @@ async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
             gateway.process.send_signal(signal.SIGTERM)
             await until_refused(gateway)
             gateway.process.send_signal(signal.SIGTERM)
-            status, _ = await gateway.ended()
+            async with asyncio.timeout(3):
+                status, _ = await gateway.ended()
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
     assert status == 0

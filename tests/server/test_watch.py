@@ -19,7 +19,7 @@ async def test_an_overdue_wait_ends_with_its_own_error(sweeper: Sweeper) -> None
     with pytest.raises(BackendTimeout, match="stopped sending"), sweeper.watch() as watch:
         watch.expect(loop.time() + 0.05, idle_late)
         await asyncio.sleep(5)
-    assert 0.04 < loop.time() - begun < 4
+    assert 0.04 < loop.time() - begun < 0.5
     assert sweeper.size == 0
     await asyncio.sleep(0)
 
@@ -32,7 +32,7 @@ async def test_progress_moves_the_deadline_but_not_the_total(sweeper: Sweeper) -
         while True:
             watch.expect(loop.time() + 3, first_byte_late)
             await asyncio.sleep(0.02)
-    assert 0.2 <= loop.time() - begun < 3
+    assert 0.2 <= loop.time() - begun < 0.6
 
 
 async def test_the_first_interruption_counts(sweeper: Sweeper) -> None:

@@ -217,7 +217,8 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
             await until_refused(gateway)
             assert len(children(gateway)) >= 1
             gateway.process.send_signal(signal.SIGINT)
-            status, _ = await gateway.ended()
+            async with asyncio.timeout(4):
+                status, _ = await gateway.ended()
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
     assert status == 0
