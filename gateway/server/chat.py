@@ -1,7 +1,6 @@
 """POST /v1/chat/completions: request bytes -> Exchange -> backend -> the answer, whole or streamed."""
 
 import asyncio
-from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Final
@@ -63,7 +62,7 @@ class ChatCompletions:
     async def _serve(self, call: Call, body: bytes, watch: Watch, reply: Reply) -> None:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         large = len(body) >= LARGE
-        conversation = await to_thread(decode, body) if large else decode(body)
+        conversation = await asyncio.to_thread(decode, body) if large else decode(body)
         call.model = conversation.model
         route, backend = self._services.backends.route(conversation.model)
         self._services.admission.check_model(call.key, conversation.model)
@@ -71,7 +70,7 @@ class ChatCompletions:
         if route.name is not None:
             conversation = msgspec.structs.replace(conversation, model=route.name)
         asked = (backend.adapter, conversation, route.policy)
-        exchange = await to_thread(Exchange, *asked) if large else Exchange(*asked)
+        exchange = await asyncio.to_thread(Exchange, *asked) if large else Exchange(*asked)
         call.notices = exchange.notices
         call.note(exchange.notices)
         log_request(call, backend, exchange, body if self._services.settings.log.bodies else None)

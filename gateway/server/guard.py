@@ -41,7 +41,6 @@ class GuardedProtocol(HttpToolsProtocol):
     """One connection. The limits are set on a subclass by `guarded`."""
 
     head_timeout_s: float = 10
-    write_timeout_s: float = 60
     max_connections: int = 100_000
     last_descriptor: int = 1_000_000
     _sent_away = Seldom()
@@ -58,7 +57,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
-        self._stall = Stall(transport, self.write_timeout_s)
+        self._stall = Stall(transport, self.write_timeout_s())
         descriptor: int = transport.get_extra_info("socket").fileno()
         if len(self.connections) > self.max_connections or descriptor > self.last_descriptor:
             self._send_away()
@@ -89,6 +88,11 @@ class GuardedProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._stall.end()
+
+    @staticmethod
+    def write_timeout_s() -> float:
+        """How long a client of a new connection may take nothing."""
+        return 60
 
     def cut(self) -> None:
         """End the connection now."""
@@ -235,13 +239,13 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def guarded(
-    head_timeout_s: float, write_timeout_s: float, max_connections: int, last_descriptor: int
+    head_timeout_s: float, write_timeout_s: Callable[[], float], max_connections: int, last_descriptor: int
 ) -> type[GuardedProtocol]:
     """The protocol class for uvicorn, with a deadline for every request's head and for clients that take nothing, and
     room for so many connections, and for none whose descriptor is above the last."""
     limits = {
         "head_timeout_s": head_timeout_s,
-        "write_timeout_s": write_timeout_s,
+        "write_timeout_s": staticmethod(write_timeout_s),
         "max_connections": max_connections,
         "last_descriptor": last_descriptor,
         "_sent_away": Seldom(),

@@ -216,7 +216,8 @@ def _config(app: Gateway) -> uvicorn.Config:
         app,
         http=guarded(
             server.head_timeout_s,
-            server.write_timeout_s,
+            # This one may change with a reload.
+            lambda: app.services.settings.server.write_timeout_s,
             server.max_connections or default_connections(),
             last_for_clients(),
         ),

@@ -45,7 +45,7 @@ class StoreFile:
         try:
             self._prepare()
             self._inode = _inode(path)
-        except BaseException:
+        except (sqlite3.Error, OSError):
             self._db.close()
             raise
 
@@ -113,7 +113,7 @@ class StoreFile:
         self._patiently("BEGIN EXCLUSIVE")
         try:
             yield self._db
-        except BaseException:
+        except BaseException:  # whatever ends it, a refusal too: a transaction left open would lock all others out
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise

@@ -177,7 +177,7 @@ class Transport:
         try:
             answer = Answer(await connection.ask(request, self._max_response, last), connection, pool)
             _check_head(answer)
-        except BaseException:
+        except BaseException:  # also a cancellation: a connection whose answer is under way can serve nobody else
             connection.abort()
             raise
         return answer

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
 import pytest
 
 from gateway.errors import ServerShutdown
@@ -149,8 +150,13 @@ async def long_answer(connection: Connection) -> None:
     await connection.send(events("finish"), END)
 
 
-async def test_a_client_that_takes_nothing_of_a_whole_answer_is_cut_off(start: Start) -> None:
-    gateway, backend = await start(long_answer, write_timeout_s=0.3)
+@pytest.mark.parametrize("reloaded", [False, True], ids=["from the start", "after a reload"])
+async def test_a_client_that_takes_nothing_of_a_whole_answer_is_cut_off(start: Start, reloaded: bool) -> None:
+    gateway, backend = await start(long_answer, write_timeout_s=60 if reloaded else 0.3)
+    if reloaded:
+        settings = gateway.app.services.settings
+        server = msgspec.structs.replace(settings.server, write_timeout_s=0.3)
+        await gateway.app.services.change(msgspec.structs.replace(settings, server=server))
     _, writer = await connected(gateway)
     writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's stream stub says WriteTransport
     writer.write(asking(stream=False))

@@ -95,7 +95,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, place: Place) -> socket.sock
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await loop.sock_connect(sock, where)
-    except BaseException:
+    except BaseException:  # also a cancellation: nobody else knows of the socket yet
         sock.close()
         raise
     return sock
