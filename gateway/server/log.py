@@ -38,6 +38,34 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+class LineRecord(logging.LogRecord):
+    """A record with nothing but what a line shows: to find out path, module, thread and process, as the parent does,
+    takes longer than all else that is done for a line."""
+
+    def __init__(
+        self,
+        name: str,
+        level: int,
+        pathname: str,
+        lineno: int,
+        msg: object,
+        args: "logging._ArgsType | None",
+        exc_info: "logging._SysExcInfoType | None",
+        func: str | None = None,
+        sinfo: str | None = None,
+    ) -> None:
+        self.name = name
+        self.levelno = level
+        self.levelname = logging.getLevelName(level)
+        self.msg = msg
+        self.args = args
+        self.exc_info = exc_info
+        self.exc_text = None
+        self.stack_info = sinfo
+        self.created = time.time()
+        self.msecs = self.created % 1 * 1000
+
+
 class LineFormatter(logging.Formatter):
     """`2026-01-31T12:00:00.000Z INFO req_1 message`; a traceback follows indented, so that it cannot pose as a line."""
 
@@ -81,13 +109,15 @@ class LineQueue(logging.Handler):
         """How many lines came too fast or could not be written to the file."""
         return self._dropped + sum(target.lost for target in self._targets if isinstance(target, _ForgivingFile))
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Take a record. Needs no lock, since a deque has its own."""
         if len(self._records) >= self._limit:
             self._dropped += 1
-            return
+            return False
         self._records.append(record)
         if not self._wake.is_set():
             self._wake.set()
+        return True
 
     def handleError(self, record: logging.LogRecord) -> None:
         self._dropped += 1
@@ -160,10 +190,10 @@ def logging_to(settings: LogSettings, redact: Callable[[str], str] = str) -> Ite
             problem = f"{settings.file}: {error.strerror}; logging to standard error only"
     queue = LineQueue(targets, redact=redact)
     root = logging.getLogger()
-    before = (list(root.handlers), root.level)
-    # What our lines never show costs most of a record (the logging HOWTO's own list): frames, threads, processes.
+    before = (list(root.handlers), root.level, logging.getLogRecordFactory())
+    # To look for the caller's frame is the other part of a record's cost (the logging HOWTO says so, and this way).
     logging._srcfile = None
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging.setLogRecordFactory(LineRecord)
     root.handlers[:] = [queue]
     root.setLevel(logging.WARNING)
     LOGGER.setLevel(LEVELS[settings.level])
@@ -176,6 +206,7 @@ def logging_to(settings: LogSettings, redact: Callable[[str], str] = str) -> Ite
     finally:
         root.handlers[:] = before[0]
         root.setLevel(before[1])
+        logging.setLogRecordFactory(before[2])
         queue.close()
 
 
