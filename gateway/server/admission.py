@@ -17,7 +17,7 @@ RETRY: Final = {"retry-after": "1"}
 
 
 class Slots:
-    """So many at once (None: any number). Use as a context manager; raises what `full` makes when none is free."""
+    """So many at once (None: any number). Use as a context manager, which checks first."""
 
     __slots__ = ("_full", "most", "taken")
 
@@ -26,9 +26,13 @@ class Slots:
         self.taken = 0
         self._full = full
 
-    def __enter__(self) -> None:
+    def check(self) -> None:
+        """Raises what `full` makes when none is free."""
         if self.most is not None and self.taken >= self.most:
             raise self._full()
+
+    def __enter__(self) -> None:
+        self.check()
         self.taken += 1
 
     def __exit__(
@@ -102,10 +106,9 @@ class Place:
         self._now = now
 
     def __enter__(self) -> None:
-        with self._slots:
-            self._store.take(self._key, self._now)
-            # Nothing refused it, so the slot stays taken beyond this block.
-            self._slots.taken += 1
+        self._slots.check()
+        self._store.take(self._key, self._now)
+        self._slots.taken += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -24,6 +24,7 @@ UNROUTED: Final = "-"
 SHOWN: Final = 200
 ROUTES: Final = {"/v1/chat/completions": "chat", "/chat/completions": "chat", "/v1/models": "models"}
 _ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
+_OUTCOME: Final = ("method", "path", "key", "model", "backend", "status", "code", "ms", "changes")
 # Notices that tell of something seen or kept, not of a change to what was asked or answered.
 _NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 _ids: Final = random.Random()
@@ -41,7 +42,7 @@ def request_id(given: bytes | None) -> str:
 
 def unique() -> str:
     """24 hexadecimal digits that will not come again. No secret: asking the kernel each time would cost 20 us."""
-    return f"{_ids.getrandbits(96):024x}"
+    return _ids.getrandbits(96).to_bytes(12, "big").hex()
 
 
 class Call:
@@ -165,20 +166,21 @@ class Call:
         if self.trace is not None:
             self.trace.conclude(self, status)
         self._measure(status)
-        outcome: dict[str, Json] = {
-            "method": self.method,
-            "path": self.path[:SHOWN],
-            "key": self.key,
-            "model": self.model[:SHOWN],
-            "backend": self.backend,
-            "status": status,
-            "code": self.code,
-            "ms": self.ms,
-            "changes": self.changed if self.changes else "",
-        }
+        outcome = (
+            self.method,
+            self.path[:SHOWN],
+            self.key,
+            self.model[:SHOWN],
+            self.backend,
+            status,
+            self.code,
+            self.ms,
+            self.changed if self.changes else "",
+        )
+        LOGGER.info(_ACCESS, *outcome, extra={"request_id": self.id})
         if self._feed:
-            self._feed.publish("request", {"request": self.id, **outcome})
-        LOGGER.info(_ACCESS, *outcome.values(), extra={"request_id": self.id})
+            told: dict[str, Json] = {"request": self.id, **dict(zip(_OUTCOME, outcome, strict=True))}
+            self._feed.publish("request", told)
 
     def _measure(self, status: int) -> None:
         route = ROUTES.get(self.path, "other")

@@ -111,12 +111,15 @@ class ChatCompletions:
     async def _relay(
         self, call: Call, backend: Backend, exchange: Exchange, answer: Answer, watch: Watch, writer: Writer
     ) -> None:
-        idle = backend.timeouts.idle
+        arrived = exchange.progress
         until: float | None = None
         while True:
             asked = monotonic()
+            # Only progress counts: a backend that sends nothing but comments is stalled all the same.
+            if exchange.progress != arrived:
+                arrived = exchange.progress
+                watch.expect(asked + backend.timeouts.idle, idle_late)
             data = await (answer.read() if until is None else _read_rest(answer, until))
-            arrived = exchange.progress
             call.waited += monotonic() - asked
             try:
                 events = exchange.feed(data) if data else exchange.close()
@@ -133,9 +136,6 @@ class ChatCompletions:
             if events:
                 call.begin()
                 await writer.take(events)
-            # Only progress counts: a backend that sends nothing but comments is stalled all the same.
-            if events or exchange.progress != arrived:
-                watch.expect(monotonic() + idle, idle_late)
 
     async def _send(self, call: Call, backend: Backend, exchange: Exchange) -> Answer:
         """Send the request; once more with a renewed credential after a 401, since then nothing has run."""

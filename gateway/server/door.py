@@ -8,6 +8,7 @@ from gateway.errors import InvalidRequest
 
 Head = Mapping[bytes, bytes]
 
+JSON: Final = b"application/json"
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 # What is decided from these must not depend on which of two lines somebody reads.
 SINGLE: Final = frozenset(
@@ -39,7 +40,7 @@ class Hosts:
         if self._names is None:
             return
         host = head.get(b"host", b"").lower()
-        if host not in self._names and host.rpartition(b":")[0] not in self._names:
+        if host.rpartition(b":")[0] not in self._names and host not in self._names:
             raise InvalidRequest(
                 "This host name is not served here; add it to server.allowed_hosts if it should be.",
                 status=421,
@@ -59,7 +60,7 @@ def check_single(lines: Iterable[tuple[bytes, bytes]]) -> None:
 
 def check_site(head: Head) -> None:
     """Raises InvalidRequest 403 for what a foreign web page sends."""
-    if head.get(b"sec-fetch-site", b"").lower() == b"cross-site":
+    if b"sec-fetch-site" in head and head[b"sec-fetch-site"].lower() == b"cross-site":
         raise InvalidRequest(
             "Requests from web pages of other sites are refused.", status=403, code="cross_site_request"
         )
@@ -67,8 +68,8 @@ def check_site(head: Head) -> None:
 
 def check_media_type(head: Head) -> None:
     """Raises InvalidRequest 415 unless the body is plain JSON (a form could be posted by any web page)."""
-    media_type = head.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if media_type != b"application/json":
+    media_type = head.get(b"content-type", b"")
+    if media_type != JSON and media_type.partition(b";")[0].strip().lower() != JSON:
         raise InvalidRequest("The content type must be application/json.", status=415, code="unsupported_media_type")
-    if head.get(b"content-encoding", b"").strip().lower() not in (b"", b"identity"):
+    if b"content-encoding" in head and head[b"content-encoding"].strip().lower() not in (b"", b"identity"):
         raise InvalidRequest("The body must not be compressed.", status=415, code="unsupported_media_type")

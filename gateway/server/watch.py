@@ -51,9 +51,9 @@ class Watch:
 
     __slots__ = ("_sweeper", "_task", "due", "late", "on_quiet", "quiet_due", "reason", "total_due")
 
-    def __init__(self, sweeper: "Sweeper") -> None:
+    def __init__(self, sweeper: "Sweeper", task: "asyncio.Task[None] | None") -> None:
         self._sweeper = sweeper
-        self._task = asyncio.current_task()
+        self._task = task
         self.reason: Exception | None = None
         self.due = math.inf
         self.late: Callable[[], Exception] = first_byte_late
@@ -104,10 +104,14 @@ class Sweeper:
         self._tick = tick
         self._watches: set[Watch] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def watch(self) -> Watch:
         """A watch for the running task."""
-        return Watch(self)
+        if self._loop is None:
+            # Once: to ask for the running loop asks the kernel for the process each time.
+            self._loop = asyncio.get_running_loop()
+        return Watch(self, asyncio.current_task(self._loop))
 
     def add(self, watch: Watch) -> None:
         self._watches.add(watch)

@@ -70,7 +70,7 @@ class CompletionWriter:
         await self.take(events)
         body = encode_completion(
             self._events,
-            id=completion_id(),
+            id=_completion_id(),
             created=int(time.time()),
             model=self._call.model,
             diagnostics=self._call.explain,
@@ -93,7 +93,7 @@ class StreamWriter:
         self._keep_alive_s = settings.keep_alive_s
         self._comment: asyncio.Task[None] | None = None
         self._encoder = StreamEncoder(
-            completion_id(),
+            _completion_id(),
             int(time.time()),
             call.model,
             include_usage=conversation.include_usage,
@@ -118,25 +118,28 @@ class StreamWriter:
     async def take(self, events: Sequence[Event]) -> None:
         _note(self._call, events)
         if payload := self._encoder.feed(events):
-            await self._prepare()
+            now = time.monotonic()
+            # From here the client is waited for, not the backend.
+            self._watch.expect(now + self._write_s, ClientGone)
+            self._watch.quiet_due = now + self._keep_alive_s
+            if self._comment is not None or not self._reply.status:
+                await self._open()
             await self._reply.write(payload)
-            self._watch.quiet_due = time.monotonic() + self._keep_alive_s
 
     async def finish(self, events: Sequence[Event]) -> None:
         _note(self._call, events)
         payload = self._encoder.feed(events) + self._encoder.close()
         self._watch.on_quiet = None
         self._watch.total_due = math.inf
-        await self._prepare()
+        self._watch.expect(time.monotonic() + self._write_s, ClientGone)
+        await self._open()
         await self._reply.end(payload)
 
     async def rescue(self, events: Sequence[Event]) -> None:
         if events and self._reply.status:
             await self.take(events)
 
-    async def _prepare(self) -> None:
-        """From here the client is waited for, not the backend."""
-        self._watch.expect(time.monotonic() + self._write_s, ClientGone)
+    async def _open(self) -> None:
         if self._comment is not None:
             await self._comment
             self._comment = None
@@ -159,8 +162,6 @@ def _note(call: Call, events: Sequence[Event]) -> None:
     if _TOLD.isdisjoint(map(type, events)):
         return
     for event in events:
-        if type(event) not in _TOLD:
-            continue
         if isinstance(event, Notice):
             call.note((event,))
         elif isinstance(event, UsageReport):
@@ -169,6 +170,5 @@ def _note(call: Call, events: Sequence[Event]) -> None:
             call.trace.tell(event)
 
 
-def completion_id() -> str:
-    """A new id for an answer."""
+def _completion_id() -> str:
     return f"chatcmpl-{unique()}"
