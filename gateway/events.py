@@ -1,6 +1,6 @@
 """What comes back: the closed vocabulary of a response stream, whatever wire it was read from."""
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, final
 
 import msgspec
 
@@ -11,6 +11,7 @@ Reason = Literal["stop", "length", "tool_calls", "content_filter"]
 Scope = Literal["response", "choice", "delta"]
 
 
+@final
 class ResponseStart(msgspec.Struct, frozen=True):
     """The backend has begun to answer. `id` and `model` are the backend's own, when it says them."""
 
@@ -18,18 +19,21 @@ class ResponseStart(msgspec.Struct, frozen=True):
     model: str | None = None
 
 
+@final
 class TextDelta(msgspec.Struct, frozen=True, gc=False):
     """A non-empty piece of the answer."""
 
     text: str
 
 
+@final
 class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
     """A non-empty piece of the reasoning."""
 
     text: str
 
 
+@final
 class ToolCallStart(msgspec.Struct, frozen=True):
     """A tool call opens. `index` only keys this call's later events; dialects number calls anew, densely.
 
@@ -44,6 +48,7 @@ class ToolCallStart(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
 
 
+@final
 class ToolCallDelta(msgspec.Struct, frozen=True, gc=False):
     """A non-empty piece of the call's arguments (JSON text; the pieces concatenate)."""
 
@@ -51,12 +56,14 @@ class ToolCallDelta(msgspec.Struct, frozen=True, gc=False):
     arguments: str
 
 
+@final
 class ToolCallEnd(msgspec.Struct, frozen=True):
     """The call is complete."""
 
     index: int
 
 
+@final
 class UsageReport(msgspec.Struct, frozen=True):
     """Tokens as the backend counted them. None: it did not say (nothing is invented).
 
@@ -70,6 +77,7 @@ class UsageReport(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
 
 
+@final
 class Extension(msgspec.Struct, frozen=True):
     """Fields of a backend's chunk that we do not know, for a client of the same dialect.
 
@@ -80,6 +88,7 @@ class Extension(msgspec.Struct, frozen=True):
     fields: JsonObject
 
 
+@final
 class Finish(msgspec.Struct, frozen=True):
     """The answer is complete: a reason from the closed set and the backend's own word for it."""
 

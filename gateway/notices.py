@@ -1,6 +1,6 @@
 """A change the gateway made, or a thing it saw, told as a value; the server turns it into log lines and headers."""
 
-from typing import Literal
+from typing import Literal, final
 
 import msgspec
 
@@ -20,6 +20,7 @@ Action = Literal["added", "changed", "dropped", "moved", "shortened", "ignored",
 Level = Literal["debug", "info", "warning", "error"]
 
 
+@final
 class Notice(msgspec.Struct, frozen=True):
     """One change or observation.
 

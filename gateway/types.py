@@ -1,7 +1,7 @@
 """What was asked: one conversation as frozen values, whatever dialect it was written in."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, final
 
 import msgspec
 
@@ -13,6 +13,7 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 EMPTY: JsonObject = {}
 
 
+@final
 class Text(msgspec.Struct, frozen=True):
     """A piece of plain text. `extra` keeps the part's fields that we do not know (`cache_control`, ...)."""
 
@@ -20,6 +21,7 @@ class Text(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
 
 
+@final
 class Reasoning(msgspec.Struct, frozen=True):
     """What the model thought. `field` is the message field that carried it (`reasoning_content`, `reasoning`)."""
 
@@ -27,6 +29,7 @@ class Reasoning(msgspec.Struct, frozen=True):
     field: str = "reasoning_content"
 
 
+@final
 class Image(msgspec.Struct, frozen=True):
     """An image by URL (`https:` or `data:`). `extra` keeps the part's other fields, `detail` among them."""
 
@@ -34,6 +37,7 @@ class Image(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
 
 
+@final
 class File(msgspec.Struct, frozen=True):
     """A file, audio or any other part that is neither text nor image, kept as the client wrote it."""
 
@@ -41,6 +45,7 @@ class File(msgspec.Struct, frozen=True):
     part: JsonObject
 
 
+@final
 class ToolCall(msgspec.Struct, frozen=True):
     """A call the model made. `arguments` is the JSON text from the wire, valid or not; it is never re-typed here.
 
@@ -53,6 +58,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
 
 
+@final
 class ToolResult(msgspec.Struct, frozen=True):
     """The answer to one call. `synthesized` marks an answer that the gateway, not the client, wrote."""
 
@@ -64,7 +70,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text parts, joined by newlines."""
-        return "\n".join(block.text for block in self.content if isinstance(block, Text))
+        return "\n".join([block.text for block in self.content if type(block) is Text])
 
 
 Block: TypeAlias = Text | Reasoning | Image | File | ToolCall | ToolResult
@@ -90,15 +96,15 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text blocks, joined by newlines (the join that chat templates use for text parts)."""
-        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+        return "\n".join([block.text for block in self.blocks if type(block) is Text])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
+        return tuple([block for block in self.blocks if type(block) is ToolCall])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        return tuple([block for block in self.blocks if isinstance(block, ToolResult)])
+        return tuple([block for block in self.blocks if type(block) is ToolResult])
 
     def changed(self, *blocks: Block) -> "Turn":
         """The same turn with other blocks and, because it is no longer what the client wrote, without a source."""

@@ -8,7 +8,7 @@ from adapters.openai_chat.failure import invalid_event, reported_failure
 from adapters.openai_chat.finish import FAILURES, decode_finish
 from adapters.openai_chat.usage import decode_usage
 from gateway.errors import BackendProtocolError, BackendRejected
-from gateway.events import Event, Extension, Finish, ReasoningDelta, ResponseStart, TextDelta
+from gateway.events import Event, Extension, ReasoningDelta, ResponseStart, TextDelta
 from gateway.notices import Action, Notice
 from gateway.types import Json, JsonObject
 
@@ -149,7 +149,7 @@ class ChunkReader:
         if notice is not None:
             events.append(notice)
         events += self._calls.close()
-        events.append(Finish(finish.reason, finish.raw))
+        events.append(finish)
         self.finished = True
 
     def _usage(self, chunk: Json, events: list[Event]) -> None:
@@ -165,9 +165,7 @@ class ChunkReader:
 
 def _unknown(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:
     """The fields nobody here reads; null ones say nothing."""
-    if fields.keys() <= known:
-        return {}
-    return {key: value for key, value in fields.items() if key not in known and value is not None}
+    return {key: value for key, value in fields.items() if value is not None and key not in known}
 
 
 def _thought(thinking: Json) -> str:

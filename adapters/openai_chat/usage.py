@@ -15,12 +15,13 @@ def decode_usage(usage: JsonObject) -> UsageReport:
         _count(usage.get("prompt_tokens")),
         _count(usage.get("completion_tokens")),
         _count(usage.get("total_tokens")),
-        extra=extra or EMPTY,
+        False,
+        extra or EMPTY,
     )
 
 
 def _count(value: Json) -> int | None:
-    if type(value) is int and value >= 0:
+    if value is None or (type(value) is int and value >= 0):
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -1,8 +1,10 @@
 """Fields the dialect does not know, put back where they belong."""
 
+from collections.abc import Iterable
 from typing import Final
 
-from gateway.types import Json, JsonObject
+from gateway.events import Extension, Scope
+from gateway.types import EMPTY, Json, JsonObject
 
 
 def call_object(id: str, name: str, arguments: str, extra: JsonObject) -> dict[str, Json]:
@@ -17,7 +19,18 @@ def call_object(id: str, name: str, arguments: str, extra: JsonObject) -> dict[s
 _GROWING: Final = (str, list, dict)
 
 
-class Fields:
+def merged(extensions: Iterable[Extension], scope: Scope) -> JsonObject:
+    """All their fields of one scope as one object: only those of the response do not grow."""
+    found = [extension.fields for extension in extensions if extension.scope == scope]
+    if len(found) <= 1:
+        return found[0] if found else EMPTY
+    fields = _Fields(grow=scope != "response")
+    for more in found:
+        fields.add(more)
+    return fields.joined()
+
+
+class _Fields:
     """Objects that came one after the other, as one. Where they `grow`, text, arrays and objects of a delta are
     continued, as clients do it; any other later value replaces what was there, unless it is null.
 
@@ -53,7 +66,7 @@ def _joined(pieces: list[Json]) -> Json:
         return "".join([piece for piece in pieces if isinstance(piece, str)])
     if isinstance(pieces[0], list):
         return [item for piece in pieces if isinstance(piece, list) for item in piece]
-    whole = Fields(grow=True)
+    whole = _Fields(grow=True)
     for piece in pieces:
         whole.add(piece if isinstance(piece, dict) else {})
     return whole.joined()

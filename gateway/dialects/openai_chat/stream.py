@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, assert_never
 import msgspec
 
 from gateway.dialects.openai_chat.errors import encode_error_frame
-from gateway.dialects.openai_chat.fields import Fields, call_object
+from gateway.dialects.openai_chat.fields import call_object, merged
 from gateway.dialects.openai_chat.remarks import remarks
 from gateway.dialects.openai_chat.usage import merge_usage, usage_object
 from gateway.errors import GatewayError
@@ -29,7 +29,7 @@ from gateway.events import (
     UsageReport,
 )
 from gateway.notices import Notice
-from gateway.types import EMPTY, Json, JsonObject
+from gateway.types import Json, JsonObject
 
 DONE: Final = b"data: [DONE]\n\n"
 
@@ -164,7 +164,7 @@ class StreamEncoder:
         return self._start
 
     def _reframe(self) -> None:
-        response, choice, self._more = (_members(_merged(self._framed, scope)) for scope in _SCOPES)
+        response, choice, self._more = (_members(merged(self._framed, scope)) for scope in _SCOPES)
         self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
         self._end = b"," + choice + self._tail if choice else self._tail
         self._close = (b"," + self._more if self._more else b"") + b'},"finish_reason":null' + self._end
@@ -179,7 +179,7 @@ class StreamEncoder:
 
     def _take(self, scope: Scope) -> JsonObject:
         """The pending fields of a scope, which are pending no more."""
-        taken = _merged(self._pending, scope)
+        taken = merged(self._pending, scope)
         self._pending = [event for event in self._pending if event.scope != scope]
         return taken
 
@@ -196,17 +196,6 @@ class _Call:
 
     def start(self, event: ToolCallStart) -> bytes:
         return _encode({"index": self.index, **call_object(event.id, event.name, "", event.extra)})
-
-
-def _merged(extensions: Iterable[Extension], scope: Scope) -> JsonObject:
-    """All their fields of one scope as one object."""
-    found = [extension.fields for extension in extensions if extension.scope == scope]
-    if len(found) <= 1:
-        return found[0] if found else EMPTY
-    fields = Fields(grow=scope != "response")
-    for more in found:
-        fields.add(more)
-    return fields.joined()
 
 
 def _members(fields: JsonObject) -> bytes:
