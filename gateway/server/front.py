@@ -34,9 +34,8 @@ class Front:
         call = Call(scope["method"], scope["path"], dict(scope["headers"]), self._services.feed, self._services.metrics)
         if self._services.tracing is not None and call.path in HOT_PATHS and call.method == "POST":
             call.trace = self._services.tracing.begin(call.headers)
-        # Taken out, they do not refer to themselves: nothing of a request has to wait for the collector.
-        state = scope["state"]
-        reply = Reply(state.pop("outlet").send, call.id, state.pop("connection"))
+        # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
+        reply = Reply(scope["state"].pop("outlet"), call.id)
         status = 0
         try:
             await self._serve(scope, receive, call, reply)

@@ -1,58 +1,129 @@
-"""One answer's ASGI messages -> the bytes of an HTTP/1.1 response on its connection.
+"""One answer -> the bytes of an HTTP/1.1 response on its connection.
 
-In the place of uvicorn's own `send`, which holds two patterns against every header of every answer and so takes as long
-as parsing the request. Whoever answers here makes headers of known names; that no value ends its line is seen in one
-look at the whole head.
+Whoever answers here makes headers of known names; that no value ends its line is seen in one look at the whole head.
 """
 
-from collections.abc import Iterable
-from typing import Final
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol, TypeAlias
 
 from starlette.types import Message
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.server import ServerState
+
+from gateway.server.intake import Intake
+from gateway.server.log import LOGGER
+
+Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 # RFC 9112, section 6.3.
 _BODILESS: Final = frozenset({204, 304})
+_PLAIN: Final = (b"content-type", b"text/plain; charset=utf-8")
+
+
+class Connection(Protocol):
+    """The client's connection. `on_lost` is called once when it is gone, whoever ended it."""
+
+    transport: asyncio.Transport
+    flow: FlowControl
+    server_state: ServerState
+    on_lost: Callable[[], None] | None
+
+    def answered(self) -> None:
+        """An answer is complete; what comes next may begin."""
+        ...
+
+    def cut(self) -> None:
+        """End it now; what is not sent is lost."""
+        ...
 
 
 class Outlet:
-    """One answer. Header names are lower case."""
+    """One answer. Header names are lower case. Nothing is written once the client has left. A head or a body that
+    would break the framing raises RuntimeError.
 
-    __slots__ = ("_chunked", "_cycle", "_left")
+    Only `send` and `ready` wait while the client is slow."""
 
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
+    __slots__ = ("_chunked", "_left", "_method", "_version", "connection", "flow", "intake", "keep_alive", "started")
+
+    def __init__(self, connection: Connection, intake: Intake, method: str, version: str, keep_alive: bool) -> None:
+        self.connection = connection
+        self.flow = connection.flow
+        self.intake = intake
+        self.keep_alive = keep_alive
+        self.started = False
+        self._method = method
+        self._version = version
         self._chunked = False
         self._left: int | None = None
 
-    async def send(self, message: Message) -> None:
-        """Write now; waits while the client is slow. Nothing is written once it has left. Raises RuntimeError for a
-        head or a body that would break the framing."""
-        cycle = self._cycle
-        if cycle.flow.write_paused and not cycle.disconnected:
-            await cycle.flow.drain()
-        if cycle.disconnected:
-            return
-        if message["type"] == "http.response.start":
-            cycle.transport.write(self._head(message["status"], message.get("headers", ())))
-            cycle.response_started = True
-            cycle.waiting_for_100_continue = False
-            return
-        last = not message.get("more_body", False)
-        if data := self._body(message.get("body", b""), last):
-            cycle.transport.write(data)
-        if last:
+    async def ready(self) -> None:
+        """Wait while the client is slow. Where every step counts, ask `flow.write_paused` first."""
+        if self.flow.write_paused and not self.intake.over:
+            await self.flow.drain()
+
+    def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """Answer at once."""
+        if not self.intake.over:
+            self.connection.transport.write(self._head(status, headers) + self._frame(body, True))
+            self._start()
             self._end()
 
-    def _head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-        cycle = self._cycle
+    def open(self, status: int, headers: Headers) -> None:
+        """Send the head."""
+        if not self.intake.over:
+            self.connection.transport.write(self._head(status, headers))
+            self._start()
+
+    def write(self, body: bytes, last: bool = False) -> None:
+        """Send some of the body."""
+        if not self.intake.over:
+            if data := self._frame(body, last):
+                self.connection.transport.write(data)
+            if last:
+                self._end()
+
+    async def send(self, message: Message) -> None:
+        """The `send` of ASGI."""
+        await self.ready()
+        if message["type"] == "http.response.start":
+            self.open(message["status"], message.get("headers", ()))
+        else:
+            self.write(message.get("body", b""), not message.get("more_body", False))
+
+    def conclude(self, task: asyncio.Task[None]) -> None:
+        """The application has returned. What it has left open ends with the connection, so that nobody takes it for
+        complete."""
+        connection = self.connection
+        connection.server_state.tasks.discard(task)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None and (self.intake.over or connection.transport.is_closing()):
+            return
+        LOGGER.error("the application failed" if error else "the application left an answer open", exc_info=error)
+        if self.started:
+            connection.transport.close()
+        else:
+            self.whole(500, (_PLAIN, (b"content-length", b"21"), (b"connection", b"close")), b"Internal Server Error")
+
+    def _start(self) -> None:
+        self.started = True
+        self.intake.expects_continue = False
+
+    def _end(self) -> None:
+        self.intake.end()
+        if not self.keep_alive:
+            self.connection.transport.close()
+        self.connection.answered()
+
+    def _head(self, status: int, headers: Headers) -> bytes:
         head = [STATUS_LINE[status]]
-        bodiless = status in _BODILESS or cycle.scope["method"] == "HEAD"
+        bodiless = status in _BODILESS or self._method == "HEAD"
         # A client of the older version takes what comes until the connection ends.
-        self._chunked = not bodiless and cycle.scope["http_version"] != "1.0"
+        self._chunked = not bodiless and self._version != "1.0"
         self._left = 0 if bodiless else None
         closing = False
-        for name, value in (*cycle.default_headers, *headers):
+        for name, value in (*self.connection.server_state.default_headers, *headers):
             head += (name, b": ", value, b"\r\n")
             if name == b"content-length":
                 self._chunked = False
@@ -61,34 +132,27 @@ class Outlet:
                 closing = value == b"close"
         lines = len(head) // 4 + 2
         if closing:
-            cycle.keep_alive = False
-        elif not cycle.keep_alive:
+            self.keep_alive = False
+        elif not self.keep_alive:
             head.append(b"connection: close\r\n")
             lines += 1
         if self._chunked:
             head.append(b"transfer-encoding: chunked\r\n")
             lines += 1
-        data = b"".join((*head, b"\r\n"))
+        head.append(b"\r\n")
+        data = b"".join(head)
         if not data.count(b"\n") == data.count(b"\r") == lines:
             raise RuntimeError("A header of the answer holds a line break.")
         return data
 
-    def _body(self, body: bytes, last: bool) -> bytes:
+    def _frame(self, body: bytes, last: bool) -> bytes:
         if self._chunked:
             end = b"0\r\n\r\n" if last else b""
             return b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end
-        if self._cycle.scope["method"] == "HEAD":
+        if self._method == "HEAD":
             return b""
         if self._left is not None:
             self._left -= len(body)
             if self._left < 0 or (last and self._left):
                 raise RuntimeError("The body of the answer is not as long as its head says.")
         return body
-
-    def _end(self) -> None:
-        cycle = self._cycle
-        cycle.response_complete = True
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            cycle.transport.close()
-        cycle.on_response()

@@ -1,15 +1,13 @@
 """An answer, whole or streamed -> ASGI messages; an error becomes a status or, later, one frame in the stream."""
 
-from collections.abc import Callable, Iterable
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
-from starlette.types import Message, Receive, Send
+from starlette.types import Message, Receive
 
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.errors import GatewayError
 from gateway.server.body import discard
-
-Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
+from gateway.server.outlet import Headers, Outlet
 
 LINGER_S: Final = 1
 LINGER_BYTES: Final = 64 * 2**20
@@ -21,27 +19,18 @@ _STREAM: Final = (
 )
 
 
-class Connection(Protocol):
-    """The client's connection. `on_lost` is called once when it is gone, whoever ended it."""
-
-    on_lost: Callable[[], None] | None
-
-    def cut(self) -> None:
-        """End it now; what is not sent is lost."""
-        ...
-
-
 class Reply:
     """What goes back to one client. `status` is 0 until the head has been sent; `ended` says that nothing may follow.
 
     Every answer carries `x-request-id`.
     """
 
-    __slots__ = ("_id", "_send", "connection", "ended", "status", "streaming")
+    __slots__ = ("_flow", "_id", "_outlet", "connection", "ended", "status", "streaming")
 
-    def __init__(self, send: Send, request_id: str, connection: Connection) -> None:
-        self._send = send
-        self.connection = connection
+    def __init__(self, outlet: Outlet, request_id: str) -> None:
+        self._outlet = outlet
+        self._flow = outlet.flow
+        self.connection = outlet.connection
         self._id = (b"x-request-id", request_id.encode("ascii"))
         self.status = 0
         self.streaming = False
@@ -52,8 +41,9 @@ class Reply:
         self.status = status
         self.ended = True
         head = [(b"content-type", media_type), (b"content-length", b"%d" % len(body)), self._id, *headers]
-        await self._send({"type": "http.response.start", "status": status, "headers": head})
-        await self._send({"type": "http.response.body", "body": body})
+        if self._flow.write_paused:
+            await self._outlet.ready()
+        self._outlet.whole(status, head, body)
 
     async def refuse(self, error: GatewayError, receive: Receive) -> None:
         """Answer while the client is still sending, and read on for a moment: a connection closed on unread bytes
@@ -62,26 +52,31 @@ class Reply:
         self.status = error.status
         self.ended = True
         head = [(b"content-type", JSON), (b"content-length", b"%d" % len(body)), self._id, *_pairs(error)]
-        await self._send({"type": "http.response.start", "status": error.status, "headers": head})
-        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        await self._outlet.ready()
+        self._outlet.open(error.status, head)
+        self._outlet.write(body)
         await discard(receive, LINGER_S, LINGER_BYTES)
-        await self._send({"type": "http.response.body"})
+        self._outlet.write(b"", last=True)
 
     async def open(self, headers: Headers) -> None:
         """Begin a stream of server-sent events with status 200."""
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*_STREAM, self._id, *headers]})
+        await self._outlet.ready()
+        self._outlet.open(200, (*_STREAM, self._id, *headers))
         # Not sooner: whoever is interrupted while the client is slow can still answer with a status.
         self.status = 200
         self.streaming = True
 
     async def write(self, data: bytes) -> None:
         """Send whole events now. Waits while the client is slow."""
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        if self._flow.write_paused:
+            await self._outlet.ready()
+        self._outlet.write(data)
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last events and end the stream."""
         self.ended = True
-        await self._send({"type": "http.response.body", "body": data})
+        await self._outlet.ready()
+        self._outlet.write(data, last=True)
 
     async def fail(self, error: GatewayError, headers: Headers = ()) -> None:
         """Tell the error in the way that is still open: a status (and headers) before the head, one frame without
@@ -102,7 +97,7 @@ class Reply:
             message["headers"] = [*message.get("headers", ()), self._id]
         elif not message.get("more_body", False):
             self.ended = True
-        await self._send(message)
+        await self._outlet.send(message)
 
 
 def _pairs(error: GatewayError) -> list[tuple[bytes, bytes]]:

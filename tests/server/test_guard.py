@@ -200,7 +200,7 @@ async def test_a_lost_connection_leaves_nothing_to_the_collector(start: Start, r
         left = Counter(type(found).__name__ for found in gc.get_objects())
     finally:
         gc.enable()
-    assert [left[name] for name in ("GuardedProtocol", "RequestResponseCycle", "Outlet")] == [0, 0, 0]
+    assert [left[name] for name in ("GuardedProtocol", "Intake", "Outlet")] == [0, 0, 0]
 
 
 UPGRADE: Final = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"

@@ -1,47 +1,54 @@
 """What an answer looks like on the connection, and what would break its framing."""
 
 import asyncio
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import cast
 
 import pytest
 from starlette.types import Message
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.server import ServerState
 
+from gateway.server.intake import Intake
 from gateway.server.outlet import Outlet
 from tests.server.conftest import Start
 from tests.server.test_guard import answers, well
 
 
 class Written:
-    """A cycle of uvicorn's that keeps what is written to its connection."""
+    """A connection that keeps what is written to it."""
 
-    def __init__(self, method: str = "GET", version: str = "1.1") -> None:
+    def __init__(self, method: str = "GET", version: str = "1.1", keep_alive: bool = True) -> None:
         self.bytes = b""
         self.closed = False
-        self.cycle = SimpleNamespace(
-            transport=SimpleNamespace(write=self._write, close=self._close),
-            flow=SimpleNamespace(write_paused=False),
-            scope={"method": method, "http_version": version},
-            default_headers=[(b"date", b"today")],
-            message_event=asyncio.Event(),
-            on_response=lambda: None,
-            disconnected=False,
-            keep_alive=True,
-            response_started=False,
-            response_complete=False,
-        )
+        self.answers = 0
+        transport = cast(asyncio.Transport, self)
+        self.transport = transport
+        self.flow = FlowControl(transport)
+        self.server_state = ServerState()
+        self.server_state.default_headers = [(b"date", b"today")]
+        self.on_lost: Callable[[], None] | None = None
+        self.intake = Intake(transport, self.flow, expects_continue=False)
+        self.outlet = Outlet(self, self.intake, method, version, keep_alive)
 
-    def _write(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         self.bytes += data
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def answered(self) -> None:
+        self.answers += 1
+
+    def cut(self) -> None:
         self.closed = True
 
     async def send(self, *messages: Message) -> None:
-        outlet = Outlet(cast(RequestResponseCycle, self.cycle))
         for message in messages:
-            await outlet.send(message)
+            await self.outlet.send(message)
 
 
 def head(status: int = 200, *headers: tuple[bytes, bytes]) -> Message:
@@ -56,7 +63,7 @@ async def test_an_answer_of_known_length() -> None:
     written = Written()
     await written.send(head(200, (b"content-length", b"4")), body(b"ab", more=True), body(b"cd"))
     assert written.bytes == b"HTTP/1.1 200 OK\r\ndate: today\r\ncontent-length: 4\r\n\r\nabcd"
-    assert written.cycle.response_complete
+    assert written.intake.over and written.answers == 1
     assert not written.closed
 
 
@@ -67,8 +74,7 @@ async def test_an_answer_of_unknown_length_is_chunked() -> None:
 
 
 async def test_an_older_client_is_sent_no_chunks() -> None:
-    written = Written(version="1.0")
-    written.cycle.keep_alive = False
+    written = Written(version="1.0", keep_alive=False)
     await written.send(head(), body(b"ab", more=True), body(b"cd"))
     assert written.bytes.endswith(b"connection: close\r\n\r\nabcd")
     assert written.closed
@@ -94,7 +100,7 @@ async def test_no_value_ends_its_line(value: bytes) -> None:
     with pytest.raises(RuntimeError, match="line break"):
         await written.send(head(200, (b"x", value)))
     assert written.bytes == b""
-    assert not written.cycle.response_started
+    assert not written.outlet.started
 
 
 @pytest.mark.parametrize("pieces", [(b"abc",), (b"abcde",), (b"abc", b"de")])
@@ -103,12 +109,12 @@ async def test_a_body_is_as_long_as_its_head_says(pieces: tuple[bytes, ...]) -> 
     messages = [body(piece, more=piece is not pieces[-1]) for piece in pieces]
     with pytest.raises(RuntimeError, match="as long as"):
         await written.send(head(200, (b"content-length", b"4")), *messages)
-    assert not written.cycle.response_complete
+    assert not written.intake.over and written.answers == 0
 
 
 async def test_a_client_that_has_left_is_sent_nothing() -> None:
     written = Written()
-    written.cycle.disconnected = True
+    written.intake.end()
     await written.send(head(), body(b"ab"))
     assert written.bytes == b""
 
