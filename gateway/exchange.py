@@ -9,7 +9,7 @@ from gateway.conversation.fit import fit
 from gateway.conversation.prepare import prepare
 from gateway.conversation.turn_guard import TurnGuard
 from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
-from gateway.events import Event, Finish, Reason, ToolCallEnd
+from gateway.events import Event, Finish, Reason, ToolCallEnd, ToolCallStart
 from gateway.notices import Notice
 from gateway.policy import Policy
 from gateway.rejections import explained
@@ -18,6 +18,8 @@ from gateway.tools.unwrap import Unwrapper
 from gateway.types import Conversation
 
 _ENDS: Final = frozenset({ToolCallEnd, Finish})
+# What may have to be changed on its way; the pieces of an answer are not.
+_MARKS: Final = _ENDS | {ToolCallStart}
 
 
 class Exchange:
@@ -51,6 +53,7 @@ class Exchange:
             adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
         )
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
+        self._filters = self._guard is not None or self._stop is not None
         self._called = False
         self._decoded = 0
         self._over = False
@@ -87,7 +90,10 @@ class Exchange:
             events = self._decoder.feed(data)
         except BackendError as error:
             return self._emit(error.take(), error)
-        return self._emit(events)
+        if self._filters or self._unwrapper.held or not _MARKS.isdisjoint(map(type, events)):
+            return self._emit(events)
+        self._decoded += len(events)
+        return events
 
     def close(self) -> list[Event]:
         """The end of the body (not needed once `done`). Raises BackendError, BackendTruncated above all."""

@@ -8,7 +8,7 @@ A call starts when its name and id are known. An id that has not come with the d
 All calls end with the answer: arguments that parse may still be the beginning of longer ones.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -56,6 +56,12 @@ class _Call:
         self._judged = 0
         self._complete = False
 
+    def more(self, arguments: str) -> ToolCallDelta:
+        """The delta of more arguments."""
+        self.pieces.append(arguments)
+        self.sent += 1
+        return ToolCallDelta(self.index, arguments)
+
     def complete(self) -> bool:
         """Whether the arguments are a whole object."""
         if self._judged != len(self.pieces):
@@ -97,13 +103,9 @@ class CallTracker:
             events += self._feed(piece)
         return events
 
-    def repeated(self, events: Iterable[Event]) -> None:
-        """The deltas among these are more arguments of calls that have started, which were read elsewhere."""
-        for event in events:
-            if type(event) is ToolCallDelta:
-                call = self._calls[event.index]
-                call.pieces.append(event.arguments)
-                call.sent += 1
+    def more(self, index: int) -> Callable[[str], ToolCallDelta]:
+        """What takes more arguments of a call that has started, which were read elsewhere."""
+        return self._calls[index].more
 
     def close(self) -> list[Event]:
         """The answer is complete: start what is still held, end everything. Raises BackendProtocolError for

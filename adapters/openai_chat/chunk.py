@@ -1,6 +1,6 @@
 """The objects of an answer, chunks or the one whole completion, in; events out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Final
 
 from adapters.openai_chat.calls import CallTracker
@@ -8,7 +8,7 @@ from adapters.openai_chat.failure import invalid_event, reported_failure
 from adapters.openai_chat.finish import FAILURES, decode_finish
 from adapters.openai_chat.usage import decode_usage
 from gateway.errors import BackendProtocolError, BackendRejected
-from gateway.events import Event, Extension, ReasoningDelta, ResponseStart, TextDelta
+from gateway.events import Event, Extension, ReasoningDelta, ResponseStart, TextDelta, ToolCallDelta
 from gateway.notices import Action, Notice
 from gateway.types import Json, JsonObject
 
@@ -36,9 +36,9 @@ class ChunkReader:
         self._usage(chunk, events)
         return events
 
-    def repeated(self, events: Sequence[Event]) -> None:
-        """These were read elsewhere, as more deltas of a call like the last one."""
-        self._calls.repeated(events)
+    def more(self, index: int) -> Callable[[str], ToolCallDelta]:
+        """What takes more arguments of a call that has started, which were read elsewhere."""
+        return self._calls.more(index)
 
     def late(self, events: list[Event]) -> None:
         """Something follows the end of the stream."""

@@ -6,7 +6,7 @@ from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.failure import invalid_event
 from adapters.openai_chat.template import Template
 from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
-from gateway.events import Event, ToolCallDelta
+from gateway.events import Event
 from gateway.malformed import malformed_event
 from gateway.notices import Notice
 from gateway.wire.json_text import NotJson, decode_json
@@ -54,22 +54,15 @@ class _Stream:
         self.done = False
         self._reader = reader
         self._sse = SSEDecoder(max_event)
-        self._template = Template()
+        self._template = Template(reader.more)
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
         try:
-            chunks = self._sse.feed(data)
-            at, end = 0, len(chunks)
-            while at < end and not self.done:
-                before, known = at, len(events)
-                at = self._template.read(chunks, at, events)
-                if at == before:
-                    self._guarded(chunks[at], events)
-                    at += 1
-                elif type(events[-1]) is ToolCallDelta:
-                    self._reader.repeated(events[known:])
-            if at < end:
+            chunks = iter(self._sse.feed(data))
+            while not self.done and (chunk := self._template.read(chunks, events)) is not None:
+                self._guarded(chunk, events)
+            if self.done and next(chunks, None) is not None:
                 self._reader.late(events)
             if self._sse.fault is not None and not self.done:
                 raise self._sse.fault

@@ -5,9 +5,8 @@ of text are kept; as long as the next chunks have the same bytes there, they mea
 checked by reading the chunk once more with another text in its place, so that nothing is guessed about JSON.
 """
 
-import re
-from collections.abc import Callable, Sequence
-from functools import partial
+import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -17,22 +16,24 @@ from gateway.types import Json
 from gateway.wire.json_text import NotJson, decode_json
 
 Delta = TextDelta | ReasoningDelta | ToolCallDelta
+_DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
 
-_STRING: Final = re.compile(rb'"(?:content|reasoning_content|reasoning|arguments)" ?: ?("[^"\\]*(?:\\.[^"\\]*)*")')
 _PROBE: Final = "\u0001probe"
 _WRITTEN_PROBE: Final = msgspec.json.encode(_PROBE)
 # A backend that changes more than the text in every chunk is never learned; to try each time would double the work.
 _TRIES: Final = 8
-# The search takes memory for every escape in the text; a chunk that is longer is none that comes again and again.
-_LONGEST: Final = 1 << 14
-
+_encode = msgspec.json.Encoder().encode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
 class Template:
-    """The bytes around the text of the last chunk that was read in full, where they could be learned."""
+    """The bytes around the text of the last chunk that was read in full, where they could be learned.
 
-    def __init__(self) -> None:
+    `more` gives what makes a delta of the call with this index, for as long as the answer goes on.
+    """
+
+    def __init__(self, more: Callable[[int], Callable[[str], ToolCallDelta]]) -> None:
+        self._more = more
         self._learned = False
         self._before = b""
         self._after = b""
@@ -41,47 +42,42 @@ class Template:
         self._delta: Callable[[str], Delta] = TextDelta
         self._tries = _TRIES
 
-    def read(self, chunks: Sequence[bytes], at: int, events: list[Event]) -> int:
-        """Add the events of all chunks from this place on that fit. Returns the place of the first that must be read
-        in full, or of the end."""
+    def read(self, chunks: Iterator[bytes], events: list[Event]) -> bytes | None:
+        """Add the events of all chunks that fit. Returns the first that must be read in full, None behind the last."""
         if not self._learned:
-            return at
+            return next(chunks, None)
         before, after, text, extensions, delta = self._before, self._after, self._text, self._extensions, self._delta
-        for position in range(at, len(chunks)):
-            chunk = chunks[position]
-            if not (chunk.startswith(before) and chunk.endswith(after)):
-                return position
+        for chunk in chunks:
+            written = chunk[text]
+            if before + written + after != chunk:
+                return chunk
             try:
-                said = _decode_text(chunk[text])
+                said = _decode_text(written)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                return position
+                return chunk
             if not said:
-                return position
-            self._tries = _TRIES
+                return chunk
             events += extensions
             events.append(delta(said))
-        return len(chunks)
+            self._tries = _TRIES
+        return None
 
     def learn(self, chunk: bytes, document: Json, events: Sequence[Event]) -> None:
         """Keep the chunk, when its events are one delta and perhaps unknown fields before it."""
         self._learned = False
-        if not self._tries or not events or len(chunk) > _LONGEST:
+        if not self._tries or not events:
             return
         *others, delta = events
-        extensions = tuple(event for event in others if isinstance(event, Extension))
-        if not isinstance(delta, Delta) or len(extensions) < len(others):
+        extensions = tuple([event for event in others if type(event) is Extension])
+        if not isinstance(delta, _DELTAS) or len(extensions) < len(others):
             return
         self._tries -= 1
-        text = _text(delta)
-        places = [found.span(1) for found in _STRING.finditer(chunk) if _decoded(found[1]) == text]
-        if len(places) != 1:
-            return
-        ((start, end),) = places
-        if _changes_only_the_text(chunk[:start], chunk[end:], document, delta):
-            self._before, self._after = chunk[:start], chunk[end:]
-            self._text = slice(start, end - len(chunk))
+        before, string, after = _cut(chunk, _text(delta))
+        if string and _changes_only_the_text(before, after, document, delta):
+            self._before, self._after = before, after
+            self._text = slice(len(before), -len(after))
             self._extensions = extensions
-            self._delta = partial(ToolCallDelta, delta.index) if isinstance(delta, ToolCallDelta) else type(delta)
+            self._delta = self._more(delta.index) if type(delta) is ToolCallDelta else type(delta)
             self._learned = True
 
 
@@ -89,11 +85,14 @@ def _text(delta: Delta) -> str:
     return delta.arguments if isinstance(delta, ToolCallDelta) else delta.text
 
 
-def _decoded(string: bytes) -> str | None:
-    try:
-        return _decode_text(string)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+def _cut(chunk: bytes, text: str) -> tuple[bytes, bytes, bytes]:
+    """What stands before the one string with this text, the string and what stands behind it; no string where it is not
+    found, or more than one is, or it is written in an uncommon way."""
+    for string in (_encode(text), json.dumps(text).encode()):
+        before, found, after = chunk.partition(string)
+        if found:
+            return (before, found, after) if string not in after else (chunk, b"", b"")
+    return chunk, b"", b""
 
 
 def _changes_only_the_text(before: bytes, after: bytes, document: Json, delta: Delta) -> bool:

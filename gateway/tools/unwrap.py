@@ -19,17 +19,19 @@ class Unwrapper:
     of that name. It is held until its end, by its index, so that calls may interleave and the client never sees a
     part of the envelope; then it follows as a Notice and one whole call. Any other event passes untouched and
     undelayed. What cannot be opened is an error, or passes as it came when the policy says so.
+
+    `held` are the calls that wait for their ends. While there is none, only the start of a call can change anything.
     """
 
     def __init__(self, policy: Policy, declared: frozenset[str], max_held: int = MAX_HELD) -> None:
         self._policy = policy
         self._declared = declared
         self._room = max_held
-        self._held: dict[int, _Held] = {}
+        self.held: dict[int, _Held] = {}
 
     def feed(self, events: list[Event]) -> list[Event]:
         """The events with every envelope opened. Raises InvalidToolCall."""
-        if not self._held and (ToolCallStart not in map(type, events) or not any(map(self._opens, events))):
+        if not self.held and (ToolCallStart not in map(type, events) or not any(map(self._opens, events))):
             return events
         shown: list[Event] = []
         try:
@@ -43,15 +45,15 @@ class Unwrapper:
     def _take(self, event: Event, shown: list[Event]) -> None:
         match event:
             case ToolCallStart() if self._is_enveloped(event):
-                self._held[event.index] = _Held(event)
-            case ToolCallDelta() if event.index in self._held:
+                self.held[event.index] = _Held(event)
+            case ToolCallDelta() if event.index in self.held:
                 self._hold(event, shown)
-            case ToolCallEnd() if event.index in self._held:
-                self._release(self._held.pop(event.index), shown)
+            case ToolCallEnd() if event.index in self.held:
+                self._release(self.held.pop(event.index), shown)
             case Finish():
                 # A call without an end is a wire's fault; to drop it in silence would be ours.
-                for index in sorted(self._held):
-                    self._release(self._held.pop(index), shown)
+                for index in sorted(self.held):
+                    self._release(self.held.pop(index), shown)
                 shown.append(event)
             case _:
                 shown.append(event)
@@ -63,11 +65,11 @@ class Unwrapper:
         return call.enveloped or (call.name in self._policy.envelopes and call.name not in self._declared)
 
     def _hold(self, delta: ToolCallDelta, shown: list[Event]) -> None:
-        held = self._held[delta.index]
+        held = self.held[delta.index]
         held.parts.append(delta.arguments)
         self._room -= len(delta.arguments)
         if self._room < 0:
-            del self._held[delta.index]
+            del self.held[delta.index]
             self._room += sum(map(len, held.parts))
             self._fail(held, "it is too long", shown)
             shown.extend(held.as_it_came())

@@ -84,7 +84,7 @@ class SSEDecoder:
         if not data.startswith(lead) or len(data) > self._max_event or _CR in data:
             return None
         events = data[self._size_of_lead : -_END].split(self._next)
-        if data.count(b"\n") != self._line_ends * len(events):
+        if b"\n" in b"".join(events):
             return None
         # One space behind the colon is none of the data.
         return None if self._spaceless and lead + b" " in data else events
@@ -94,7 +94,6 @@ class SSEDecoder:
         self._lead = lead
         self._size_of_lead = len(lead)
         self._next = _BLANK + lead
-        self._line_ends = self._next.count(b"\n")
         self._spaceless = lead.endswith(b":")
 
     def tail(self) -> bytes | None:

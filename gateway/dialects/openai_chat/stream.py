@@ -6,7 +6,7 @@ and a backend's unknown ones never meet in one dictionary: their JSON is laid si
 
 from collections.abc import Iterable
 from operator import is_not
-from typing import Final, TypeAlias, assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -29,7 +29,7 @@ from gateway.events import (
     UsageReport,
 )
 from gateway.notices import Notice
-from gateway.types import Json, JsonObject
+from gateway.types import EMPTY, Json, JsonObject
 
 DONE: Final = b"data: [DONE]\n\n"
 
@@ -37,9 +37,8 @@ _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'
 _ROLE_NULL: Final = b'"role":"assistant","content":null'
 _SCOPES: Final[tuple[Scope, ...]] = ("response", "choice", "delta")
-_Rare: TypeAlias = (
-    ResponseStart | TextDelta | ReasoningDelta | ToolCallStart | ToolCallEnd | UsageReport | Finish | Notice
-)
+# No event is this one.
+_NOTHING: Final = (Extension("response", EMPTY),)
 
 
 class StreamEncoder:
@@ -58,8 +57,7 @@ class StreamEncoder:
         self._tail = b'}],"usage":null}\n\n' if include_usage else b"}]}\n\n"
         # The unknown fields that came since the last chunk, and those that the frame around a delta was made of.
         self._pending: list[Extension] = []
-        self._framed: list[Extension] = []
-        self._reframe()
+        self._frame(())
         self._calls: dict[int, _Call] = {}
         self._begun = False
         self._finished = False
@@ -72,18 +70,25 @@ class StreamEncoder:
     def feed(self, events: Iterable[Event]) -> bytes:
         """The bytes of these events; they may be sent in one piece."""
         out: list[bytes] = []
+        expected, met = self._expected(), 0
         for event in events:
-            # Nearly every event is one of these three; to match them among the others would take most of the time.
-            if isinstance(event, TextDelta) and self._begun:
-                out += (self._frame(), b'"content":', _encode(event.text), self._close)
-            elif isinstance(event, Extension):
-                self._pending.append(event)
-            elif isinstance(event, ToolCallDelta):
+            due = expected[met]
+            # Nearly every event is one of these three: a field of the frame that comes again, or a delta behind all.
+            if event is due:
+                met += 1
+            elif due is None and type(event) is TextDelta:
+                out += (self._before_text, _encode(event.text), self._close)
+                met = 0
+            elif due is None and type(event) is ToolCallDelta:
                 call = self._calls[event.index]
                 call.empty = False
-                out += (self._frame(), call.head, _encode(event.arguments), b"}}]", self._close)
+                out += (self._start, call.head, _encode(event.arguments), b"}}]", self._close)
+                met = 0
             else:
+                self._pending += self._framed[:met]
                 self._event(event, out)
+                expected, met = self._expected(), 0
+        self._pending += self._framed[:met]
         if self._pending:
             self._own_chunk(out)
         return _one_line_each(b"".join(out))
@@ -110,10 +115,16 @@ class StreamEncoder:
         self._ended = True
         return _one_line_each(encode_error_frame(error))
 
-    def _event(self, event: _Rare, out: list[bytes]) -> None:
+    def _event(self, event: Event, out: list[bytes]) -> None:
         match event:
+            case Extension():
+                self._pending.append(event)
             case TextDelta():
                 self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
+            case ToolCallDelta():
+                call = self._calls[event.index]
+                call.empty = False
+                self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
             case ReasoningDelta():
                 self._chunk(out, b'"reasoning_content":' + _encode(event.text))
             case ToolCallStart() | ToolCallEnd():
@@ -147,27 +158,26 @@ class StreamEncoder:
         if not self._begun:
             self._begun = True
             out.append(self._open + role + b'},"finish_reason":null' + self._tail)
-        before = self._frame()
+        if len(self._pending) != len(self._framed) or True in map(is_not, self._pending, self._framed):
+            self._frame(tuple(self._pending))
+        self._pending.clear()
         comma = b"," if delta and self._more else b""
-        out += (before, delta, comma, self._more, b'},"finish_reason":', reason, self._end)
+        out += (self._start, delta, comma, self._more, b'},"finish_reason":', reason, self._end)
 
-    def _frame(self) -> bytes:
-        """What stands before the delta of the next chunk; what stands behind it is ready as well. Backends repeat
-        their unknown fields in every chunk: they are written once, until others come. Only the very same
-        objects are the same: 1, 1.0 and true are equal."""
-        pending, framed = self._pending, self._framed
-        if pending or framed:
-            if pending != framed or True in map(is_not, pending, framed):
-                self._framed = pending.copy()
-                self._reframe()
-            pending.clear()
-        return self._start
-
-    def _reframe(self) -> None:
-        response, choice, self._more = (_members(merged(self._framed, scope)) for scope in _SCOPES)
+    def _frame(self, extensions: tuple[Extension, ...]) -> None:
+        """Write down what stands before and behind the delta of a chunk with these fields. Backends repeat their
+        unknown fields in every chunk: they are written once, until others come. Only the very same objects
+        are the same: 1, 1.0 and true are equal."""
+        self._framed = extensions
+        response, choice, self._more = (_members(merged(extensions, scope)) for scope in _SCOPES)
         self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
+        self._before_text = self._start + b'"content":'
         self._end = b"," + choice + self._tail if choice else self._tail
         self._close = (b"," + self._more if self._more else b"") + b'},"finish_reason":null' + self._end
+
+    def _expected(self) -> tuple[Extension | None, ...]:
+        """The fields that make the next chunk like the last one, None behind them: then a delta may come."""
+        return _NOTHING if self._pending or not self._begun else (*self._framed, None)
 
     def _own_chunk(self, out: list[bytes]) -> None:
         """Fields that came without any event of their own. Before the first chunk those of the response wait for it,

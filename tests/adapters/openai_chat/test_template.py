@@ -17,7 +17,8 @@ from tests.adapters.openai_chat.wires import call, chunk, entry, sse
 
 def learned(first: bytes, *begun: bytes) -> Template:
     """A template that has seen a chunk, after others have begun the answer."""
-    reader, template = ChunkReader(1), Template()
+    reader = ChunkReader(1)
+    template = Template(reader.more)
     for data in (json.dumps(chunk({"role": "assistant"})).encode(), *begun):
         reader.chunk(decode_json(data))
     document = decode_json(first, lenient=True)
@@ -28,7 +29,7 @@ def learned(first: bytes, *begun: bytes) -> Template:
 def read(template: Template, chunk: bytes) -> list[Event] | None:
     """The events of a chunk that fits."""
     events: list[Event] = []
-    return events if template.read([chunk], 0, events) else None
+    return events if template.read(iter([chunk]), events) is None else None
 
 
 def written(delta: Json, finish: str | None = None, **fields: Json) -> bytes:
@@ -49,6 +50,9 @@ BEGUN = written(call(0, "a", "f", ""))
         (written(call(0, "a", None, "{")), written(call(0, "a", None, "}")), [ToolCallDelta(0, "}")]),
         (written({"content": "a"}, fp=1), written({"content": "b"}, fp=1),
          [Extension("response", {"fp": 1}), TextDelta("b")]),
+        (written({"content": "é"}), written({"content": "ü"}), [TextDelta("ü")]),
+        (json.dumps(chunk({"content": "é"}), ensure_ascii=False).encode(),
+         json.dumps(chunk({"content": "ü"}), ensure_ascii=False).encode(), [TextDelta("ü")]),
         (b'{"choices":[{"delta":{"content" : "a"}}]}', b'{"choices":[{"delta":{"content" : "b"}}]}', [TextDelta("b")]),
     ],
 )  # fmt: skip
@@ -79,8 +83,10 @@ def test_a_chunk_that_differs_elsewhere_is_not(first: bytes, second: bytes) -> N
 def test_chunks_are_read_up_to_the_first_that_does_not_fit() -> None:
     fitting, odd = written({"content": "b"}), written({"content": "b"}, finish="stop")
     events: list[Event] = []
-    assert learned(written({"content": "a"})).read([odd, fitting, fitting, odd, fitting], 1, events) == 3
+    chunks = iter([fitting, fitting, odd, fitting])
+    assert learned(written({"content": "a"})).read(chunks, events) is odd
     assert events == [TextDelta("b"), TextDelta("b")]
+    assert list(chunks) == [fitting]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +113,7 @@ def test_what_could_mean_something_else_is_not_learned(first: bytes) -> None:
 
 
 def test_a_backend_that_changes_more_is_given_up() -> None:
-    template = Template()
+    template = Template(ChunkReader(1).more)
     for number in range(20):
         document = chunk({"content": "a"}, noise=number)
         template.learn(json.dumps(document).encode(), document, [TextDelta("a")])
@@ -139,7 +145,7 @@ def test_what_is_learned_changes_nothing(pieces: list[tuple[Json, dict[str, Json
 def outcome(wire: bytes, *, learning: bool) -> list[Event] | str:
     with pytest.MonkeyPatch.context() as patched:
         if not learning:
-            patched.setattr(Template, "read", lambda self, chunks, at, events: at)
+            patched.setattr(Template, "read", lambda self, chunks, events: next(chunks, None))
         try:
             return replay(ChatDecoder(1 << 20, 1), [wire])
         except BackendError as error:
