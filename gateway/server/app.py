@@ -35,7 +35,7 @@ class Gateway(FastAPI):
 
     def __init__(self, settings: Settings) -> None:
         self.services = Services(settings)
-        self._front = Front(super().__call__, self.services)
+        self.front = Front(super().__call__, self.services)
         super().__init__(
             title="Dragoman",
             version=gateway_version(),
@@ -50,7 +50,7 @@ class Gateway(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The front comes first; behind it is everything that FastAPI brings."""
-        await self._front(scope, receive, send)
+        await self.front(scope, receive, send)
 
 
 @asynccontextmanager
@@ -104,7 +104,7 @@ def create_app(settings: Settings) -> Gateway:
         check_media_type(head)
         try:
             async with asyncio.timeout(BODY_S):
-                body = await read_body(request.receive, head, services.max_body)
+                body = await read_body(request.scope["intake"], head, services.max_body)
         except TimeoutError:
             raise body_late() from None
         check_model = partial(services.admission.check_model, request.scope["key"])

@@ -6,7 +6,6 @@ from time import monotonic
 from typing import Final
 
 import msgspec
-from starlette.types import Receive
 
 from gateway.dialects.openai_chat.decode import decode
 from gateway.errors import BackendError
@@ -32,18 +31,18 @@ LARGE: Final = 128 * 1024
 
 
 class ChatCompletions:
-    """The hot route, a plain ASGI endpoint."""
+    """The hot route."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    async def __call__(self, call: Call, receive: Receive, reply: Reply) -> None:
+    async def __call__(self, call: Call, reply: Reply) -> None:
         """Serve one request. Raises GatewayError, also after the answer has begun, and ClientGone."""
         check_media_type(call.headers)
         with self._services.sweeper.watch() as watch:
             began = monotonic()
             watch.expect(began + BODY_S, body_late)
-            body = await read_body(receive, call.headers, self._services.max_body)
+            body = await read_body(reply.intake, call.headers, self._services.max_body)
             call.waited = monotonic() - began
 
             def leave() -> None:

@@ -48,7 +48,7 @@ class Front:
             _report(call, error)
             # A backend says so only after the client's whole request has been read.
             if error.code == "request_too_large" and not isinstance(error, BackendError):
-                await reply.refuse(error, receive)
+                await reply.refuse(error)
             else:
                 await reply.fail(error, call.answer_headers())
         except Exception:  # noqa: BLE001 (the boundary: a bug must not end the connection without a word)
@@ -69,9 +69,9 @@ class Front:
             if not self._services.ready:
                 raise shutdown()
             with self._services.admission.admit(call.key):
-                await self._chat(call, receive, reply)
+                await self._chat(call, reply)
         else:
-            await self._app({**scope, "key": call.key}, receive, reply.forward)
+            await self._app({**scope, "key": call.key, "intake": reply.intake}, receive, reply.forward)
 
 
 def _report(call: Call, error: GatewayError) -> None:

@@ -7,11 +7,12 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 
 
 class Intake:
-    """One request's body. `over` says that nobody is there to send more of it, or nobody wants it any more.
+    """One request's body: what has come and was not taken yet. `news` says that there is something to look at: some of
+    the body, that there will be no `more`, or that it is `over`: nobody sends it, or nobody wants it any more.
 
     An event is made only for somebody who really waits: most bodies are here before they are asked for."""
 
-    __slots__ = ("_body", "_event", "_flow", "_more", "_news", "_transport", "expects_continue", "over")
+    __slots__ = ("_body", "_event", "_flow", "_transport", "expects_continue", "more", "news", "over")
 
     def __init__(self, transport: asyncio.Transport, flow: FlowControl, expects_continue: bool) -> None:
         self._transport = transport
@@ -20,8 +21,8 @@ class Intake:
         self.expects_continue = expects_continue
         self.over = False
         self._body: bytes | bytearray = b""
-        self._more = True
-        self._news = False
+        self.more = True
+        self.news = False
         self._event: asyncio.Event | None = None
 
     def feed(self, piece: bytes) -> None:
@@ -41,7 +42,7 @@ class Intake:
     def close(self) -> None:
         """That was all."""
         if not self.over:
-            self._more = False
+            self.more = False
             self._tell()
 
     def end(self) -> None:
@@ -49,25 +50,33 @@ class Intake:
         self.over = True
         self._tell()
 
-    async def receive(self) -> Message:
-        """The `receive` of ASGI: `http.request` with what has come, and `http.disconnect` at last."""
+    async def wait(self) -> None:
+        """Until there is news. A client that expects to be asked for its body is asked."""
         if self.expects_continue and not self._transport.is_closing():
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.expects_continue = False
-        if not self.over:
+        if not self.news:
             self._flow.resume_reading()
-            if not self._news:
-                self._event = self._event or asyncio.Event()
-                await self._event.wait()
-            self._news = False
-        if self.over:
-            return {"type": "http.disconnect"}
+            self._event = self._event or asyncio.Event()
+            await self._event.wait()
+
+    def take(self) -> bytes:
+        """What has come."""
+        self.news = self.over
         body = bytes(self._body)
         self._body = b""
-        return {"type": "http.request", "body": body, "more_body": self._more}
+        self._flow.resume_reading()
+        return body
+
+    async def receive(self) -> Message:
+        """The `receive` of ASGI: `http.request` with what has come, and `http.disconnect` at last."""
+        await self.wait()
+        if self.over:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": self.take(), "more_body": self.more}
 
     def _tell(self) -> None:
-        self._news = True
+        self.news = True
         if self._event is not None:
             self._event.set()
             self._event = None

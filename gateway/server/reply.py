@@ -1,8 +1,8 @@
-"""An answer, whole or streamed -> ASGI messages; an error becomes a status or, later, one frame in the stream."""
+"""An answer, whole or streamed -> its way out; an error becomes a status or, later, one frame in the stream."""
 
 from typing import Final
 
-from starlette.types import Message, Receive
+from starlette.types import Message
 
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.errors import GatewayError
@@ -22,15 +22,16 @@ _STREAM: Final = (
 class Reply:
     """What goes back to one client. `status` is 0 until the head has been sent; `ended` says that nothing may follow.
 
-    Every answer carries `x-request-id`.
+    Every answer carries `x-request-id`. `intake` is the body of the request that is answered.
     """
 
-    __slots__ = ("_flow", "_id", "_outlet", "connection", "ended", "status", "streaming")
+    __slots__ = ("_flow", "_id", "_outlet", "connection", "ended", "intake", "status", "streaming")
 
     def __init__(self, outlet: Outlet, request_id: str) -> None:
         self._outlet = outlet
         self._flow = outlet.flow
         self.connection = outlet.connection
+        self.intake = outlet.intake
         self._id = (b"x-request-id", request_id.encode("ascii"))
         self.status = 0
         self.streaming = False
@@ -45,7 +46,7 @@ class Reply:
             await self._outlet.ready()
         self._outlet.whole(status, head, body)
 
-    async def refuse(self, error: GatewayError, receive: Receive) -> None:
+    async def refuse(self, error: GatewayError) -> None:
         """Answer while the client is still sending, and read on for a moment: a connection closed on unread bytes
         is reset, and the client may then never see the answer."""
         body = encode_error(error).body
@@ -55,7 +56,7 @@ class Reply:
         await self._outlet.ready()
         self._outlet.open(error.status, head)
         self._outlet.write(body)
-        await discard(receive, LINGER_S, LINGER_BYTES)
+        await discard(self.intake, LINGER_S, LINGER_BYTES)
         self._outlet.write(b"", last=True)
 
     async def open(self, headers: Headers) -> None:

@@ -213,7 +213,7 @@ def _settle() -> None:
 def _config(app: Gateway) -> uvicorn.Config:
     server = app.services.settings.server
     return uvicorn.Config(
-        app,
+        app.front,
         http=guarded(
             server.head_timeout_s,
             # This one may change with a reload.
