@@ -97,7 +97,7 @@ class Call:
     @property
     def ms(self) -> float:
         """Milliseconds since the request's head arrived."""
-        return round((time.monotonic() - self._started) * 1000, 1)
+        return _ms(time.monotonic() - self._started)
 
     @property
     def changed(self) -> str:
@@ -165,7 +165,8 @@ class Call:
         self._concluded = True
         if self.trace is not None:
             self.trace.conclude(self, status)
-        self._measure(status)
+        took = time.monotonic() - self._started
+        self._measure(status, took)
         outcome = (
             self.method,
             self.path[:SHOWN],
@@ -174,7 +175,7 @@ class Call:
             self.backend,
             status,
             self.code,
-            self.ms,
+            _ms(took),
             self.changed if self.changes else "",
         )
         LOGGER.info(_ACCESS, *outcome, extra={"request_id": self.id})
@@ -182,9 +183,8 @@ class Call:
             told: dict[str, Json] = {"request": self.id, **dict(zip(_OUTCOME, outcome, strict=True))}
             self._feed.publish("request", told)
 
-    def _measure(self, status: int) -> None:
+    def _measure(self, status: int, took: float) -> None:
         route = ROUTES.get(self.path, "other")
-        took = time.monotonic() - self._started
         self._metrics.count("gateway_requests_total", route, self.key, str(status))
         self._metrics.observe("gateway_request_seconds", took, route)
         if status == CLIENT_GONE:
@@ -194,3 +194,7 @@ class Call:
         elif route == "chat" and status == 200:
             self.begin()
             self._metrics.observe("gateway_overhead_seconds", took - self.waited)
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 1)
