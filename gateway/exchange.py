@@ -17,9 +17,8 @@ from gateway.stop import StopMatcher
 from gateway.tools.unwrap import Unwrapper
 from gateway.types import Conversation
 
-_ENDS: Final = frozenset({ToolCallEnd, Finish})
 # What may have to be changed on its way; the pieces of an answer are not.
-_MARKS: Final = _ENDS | {ToolCallStart}
+_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish})
 
 
 class Exchange:
@@ -139,20 +138,13 @@ class Exchange:
             events = self._guard.feed(events)
         if self._stop is not None:
             events = self._stop.feed(events)
-        if _ENDS.isdisjoint(map(type, events)):
-            return events
         for position, event in enumerate(events):
-            if type(event) in _ENDS:
-                self._end(position, events)
+            if type(event) is ToolCallEnd:
+                self._called = True
+            elif type(event) is Finish:
+                self.finished = True
+                events[position] = Finish(self._reason(event.reason), event.raw)
         return events
-
-    def _end(self, position: int, events: list[Event]) -> None:
-        event = events[position]
-        if isinstance(event, Finish):
-            self.finished = True
-            events[position] = Finish(self._reason(event.reason), event.raw)
-        else:
-            self._called = True
 
     def _reason(self, said: Reason) -> Reason:
         """Clients act on the finish reason, so it follows from what was emitted, not from what the backend says."""

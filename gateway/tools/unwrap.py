@@ -31,7 +31,9 @@ class Unwrapper:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """The events with every envelope opened. Raises InvalidToolCall."""
-        if not self.held and (ToolCallStart not in map(type, events) or not any(map(self._opens, events))):
+        if not self.held and True not in [
+            self._is_enveloped(event) for event in events if type(event) is ToolCallStart
+        ]:
             return events
         shown: list[Event] = []
         try:
@@ -57,9 +59,6 @@ class Unwrapper:
                 shown.append(event)
             case _:
                 shown.append(event)
-
-    def _opens(self, event: Event) -> bool:
-        return isinstance(event, ToolCallStart) and self._is_enveloped(event)
 
     def _is_enveloped(self, call: ToolCallStart) -> bool:
         return call.enveloped or (call.name in self._policy.envelopes and call.name not in self._declared)
