@@ -16,12 +16,12 @@ from gateway.types import Json
 from gateway.wire.json_text import NotJson, decode_json
 
 Delta = TextDelta | ReasoningDelta | ToolCallDelta
-_DELTAS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
 
 _PROBE: Final = "\u0001probe"
 _WRITTEN_PROBE: Final = msgspec.json.encode(_PROBE)
 # A backend that changes more than the text in every chunk is never learned; to try each time would double the work.
 _TRIES: Final = 8
+
 _encode = msgspec.json.Encoder().encode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -69,30 +69,32 @@ class Template:
             return
         *others, delta = events
         extensions = tuple([event for event in others if type(event) is Extension])
-        if not isinstance(delta, _DELTAS) or len(extensions) < len(others):
+        if not (type(delta) is TextDelta or type(delta) is ReasoningDelta or type(delta) is ToolCallDelta):
+            return
+        if len(extensions) < len(others):
             return
         self._tries -= 1
-        before, string, after = _cut(chunk, _text(delta))
-        if string and _changes_only_the_text(before, after, document, delta):
-            self._before, self._after = before, after
-            self._text = slice(len(before), -len(after))
+        cut = _cut(chunk, _text(delta))
+        if cut is not None and _changes_only_the_text(*cut, document, delta):
+            self._before, self._after = cut
+            self._text = slice(len(self._before), -len(self._after))
             self._extensions = extensions
             self._delta = self._more(delta.index) if type(delta) is ToolCallDelta else type(delta)
             self._learned = True
 
 
 def _text(delta: Delta) -> str:
-    return delta.arguments if isinstance(delta, ToolCallDelta) else delta.text
+    return delta.arguments if type(delta) is ToolCallDelta else delta.text
 
 
-def _cut(chunk: bytes, text: str) -> tuple[bytes, bytes, bytes]:
-    """What stands before the one string with this text, the string and what stands behind it; no string where it is not
-    found, or more than one is, or it is written in an uncommon way."""
-    for string in (_encode(text), json.dumps(text).encode()):
-        before, found, after = chunk.partition(string)
-        if found:
-            return (before, found, after) if string not in after else (chunk, b"", b"")
-    return chunk, b"", b""
+def _cut(chunk: bytes, text: str) -> tuple[bytes, bytes] | None:
+    """What stands before and behind the one string with this text. None where it is not found, or more than one is, or
+    it is written in an uncommon way."""
+    string = _encode(text)
+    if string not in chunk:
+        string = json.dumps(text).encode()
+    before, found, after = chunk.partition(string)
+    return (before, after) if found and string not in after else None
 
 
 def _changes_only_the_text(before: bytes, after: bytes, document: Json, delta: Delta) -> bool:
@@ -118,12 +120,18 @@ _FIELDS: Final[dict[type[Delta], frozenset[str]]] = {
 def _holder(document: Json, delta: Delta) -> dict[str, Json]:
     """The object that holds the text. Never learned: a call's name beside its arguments, which may begin another call,
     and a piece of a call beside the text or a call, which may be held back and count without an event."""
-    match document:
-        case {"choices": [{"delta": {"function_call": said}}]} if said:
-            return {}
-        case {"choices": [{"delta": {"tool_calls": [{"function": dict(function)}]}}]} if type(delta) is ToolCallDelta:
-            return {} if function.get("name") else function
-        case {"choices": [{"delta": dict(fields)}]}:
-            return {} if fields.get("tool_calls") else fields
-        case _:
-            return {}
+    choices = document.get("choices") if isinstance(document, dict) else None
+    fields = _only(choices, "delta")
+    if fields.get("function_call"):
+        return {}
+    if not fields.get("tool_calls"):
+        return fields
+    function = _only(fields["tool_calls"], "function") if type(delta) is ToolCallDelta else {}
+    return {} if function.get("name") else function
+
+
+def _only(items: Json, field: str) -> dict[str, Json]:
+    """The object in this field of the one object in an array; an empty one where there is none."""
+    item = items[0] if isinstance(items, list) and len(items) == 1 else None
+    found = item.get(field) if isinstance(item, dict) else None
+    return found if isinstance(found, dict) else {}

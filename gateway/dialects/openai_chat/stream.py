@@ -116,35 +116,34 @@ class StreamEncoder:
         return _one_line_each(encode_error_frame(error))
 
     def _event(self, event: Event, out: list[bytes]) -> None:
-        match event:
-            case Extension():
-                self._pending.append(event)
-            case TextDelta():
-                self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
-            case ToolCallDelta():
-                call = self._calls[event.index]
-                call.empty = False
-                self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
-            case ReasoningDelta():
-                self._chunk(out, b'"reasoning_content":' + _encode(event.text))
-            case ToolCallStart() | ToolCallEnd():
-                self._call(event, out)
-            case Finish():
-                self._finished = True
-                self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
-            case UsageReport():
-                self._usage = merge_usage(self._usage, event)
-                self._usage_fields.update(self._take("response"))
-            case Notice():
-                if self._notices is not None:
-                    self._notices.append(event)
-            case ResponseStart():
-                pass
-            case _:
-                assert_never(event)
+        if type(event) is Extension:
+            self._pending.append(event)
+        elif type(event) is TextDelta:
+            self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
+        elif type(event) is ResponseStart:
+            pass
+        elif type(event) is Finish:
+            self._finished = True
+            self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
+        elif type(event) is ReasoningDelta:
+            self._chunk(out, b'"reasoning_content":' + _encode(event.text))
+        elif type(event) is ToolCallStart or type(event) is ToolCallEnd:
+            self._call(event, out)
+        elif type(event) is ToolCallDelta:
+            call = self._calls[event.index]
+            call.empty = False
+            self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
+        elif type(event) is UsageReport:
+            self._usage = merge_usage(self._usage, event)
+            self._usage_fields.update(self._take("response"))
+        elif type(event) is Notice:
+            if self._notices is not None:
+                self._notices.append(event)
+        else:
+            assert_never(event)
 
     def _call(self, event: ToolCallStart | ToolCallEnd, out: list[bytes]) -> None:
-        if isinstance(event, ToolCallStart):
+        if type(event) is ToolCallStart:
             call = self._calls[event.index] = _Call(len(self._calls), event.extra.get("type") == "custom")
             self._chunk(out, b'"tool_calls":[' + call.start(event) + b"]")
             return
@@ -169,7 +168,7 @@ class StreamEncoder:
         unknown fields in every chunk: they are written once, until others come. Only the very same objects
         are the same: 1, 1.0 and true are equal."""
         self._framed = extensions
-        response, choice, self._more = (_members(merged(extensions, scope)) for scope in _SCOPES)
+        response, choice, self._more = [_members(merged(extensions, scope)) for scope in _SCOPES]
         self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
         self._before_text = self._start + b'"content":'
         self._end = b"," + choice + self._tail if choice else self._tail
