@@ -103,7 +103,8 @@ class ChatCompletions:
             call.conclude(200)
             # The answer is complete: a stop of the gateway can no longer spoil it, nor be blamed for it.
             self._services.sweeper.discard(watch)
-            await answer.settle(SETTLE_S)
+            if not answer.ended:
+                await answer.settle(SETTLE_S)
         finally:
             answer.close()
 

@@ -27,7 +27,6 @@ from gateway.server.http.errors import (
 )
 from gateway.server.http.pool import Pool
 from gateway.server.http.request import encode_lines, encode_request
-from gateway.server.http.response import ResponseDecoder
 
 NO_RETRY: Final[Mapping[str, str]] = {"x-should-retry": "false"}
 ERROR_BODY_CAP: Final = 64 * 1024
@@ -78,22 +77,24 @@ def _nothing() -> None:
 class Answer:
     """The head of a backend's answer, and its body piece by piece. Header names are lower case."""
 
-    __slots__ = ("_connection", "_lent", "_pool", "_response", "headers", "status")
+    __slots__ = ("_connection", "_lent", "_pool", "headers", "status")
 
-    def __init__(self, response: ResponseDecoder, connection: Connection, pool: Pool) -> None:
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-        self._response = response
+    def __init__(self, connection: Connection, pool: Pool) -> None:
+        self.status = connection.response.status
+        self.headers = connection.response.headers
         self._connection = connection
         self._pool = pool
         self._lent = True
 
     async def read(self) -> bytes:
         """All bytes that have arrived, at least one; empty at the end. Raises BackendError."""
+        connection = self._connection
         try:
-            return await self._connection.read()
+            while (data := connection.take()) is None:
+                await connection.arrival()
         except HttpError as error:
             raise _told(error) from error.__cause__
+        return data
 
     async def read_error(self) -> bytes:
         """The beginning of an error's body; an error whose body breaks off is still that error."""
@@ -105,10 +106,13 @@ class Answer:
             pass
         return body[:ERROR_BODY_CAP]
 
+    @property
+    def ended(self) -> bool:
+        """Whether all of it has arrived."""
+        return self._connection.response.ended
+
     async def settle(self, seconds: float) -> None:
         """Give the framing's last bytes a moment to arrive, so that the connection can be used again."""
-        if self._response.ended:
-            return
         try:
             async with asyncio.timeout(seconds):
                 while await self.read():
@@ -175,7 +179,10 @@ class Transport:
 
     async def _ask(self, connection: Connection, pool: Pool, request: bytes, last: bool) -> Answer:
         try:
-            answer = Answer(await connection.ask(request, self._max_response, last), connection, pool)
+            connection.ask(request, self._max_response, last)
+            while not connection.is_answered():
+                await connection.arrival()
+            answer = Answer(connection, pool)
             _check_head(answer)
         except BaseException:  # also a cancellation: a connection whose answer is under way can serve nobody else
             connection.abort()

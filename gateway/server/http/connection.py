@@ -26,7 +26,7 @@ class Connection(asyncio.Protocol):
         self._loop = loop
         self._on_open = on_open
         self._on_lost = on_lost
-        self._response = ResponseDecoder()
+        self.response = ResponseDecoder()
         self._error: HttpError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._asked = False
@@ -39,41 +39,50 @@ class Connection(asyncio.Protocol):
 
     # What the caller does:
 
-    async def ask(self, request: bytes, most: int, last: bool = False) -> ResponseDecoder:
-        """Send a request and wait for the head of its answer, whose body may have `most` bytes. `last`: there will be
-        no other request. Raises HttpError."""
+    def ask(self, request: bytes, most: int, last: bool = False) -> None:
+        """Send a request, whose answer may have a body of `most` bytes. `last`: there will be no other request."""
         self._asked = True
         self._last = last
-        self._response.begin(most)
+        self.response.begin(most)
         self._transport.write(request)
         if self._transport.is_closing():
             self._unwritten = True
-        while not self._response.status:
-            if self._error is not None:
-                raise self._error
-            await self._arrival()
-        return self._response
 
-    async def read(self) -> bytes:
-        """Everything of the body that has arrived, at least one byte; empty at its end. Raises HttpError."""
-        response = self._response
-        while not response.waiting:
-            if response.ended:
-                return b""
-            if self._error is not None:
-                raise self._error
-            await self._arrival()
-        if self._paused:
-            self._paused = False
-            self._transport.resume_reading()
-        return response.take()
+    def is_answered(self) -> bool:
+        """Whether the answer's head has come. Raises HttpError when none will."""
+        if self.response.status:
+            return True
+        if self._error is not None:
+            raise self._error
+        return False
+
+    def take(self) -> bytes | None:
+        """Everything of the body that has arrived, at least one byte; empty at its end, None before it comes. Raises
+        HttpError."""
+        response = self.response
+        data = response.take()
+        if data:
+            if self._paused:
+                self._paused = False
+                self._transport.resume_reading()
+            return data
+        if response.ended:
+            return data
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def arrival(self) -> asyncio.Future[None]:
+        """Done as soon as something has come, or nothing will; for the one who asked."""
+        self._waiter = self._loop.create_future()
+        return self._waiter
 
     def rest(self, now: float) -> bool:
         """Whether the connection can be kept, now that nobody reads its answer any more. If so, it is kept quiet."""
         self._asked = False
         self.since = now
         busy = self._last or self._paused or self._unwritten or self._transport.is_closing()
-        return self._response.reusable and not busy
+        return self.response.reusable and not busy
 
     def is_quiet(self) -> bool:
         """Whether a kept connection is still open and silent. The event loop may not have come to see yet that the
@@ -97,13 +106,6 @@ class Connection(asyncio.Protocol):
         to be open."""
         self.connection_lost(None)
 
-    async def _arrival(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
     # What the event loop calls:
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
@@ -126,14 +128,14 @@ class Connection(asyncio.Protocol):
             self._fail(NotHttp())
             self._transport.abort()
             return
-        response = self._response
+        response = self.response
         try:
             response.feed(data)
         except HttpError as error:
             self._fail(error)
             self._transport.abort()
             return
-        if response.waiting > HIGH_WATER and not self._paused:
+        if response.fed - response.taken > HIGH_WATER and response.waiting and not self._paused:
             self._paused = True
             self._transport.pause_reading()
         self._wake()
@@ -142,16 +144,16 @@ class Connection(asyncio.Protocol):
         if self._lost:
             return
         self._lost = True
-        unsent = self.since > -math.inf and self._unwritten and not self._response.begun
+        unsent = self.since > -math.inf and self._unwritten and not self.response.begun
         # After a fault the end means nothing, least of all that a body without a length is complete.
         if self._error is None:
             try:
-                self._response.close(clean=exc is None)
+                self.response.close(clean=exc is None)
             except HttpError as error:
                 lost = Unsent() if unsent else error
                 lost.__cause__ = exc
                 self._fail(lost)
-        self._response.release()
+        self.response.release()
         self._wake()
         self._on_lost(self)
 

@@ -4,6 +4,7 @@ The parser is strict: no bare line feeds, no folded headers, never two lengths. 
 and trailers without end, other versions, other protocols, other transfer codings.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import httptools
@@ -19,45 +20,54 @@ class ResponseDecoder:
     """`begin` for every request, then `feed` and at last `close`, and `take` the body meanwhile.
 
     `status` is 0 until the head is complete. Header names are lower case; a repeated one has its values joined.
-    `ended`: the body is complete. `reusable`: and the connection may be used again. `waiting` counts the body's bytes
-    that nobody has taken.
+    `ended`: the body is complete. `reusable`: and the connection may be used again. `fed` counts
+    the bytes that have come, `taken` is that count when the body was last taken.
     """
 
     __slots__ = (
+        "_chunks",
         "_left",
         "_lines",
+        "_most",
         "_parser",
-        "_pieces",
         "_told",
-        "_untold",
+        "_told_at",
+        "_told_lines",
         "ended",
+        "fed",
         "headers",
+        "on_body",
         "reusable",
         "status",
-        "waiting",
+        "taken",
     )
 
     def __init__(self) -> None:
+        # Names and values by turns.
+        self._lines: list[bytes] = []
+        self._chunks: list[bytes] = []
+        # The parser calls this for every chunk, and there may be hundreds in what is fed at once.
+        self.on_body = self._chunks.append
         self._parser = httptools.HttpResponseParser(self)
-        self._pieces: list[bytes] = []
         self.begin(0)
 
     def begin(self, most: int) -> None:
         """Expect an answer with a body of at most so many bytes."""
         self.status = 0
-        self.headers: dict[str, str] = {}
+        self.headers: Mapping[str, str] = {}
         self.ended = False
         self.reusable = False
-        self.waiting = 0
-        self._pieces.clear()
-        self._left = most
-        self._lines = self._told = 0
-        # The parser keeps a status line, header, trailer or chunk size to itself until it is complete.
-        self._untold = 0
+        self.fed = self.taken = self._told_at = 0
+        self._lines.clear()
+        self._chunks.clear()
+        self._left = self._most = most
+        self._told = self._told_lines = 0
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes, cut anywhere. What came before a fault can be taken still. Raises HttpError."""
-        self._untold += len(data)
+        self.fed += len(data)
+        chunks = self._chunks
+        known = len(chunks)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -65,7 +75,14 @@ class ResponseDecoder:
             # What lies behind the end belongs to no answer.
             if not self.ended:
                 raise self._fault(error) from error
-        if self._untold > MAX_HEAD and not self.ended:
+        finally:
+            # Only now can the body, of which these bytes are more than all, be too large.
+            if self.fed > self._most:
+                self._limit()
+        if len(chunks) > known:
+            self._told_at = self.fed
+        # The parser keeps a status line, header, trailer or chunk size to itself until it is complete.
+        elif self.fed - self._told_at > MAX_HEAD and not self.ended:
             raise Truncated if self.status else NotHttp
 
     def close(self, clean: bool = True) -> None:
@@ -87,15 +104,26 @@ class ResponseDecoder:
     @property
     def begun(self) -> bool:
         """Whether anything of the answer has come."""
-        return bool(self.status or self._told or self._untold)
+        return self.fed > 0
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of the body nobody has taken."""
+        return sum(map(len, self._chunks))
 
     def take(self) -> bytes:
         """The body's bytes that have come since the last time."""
-        pieces = self._pieces
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        self.waiting = 0
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._left -= len(data)
+        self.taken = self.fed
         return data
+
+    def _limit(self) -> None:
+        if self.waiting > self._left:
+            self._chunks[:] = [b"".join(self._chunks)[: self._left]]
+            self.ended = self.reusable = False
+            raise TooLarge
 
     def _fault(self, error: Exception) -> HttpError:
         refused = error.__context__
@@ -110,39 +138,50 @@ class ResponseDecoder:
             raise NotHttp
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._untold = 0
-        self._told += len(name) + len(value)
-        self._lines += 1
-        if self._told > MAX_HEAD or self._lines > MAX_HEADERS:
-            raise Truncated if self.status else NotHttp
-        # A trailer says nothing that anybody here asks for.
-        if not self.status:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-            self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+        self._lines += name, value
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         if self._parser.get_http_version() not in VERSIONS or status < 100 or status == 101:
             raise NotHttp
+        text = self._tell()
         if status < 200:
             # Only a word in between (RFC 9110, section 15.2); it counts towards the size of the head that follows.
-            self.headers = {}
             return
-        if self.headers.get("transfer-encoding", "chunked").lower() != "chunked":
+        headers = decode_headers(text)
+        if headers.get("transfer-encoding", "chunked").lower() != "chunked":
             raise NotHttp
+        self.headers = headers
         self.status = status
-        self._lines = self._told = self._untold = 0
-
-    def on_body(self, body: bytes) -> None:
-        size = len(body)
-        self._untold = 0
-        self._left -= size
-        if self._left < 0:
-            raise TooLarge
-        self._pieces.append(body)
-        self.waiting += size
+        self._told = self._told_lines = 0
+        self._told_at = self.taken = self.fed
 
     def on_message_complete(self) -> None:
         if self.status:
+            # A trailer says nothing that anybody here asks for.
+            self._tell()
             self.ended = True
             self.reusable = self._parser.should_keep_alive()
+
+    def _tell(self) -> bytes:
+        """The names and values that have come, by turns, each behind a line feed but the first."""
+        text = b"\n".join(self._lines)
+        self._told += len(text)
+        self._told_lines += len(self._lines)
+        self._lines.clear()
+        if self._told > MAX_HEAD or self._told_lines > 2 * MAX_HEADERS:
+            raise Truncated if self.status else NotHttp
+        return text
+
+
+def decode_headers(text: bytes) -> dict[str, str]:
+    """Names and values by turns, in lines -> a mapping. Names become lower case, repeated ones have their values
+    joined. All at once, since of twenty headers the gateway asks for three."""
+    lines = text.decode("latin-1")
+    names, values = lines.lower().split("\n")[::2], lines.split("\n")[1::2]
+    headers = dict(zip(names, values, strict=False))
+    if len(headers) < len(values):
+        headers.clear()
+        for name, value in zip(names, values, strict=False):
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers

@@ -94,6 +94,7 @@ def test_one_answer_after_the_other() -> None:
         OK + b"a : b\r\n\r\n",
         OK + b"a: b\r\n folded\r\n\r\n",
         OK + b"a: \0\r\n\r\n",
+        OK + b"a: b\nc: d\r\n\r\n",
         # Heads without an end: a status line, a header, many headers, words in between.
         b"HTTP/1.1 200 " + b"O" * (2 * MAX_HEAD),
         OK + b"x: " + b"y" * (2 * MAX_HEAD),
@@ -178,3 +179,11 @@ def test_no_more_than_allowed_is_kept(wire: bytes, step: int) -> None:
     with pytest.raises(TooLarge):
         feed(decoder, wire, step)
     assert len(decoder.take()) <= 5
+
+
+@pytest.mark.parametrize("step", [1, 2, 1000])
+def test_what_is_allowed_of_it_is_kept_however_it_was_cut(step: int) -> None:
+    decoder = asked(most=5)
+    with pytest.raises(TooLarge):
+        feed(decoder, CHUNKED + b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n", step)
+    assert (decoder.take(), decoder.ended, decoder.reusable) == (b"abcde", False, False)
