@@ -33,9 +33,9 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities, p
     source = conversation.source or {}
     if (n := source.get("n")) is not None and n != 1:
         raise _unsupported("n", "one answer per request is given")
-    _check_images(conversation, capabilities, policy)
     if capabilities.passthrough:
         return []
+    _check_images(conversation, capabilities, policy)
     _check_tool_choice(conversation, capabilities)
     return [*_other_tools(source.get("tools")), *_unsent(conversation, source, capabilities)]
 
@@ -78,7 +78,7 @@ def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -
 
 
 def _check_images(conversation: Conversation, capabilities: Capabilities, policy: Policy) -> None:
-    if capabilities.images or capabilities.passthrough or policy.images == "placeholder":
+    if capabilities.images or policy.images == "placeholder":
         return
     for position, turn in enumerate(conversation.turns):
         for part, block in enumerate(turn.blocks):

@@ -15,6 +15,10 @@ from gateway.types import Conversation, Json
 from gateway.wire.json_text import decode_json
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
+_HEADERS: Final = {
+    stream: {"content-type": "application/json", "accept": accept}
+    for stream, accept in zip((True, False), _ACCEPTS, strict=True)
+}
 
 
 class OpenAIChatOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,10 +41,7 @@ class OpenAIChatAdapter:
         """The client's request with the backend's model name and the prepared messages."""
         return BackendRequest(
             self._path,
-            {
-                "content-type": "application/json",
-                "accept": "text/event-stream" if conversation.stream else "application/json",
-            },
+            _HEADERS[conversation.stream],
             encode_body(conversation, policy.profile),
             _ACCEPTS,
         )

@@ -5,12 +5,13 @@ from typing import Final
 
 from adapters.openai_chat.calls import CallTracker
 from adapters.openai_chat.failure import invalid_event, reported_failure
-from adapters.openai_chat.finish import FAILURES, decode_finish
+from adapters.openai_chat.finish import decode_finish
+from adapters.openai_chat.unknown import unknown_fields
 from adapters.openai_chat.usage import decode_usage
-from gateway.errors import BackendProtocolError, BackendRejected
+from gateway.errors import BackendProtocolError
 from gateway.events import Event, Extension, ReasoningDelta, ResponseStart, TextDelta, ToolCallDelta
 from gateway.notices import Action, Notice
-from gateway.types import Json, JsonObject
+from gateway.types import Json
 
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
@@ -26,7 +27,8 @@ class ChunkReader:
         self._reason = ""
         self._started = False
         self._told: set[str] = set()
-        self._calls = CallTracker(seed)
+        self._seed = seed
+        self._calls: CallTracker | None = None
 
     def chunk(self, chunk: Json) -> list[Event]:
         """The events of one chunk. Raises BackendError."""
@@ -38,7 +40,7 @@ class ChunkReader:
 
     def more(self, index: int) -> Callable[[str], ToolCallDelta]:
         """What takes more arguments of a call that has started, which were read elsewhere."""
-        return self._calls.more(index)
+        return self._tracker().more(index)
 
     def late(self, events: list[Event]) -> None:
         """Something follows the end of the stream."""
@@ -76,7 +78,7 @@ class ChunkReader:
         if not self._started:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
-        if unknown := _unknown(chunk, _RESPONSE_KEYS):
+        if unknown := unknown_fields(chunk, _RESPONSE_KEYS):
             events.append(Extension("response", unknown))
         return events, choices
 
@@ -95,7 +97,7 @@ class ChunkReader:
         if self.finished:
             self._after_finish(delta, choice.get("finish_reason"), events)
             return
-        if unknown := _unknown(choice, _CHOICE_KEYS):
+        if unknown := unknown_fields(choice, _CHOICE_KEYS):
             events.append(Extension("choice", unknown))
         self._delta(delta, events, whole)
         reason = choice.get("finish_reason")
@@ -112,7 +114,7 @@ class ChunkReader:
             self._note(events, "ignored", "LATE_EVENT", "a second finish reason, unlike the first")
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
-        if unknown := _unknown(delta, _DELTA_KEYS):
+        if unknown := unknown_fields(delta, _DELTA_KEYS):
             events.append(Extension("delta", unknown))
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning:
@@ -124,9 +126,15 @@ class ChunkReader:
         elif content is not None:
             self._parts(content, events)
         if (calls := delta.get("tool_calls")) is not None:
-            events += self._calls.feed(calls, whole=whole)
+            events += self._tracker().feed(calls, whole=whole)
         if (call := delta.get("function_call")) is not None:
-            events += self._calls.feed([{"index": "function_call", "function": call}])
+            events += self._tracker().feed([{"index": "function_call", "function": call}])
+
+    def _tracker(self) -> CallTracker:
+        """Most answers make no call."""
+        if self._calls is None:
+            self._calls = CallTracker(self._seed)
+        return self._calls
 
     def _parts(self, content: Json, events: list[Event]) -> None:
         """Content as an array of parts, the way some providers stream reasoning beside text."""
@@ -142,13 +150,12 @@ class ChunkReader:
                     self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
 
     def _finish(self, reason: str, events: list[Event]) -> None:
-        if reason.lower() in FAILURES:
-            raise BackendRejected(f"The backend broke the answer off: {reason.lower()}.")
-        self._reason = reason
         finish, notice = decode_finish(reason)
+        self._reason = reason
         if notice is not None:
             events.append(notice)
-        events += self._calls.close()
+        if self._calls is not None:
+            events += self._calls.close()
         events.append(finish)
         self.finished = True
 
@@ -161,11 +168,6 @@ class ChunkReader:
         if rule not in self._told:
             self._told.add(rule)
             events.append(Notice("backend", action, rule, detail, level="warning"))
-
-
-def _unknown(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:
-    """The fields nobody here reads; null ones say nothing."""
-    return {key: value for key, value in fields.items() if value is not None and key not in known}
 
 
 def _thought(thinking: Json) -> str:

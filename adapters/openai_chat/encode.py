@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.conversation.messages import encode_turn
 from gateway.profiles import Profile
-from gateway.types import Conversation, Json, NamedTool, Sampling, ToolSpec
+from gateway.types import Conversation, Json, JsonObject, NamedTool, Sampling, ToolSpec
 
 # The fields that offer functions, and those by which a pass forbids them: `functions` is the deprecated way.
 _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
@@ -14,13 +14,20 @@ _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
 
 def encode_body(conversation: Conversation, profile: Profile) -> bytes:
     """The client's own fields, where it spoke this dialect, else the fields made anew from the values."""
-    fields = _fields(conversation) if conversation.source is None else _source_fields(conversation)
-    messages = [message for turn in conversation.turns for message in encode_turn(turn, profile)]
-    return msgspec.json.encode({"model": conversation.model, "messages": messages, **fields})
+    source = conversation.source
+    fields = _fields(conversation) if source is None else _source_fields(conversation, source)
+    messages: list[JsonObject] = []
+    for turn in conversation.turns:
+        if turn.source is not None:
+            messages.append(turn.source)
+        else:
+            messages += encode_turn(turn, profile)
+    ours = {"model": conversation.model, "messages": messages}
+    return msgspec.json.encode({**ours, **fields, **ours})
 
 
-def _source_fields(conversation: Conversation) -> dict[str, Json]:
-    fields = {key: value for key, value in (conversation.source or {}).items() if key not in ("model", "messages")}
+def _source_fields(conversation: Conversation, source: JsonObject) -> dict[str, Json]:
+    fields = dict(source)
     # A pass that changed a function cleared its source.
     if "tools" in fields and any(tool.source is None for tool in conversation.tools):
         fields["tools"] = [*_other_tools(fields["tools"]), *(_tool(tool) for tool in conversation.tools)]

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gateway.errors import BackendRejected
 from gateway.events import Finish, Reason
 from gateway.notices import Notice
 
@@ -30,9 +31,12 @@ FAILURES: Final = frozenset(
 
 
 def decode_finish(raw: str) -> tuple[Finish, Notice | None]:
-    """The Finish for a word that is no failure, and a Notice when nobody has heard the word before."""
-    reason = REASONS.get(raw.lower())
+    """The Finish, and a Notice when nobody has heard the word before. Raises BackendRejected for a failure's word."""
+    word = raw.lower()
+    reason = REASONS.get(word)
     if reason is not None:
         return Finish(reason, raw), None
+    if word in FAILURES:
+        raise BackendRejected(f"The backend broke the answer off: {word}.")
     detail = f"the backend's finish reason {raw[:40]!r} is unknown; read as stop"
     return Finish("stop", raw), Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning")

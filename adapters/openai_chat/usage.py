@@ -2,21 +2,21 @@
 
 from typing import Final
 
+from adapters.openai_chat.unknown import unknown_fields
 from gateway.events import UsageReport
-from gateway.types import EMPTY, Json, JsonObject
+from gateway.types import Json
 
 _COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 
 
-def decode_usage(usage: JsonObject) -> UsageReport:
+def decode_usage(usage: dict[str, Json]) -> UsageReport:
     """Missing, null and impossible counts become None."""
-    extra = {key: value for key, value in usage.items() if key not in _COUNTS and value is not None}
     return UsageReport(
         _count(usage.get("prompt_tokens")),
         _count(usage.get("completion_tokens")),
         _count(usage.get("total_tokens")),
         False,
-        extra or EMPTY,
+        unknown_fields(usage, _COUNTS),
     )
 
 

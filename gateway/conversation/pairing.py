@@ -56,7 +56,7 @@ class Pairing(msgspec.Struct, frozen=True):
 
 def is_calling(turn: Turn) -> bool:
     """Whether the turn is an assistant's that makes calls."""
-    return turn.role == "assistant" and any(isinstance(block, ToolCall) for block in turn.blocks)
+    return turn.role == "assistant" and bool(turn.calls)
 
 
 def is_paired(turns: Sequence[Turn]) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from gateway.conversation.classify import classify
 from gateway.conversation.guard import token
 from gateway.conversation.loop_guard import guard_loop
+from gateway.conversation.pairing import is_calling
 from gateway.conversation.recent_results import add_recent_results
 from gateway.conversation.refusal import refuse
 from gateway.conversation.repair import repair
@@ -42,6 +43,8 @@ def prepare(conversation: Conversation, policy: Policy) -> Prepared:
     Raises InvalidRequest in `strict` mode for any violation, in `repair` mode for what cannot be mended. In `off`
     mode violations are only told, and the backend decides.
     """
+    if _is_plain(conversation, policy):
+        return Prepared(conversation, (), (), conversation)
     violations = validate(conversation)
     notices: list[Notice] = []
     if violations:
@@ -67,6 +70,15 @@ def _settle(
     if beyond:
         raise refuse(beyond)
     return repair(conversation, policy)
+
+
+def _is_plain(conversation: Conversation, policy: Policy) -> bool:
+    """Whether there is nothing that the passes look for: no fault, no call, no result, and no turn too many."""
+    turns, limit = conversation.turns, policy.max_history_messages
+    if not turns or conversation.faults or (limit is not None and len(turns) > limit):
+        return False
+    roles = {turn.role for turn in turns}
+    return "tool" not in roles and not ("assistant" in roles and any(map(is_calling, turns)))
 
 
 def _has_results(turns: Sequence[Turn]) -> bool:

@@ -13,7 +13,7 @@ def keep_one_form(conversation: Conversation, notices: list[Notice]) -> Conversa
     A provider refuses a `tool` message that answers a `function_call`, and the other way round.
     """
     turns = conversation.turns
-    rewritten = any(turn.source is None and (turn.calls or turn.results) for turn in turns)
+    rewritten = [turn for turn in turns if turn.source is None and (turn.calls or turn.results)]
     if not rewritten or not any(_is_deprecated(turn) for turn in turns):
         return conversation
     fitted: list[Turn] = []

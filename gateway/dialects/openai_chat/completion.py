@@ -15,6 +15,7 @@ from gateway.events import (
     Reason,
     ReasoningDelta,
     ResponseStart,
+    Scope,
     TextDelta,
     ToolCallDelta,
     ToolCallEnd,
@@ -22,7 +23,7 @@ from gateway.events import (
     UsageReport,
 )
 from gateway.notices import Notice
-from gateway.types import Json
+from gateway.types import Json, JsonObject
 
 
 def encode_completion(
@@ -36,7 +37,7 @@ def encode_completion(
         "created": created,
         "model": model,
         "choices": [fold.choice()],
-        **merged(fold.extensions, "response"),
+        **merged(fold.unknown["response"], "response"),
     }
     if fold.usage is not None:
         answer["usage"] = usage_object(fold.usage)
@@ -56,7 +57,7 @@ class _Fold:
         self.reason: Reason = "stop"
         self.usage: UsageReport | None = None
         self.notices: list[Notice] = []
-        self.extensions: list[Extension] = []
+        self.unknown: dict[Scope, list[JsonObject]] = {"response": [], "choice": [], "delta": []}
         self._sort(events)
 
     def _sort(self, events: Iterable[Event]) -> None:
@@ -69,7 +70,7 @@ class _Fold:
             elif type(event) is ReasoningDelta:
                 self.reasoning.append(event.text)
             elif type(event) is Extension:
-                self.extensions.append(event)
+                self.unknown[event.scope].append(event.fields)
             elif type(event) is ToolCallStart:
                 self.starts[event.index] = event
                 self.arguments[event.index] = []
@@ -88,11 +89,11 @@ class _Fold:
             "message": self._message(),
             "logprobs": None,
             "finish_reason": self.reason,
-            **merged(self.extensions, "choice"),
+            **merged(self.unknown["choice"], "choice"),
         }
 
     def _message(self) -> dict[str, Json]:
-        fields = merged(self.extensions, "delta")
+        fields = merged(self.unknown["delta"], "delta")
         silent = bool(self.starts or self.reasoning or fields)
         content = None if silent and not self.text else "".join(self.text)
         message: dict[str, Json] = {"role": "assistant", "content": content, "refusal": None}

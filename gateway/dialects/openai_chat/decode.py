@@ -41,8 +41,8 @@ def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
 
 def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
     """The same of a body that is decoded already; `faults` are those that were met while decoding it."""
-    messages = _messages(document)
-    source = {key: value for key, value in document.items() if key != "messages"}
+    source = dict(document)
+    messages = _messages(source)
     envelope = _envelope(source)
     turns = TurnReader(faults).read(messages)
     if not turns:
@@ -62,10 +62,11 @@ def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
     )
 
 
-def _messages(document: dict[str, Json]) -> list[Json]:
-    if "messages" not in document:
+def _messages(source: dict[str, Json]) -> list[Json]:
+    """They are taken out of the request: what is left is its envelope."""
+    if "messages" not in source:
         raise _missing("messages")
-    messages = document["messages"]
+    messages = source.pop("messages")
     if not isinstance(messages, list):
         raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
     return messages
@@ -80,23 +81,21 @@ def _envelope(source: dict[str, Json]) -> Envelope:
     if "model" not in source:
         raise _missing("model")
     try:
-        envelope = _convert(source)
-    except msgspec.ValidationError as error:
-        raise _wrong_type(str(error)) from error
+        envelope = msgspec.convert(source, Envelope)
+    except msgspec.ValidationError:
+        envelope = _whole_envelope(source)
     if not envelope.model.strip():
         raise InvalidRequest("model must name a model; it is empty.", param="model")
     return envelope
 
 
-def _convert(source: dict[str, Json]) -> Envelope:
+def _whole_envelope(source: dict[str, Json]) -> Envelope:
+    """100.0 is a whole number, to JSON Schema and to languages that know no other numbers."""
+    whole = {key: int(value) for key, value in source.items() if isinstance(value, float) and value.is_integer()}
     try:
-        return msgspec.convert(source, Envelope)
-    except msgspec.ValidationError:
-        # 100.0 is a whole number, to JSON Schema and to languages that know no other numbers.
-        whole = {key: int(value) for key, value in source.items() if isinstance(value, float) and value.is_integer()}
-        if not whole:
-            raise
-    return msgspec.convert({**source, **whole}, Envelope)
+        return msgspec.convert({**source, **whole}, Envelope)
+    except msgspec.ValidationError as error:
+        raise _wrong_type(str(error)) from error
 
 
 def _wrong_type(said: str) -> InvalidRequest:

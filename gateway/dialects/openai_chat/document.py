@@ -15,9 +15,10 @@ def decode_document(body: bytes, faults: Faults, max_depth: int = MAX_DEPTH) -> 
     Raises InvalidRequest `invalid_json`, or `invalid_value` for any other JSON value.
     """
     try:
-        document = _decode(body, max_depth, faults)
-    except NotJson as error:
-        raise InvalidRequest(f"The request body is not valid JSON: {error.reason}.", code="invalid_json") from error
+        document = decode_json(body, max_depth)
+    except NotJson:
+        document = _mended(body, max_depth)
+        faults.add("TEXT_UNICODE", -1, "messages")
     if not isinstance(document, dict):
         raise InvalidRequest(f"The request body must be a JSON object; it is {kind_of(document)}.")
     return document
@@ -29,13 +30,9 @@ def decode_messages(data: bytes, faults: Faults) -> dict[str, Json]:
     return decode_document(b'{"messages": %b}' % data if bare else data, faults)
 
 
-def _decode(body: bytes, max_depth: int, faults: Faults) -> Json:
+def _mended(body: bytes, max_depth: int) -> Json:
+    """The value of a body in which nothing is wrong but half a character."""
     try:
-        return decode_json(body, max_depth)
-    except NotJson:
-        mended = mend_surrogates(body)
-        if mended == body:
-            raise
-    document = decode_json(mended, max_depth)
-    faults.add("TEXT_UNICODE", -1, "messages")
-    return document
+        return decode_json(mend_surrogates(body), max_depth)
+    except NotJson as error:
+        raise InvalidRequest(f"The request body is not valid JSON: {error.reason}.", code="invalid_json") from error

@@ -1,9 +1,9 @@
 """Fields the dialect does not know, put back where they belong."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
-from gateway.events import Extension, Scope
+from gateway.events import Scope
 from gateway.types import EMPTY, Json, JsonObject
 
 
@@ -19,13 +19,14 @@ def call_object(id: str, name: str, arguments: str, extra: JsonObject) -> dict[s
 _GROWING: Final = (str, list, dict)
 
 
-def merged(extensions: Iterable[Extension], scope: Scope) -> JsonObject:
-    """All their fields of one scope as one object: only those of the response do not grow."""
-    found = [extension.fields for extension in extensions if extension.scope == scope]
-    if len(found) <= 1:
-        return found[0] if found else EMPTY
+def merged(objects: Sequence[JsonObject], scope: Scope) -> JsonObject:
+    """The fields of one scope, told one after the other, as one object: only those of the response do not grow."""
+    if not objects:
+        return EMPTY
+    if len(objects) == 1:
+        return objects[0]
     fields = _Fields(grow=scope != "response")
-    for more in found:
+    for more in objects:
         fields.add(more)
     return fields.joined()
 

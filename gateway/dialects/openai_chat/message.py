@@ -29,8 +29,12 @@ class TurnReader:
 
     def read(self, messages: Sequence[Json]) -> tuple[Turn, ...]:
         """A turn for every message but null, which says nothing and cannot be a turn."""
-        turns = [self._turn(message, index) for index, message in enumerate(messages)]
-        return tuple([turn for turn in turns if turn is not None])
+        turns: list[Turn] = []
+        for index, message in enumerate(messages):
+            turn = _plain(message, index) or self._turn(message, index)
+            if turn is not None:
+                turns.append(turn)
+        return tuple(turns)
 
     def _turn(self, message: Json, index: int) -> Turn | None:
         if not isinstance(message, dict):
@@ -66,9 +70,6 @@ class TurnReader:
         return self._speaker("user", message, index)
 
     def _speaker(self, role: Role, message: Message, index: int) -> Turn:
-        content = message.get("content")
-        if isinstance(content, str) and len(message) == 2 and "role" in message:
-            return Turn(role, (Text(content),), None, index, EMPTY, message)
         name, extra = _name_and_extra(message, _SPEAKER_KEYS)
         return Turn(role, self._content(message, index), name, index, extra, message)
 
@@ -131,6 +132,24 @@ _READERS: Final[dict[str, Callable[[TurnReader, Message, int], Turn]]] = {
     "tool": TurnReader._tool,
     "function": TurnReader._function,
 }
+
+
+_SPEAKERS: Final[dict[str, Role]] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+
+def _plain(message: Json, index: int) -> Turn | None:
+    """The turn of a message that is nothing but a role and a text, as most are; None for any other."""
+    if not isinstance(message, dict) or len(message) != 2:
+        return None
+    role, text = message.get("role"), message.get("content")
+    if not isinstance(text, str) or not isinstance(role, str) or role not in _SPEAKERS:
+        return None
+    return Turn(_SPEAKERS[role], (Text(text, EMPTY),), None, index, EMPTY, message)
 
 
 def _name_and_extra(message: Message, read: frozenset[str]) -> tuple[str | None, JsonObject]:

@@ -168,7 +168,7 @@ class StreamEncoder:
         unknown fields in every chunk: they are written once, until others come. Only the very same objects
         are the same: 1, 1.0 and true are equal."""
         self._framed = extensions
-        response, choice, self._more = [_members(merged(extensions, scope)) for scope in _SCOPES]
+        response, choice, self._more = [_members(_merged(extensions, scope)) for scope in _SCOPES]
         self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
         self._before_text = self._start + b'"content":'
         self._end = b"," + choice + self._tail if choice else self._tail
@@ -188,7 +188,7 @@ class StreamEncoder:
 
     def _take(self, scope: Scope) -> JsonObject:
         """The pending fields of a scope, which are pending no more."""
-        taken = merged(self._pending, scope)
+        taken = _merged(self._pending, scope)
         self._pending = [event for event in self._pending if event.scope != scope]
         return taken
 
@@ -205,6 +205,10 @@ class _Call:
 
     def start(self, event: ToolCallStart) -> bytes:
         return _encode({"index": self.index, **call_object(event.id, event.name, "", event.extra)})
+
+
+def _merged(extensions: Iterable[Extension], scope: Scope) -> JsonObject:
+    return merged([extension.fields for extension in extensions if extension.scope == scope], scope)
 
 
 def _members(fields: JsonObject) -> bytes:

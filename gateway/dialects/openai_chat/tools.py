@@ -20,10 +20,10 @@ def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tupl
     Tools of other types are no functions: only a backend that receives the request as it is can know them.
     Raises InvalidRequest for an entry of type function without a function.
     """
-    if envelope.tools is None and not envelope.functions:
-        return ()
     if envelope.tools is None:
-        specs = [_spec(function, None) for function in envelope.functions or ()]
+        if not envelope.functions:
+            return ()
+        specs = [_spec(function, None) for function in envelope.functions]
         names = [f"functions[{position}].name" for position in range(len(specs))]
     else:
         sources = document["tools"]
@@ -79,12 +79,12 @@ def _check(specs: Sequence[ToolSpec], names: Sequence[str], faults: Faults) -> N
 
 def read_tool_choice(envelope: Envelope, document: JsonObject) -> ToolChoice:
     """What `tool_choice`, or the deprecated `function_call`, asks for. Raises InvalidRequest for an unknown word."""
-    if envelope.tool_choice is None and envelope.function_call is not None:
-        return _choice(envelope.function_call, "function_call")
-    choice = envelope.tool_choice
+    choice, older = envelope.tool_choice, envelope.function_call
+    if choice is None:
+        return "auto" if older is None else _choice(older, "function_call")
     if isinstance(choice, ForcedTool):
         return _forced(choice, document["tool_choice"])
-    return "auto" if choice is None else _choice(choice, "tool_choice")
+    return _choice(choice, "tool_choice")
 
 
 def _choice(choice: str | FunctionName, param: str) -> ToolChoice:
