@@ -19,7 +19,9 @@ Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 # RFC 9112, section 6.3.
 _BODILESS: Final = frozenset({204, 304})
-_PLAIN: Final = (b"content-type", b"text/plain; charset=utf-8")
+_CHUNK: Final = b"%x\r\n%b\r\n"
+_LENGTH: Final = "The body of the answer is not as long as its head says."
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 
 
 class Connection(Protocol):
@@ -45,11 +47,15 @@ class Outlet:
 
     Only `send` and `ready` wait while the client is slow."""
 
-    __slots__ = ("_chunked", "_left", "_method", "_version", "connection", "flow", "intake", "keep_alive", "started")
+    __slots__ = (
+        *("_chunked", "_left", "_method", "_transport", "_version"),
+        *("connection", "flow", "intake", "keep_alive", "started"),
+    )
 
     def __init__(self, connection: Connection, intake: Intake, method: str, version: str, keep_alive: bool) -> None:
         self.connection = connection
         self.flow = connection.flow
+        self._transport = connection.transport
         self.intake = intake
         self.keep_alive = keep_alive
         self.started = False
@@ -66,31 +72,36 @@ class Outlet:
     def whole(self, status: int, headers: Headers, body: bytes) -> None:
         """Answer at once."""
         if not self.intake.over:
-            self.connection.transport.write(self._head(status, headers) + self._frame(body, True))
+            self._transport.write(self._head(status, headers) + self._last(body))
             self._start()
             self._end()
 
     def open(self, status: int, headers: Headers) -> None:
         """Send the head."""
         if not self.intake.over:
-            self.connection.transport.write(self._head(status, headers))
+            self._transport.write(self._head(status, headers))
             self._start()
 
-    def write(self, body: bytes, last: bool = False) -> None:
+    def write(self, body: bytes) -> None:
         """Send some of the body."""
+        if body and not self.intake.over:
+            self._transport.write(_CHUNK % (len(body), body) if self._chunked else self._plain(body))
+
+    def close(self, body: bytes = b"") -> None:
+        """Send the last of the body."""
         if not self.intake.over:
-            if data := self._frame(body, last):
-                self.connection.transport.write(data)
-            if last:
-                self._end()
+            self._transport.write(self._last(body))
+            self._end()
 
     async def send(self, message: Message) -> None:
         """The `send` of ASGI."""
         await self.ready()
         if message["type"] == "http.response.start":
             self.open(message["status"], message.get("headers", ()))
+        elif message.get("more_body", False):
+            self.write(message.get("body", b""))
         else:
-            self.write(message.get("body", b""), not message.get("more_body", False))
+            self.close(message.get("body", b""))
 
     def conclude(self, task: asyncio.Task[None]) -> None:
         """The application has returned. What it has left open ends with the connection, so that nobody takes it for
@@ -98,13 +109,13 @@ class Outlet:
         connection = self.connection
         connection.server_state.tasks.discard(task)
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is None and (self.intake.over or connection.transport.is_closing()):
+        if error is None and (self.intake.over or self._transport.is_closing()):
             return
         LOGGER.error("the application failed" if error else "the application left an answer open", exc_info=error)
         if self.started:
-            connection.transport.close()
+            self._transport.close()
         else:
-            self.whole(500, (_PLAIN, (b"content-length", b"21"), (b"connection", b"close")), b"Internal Server Error")
+            self.whole(500, (_TEXT, (b"content-length", b"21"), (b"connection", b"close")), b"Internal Server Error")
 
     def _start(self) -> None:
         self.started = True
@@ -113,7 +124,7 @@ class Outlet:
     def _end(self) -> None:
         self.intake.end()
         if not self.keep_alive:
-            self.connection.transport.close()
+            self._transport.close()
         self.connection.answered()
 
     def _head(self, status: int, headers: Headers) -> bytes:
@@ -145,14 +156,19 @@ class Outlet:
             raise RuntimeError("A header of the answer holds a line break.")
         return data
 
-    def _frame(self, body: bytes, last: bool) -> bytes:
-        if self._chunked:
-            end = b"0\r\n\r\n" if last else b""
-            return b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end
+    def _plain(self, body: bytes) -> bytes:
         if self._method == "HEAD":
             return b""
         if self._left is not None:
             self._left -= len(body)
-            if self._left < 0 or (last and self._left):
-                raise RuntimeError("The body of the answer is not as long as its head says.")
+            if self._left < 0:
+                raise RuntimeError(_LENGTH)
         return body
+
+    def _last(self, body: bytes) -> bytes:
+        if self._chunked:
+            return (_CHUNK % (len(body), body) if body else b"") + b"0\r\n\r\n"
+        data = self._plain(body)
+        if self._left:
+            raise RuntimeError(_LENGTH)
+        return data

@@ -57,7 +57,7 @@ class Reply:
         self._outlet.open(error.status, head)
         self._outlet.write(body)
         await discard(self.intake, LINGER_S, LINGER_BYTES)
-        self._outlet.write(b"", last=True)
+        self._outlet.close()
 
     async def open(self, headers: Headers) -> None:
         """Begin a stream of server-sent events with status 200."""
@@ -77,7 +77,7 @@ class Reply:
         """Send the last events and end the stream."""
         self.ended = True
         await self._outlet.ready()
-        self._outlet.write(data, last=True)
+        self._outlet.close(data)
 
     async def fail(self, error: GatewayError, headers: Headers = ()) -> None:
         """Tell the error in the way that is still open: a status (and headers) before the head, one frame without
