@@ -198,6 +198,37 @@ def test_fields_of_the_response_go_with_the_next_chunk(events: list[Event], at: 
     assert [n for n, chunk in enumerate(streamed(events)) if chunk.get("fp")] == [at]
 
 
+FIELDS = (
+    Extension("response", {"r": 1}),
+    Extension("response", {"r": 2}),
+    Extension("choice", {"c": 1}),
+    Extension("delta", {"d": 1}),
+)
+PIECES: tuple[Event, ...] = (TextDelta("x"), ReasoningDelta("x"), ToolCallDelta(0, "x"), ToolCallDelta(1, "x"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sets(st.sampled_from(range(len(FIELDS)))), st.sampled_from(PIECES)), max_size=6))
+def test_every_delta_has_its_own_fields_and_no_others(steps: list[tuple[set[int], Event]]) -> None:
+    events: list[Event] = [START, ToolCallStart(0, "a", "f"), ToolCallStart(1, "b", "f")]
+    begun = len(streamed(events))
+    for places, piece in steps:
+        events += [*(FIELDS[place] for place in sorted(places)), piece]
+    told = [(chunk.get("r"), (it := chunk["choices"][0]).get("c"), it["delta"].get("d")) for chunk in streamed(events)]
+    assert told[begun:] == [
+        (2 if 1 in places else 1 if 0 in places else None, 1 if 2 in places else None, 1 if 3 in places else None)
+        for places, _ in steps
+    ]
+
+
+def test_fields_that_come_again_without_a_delta_have_a_chunk_too() -> None:
+    stream = encoder()
+    stream.feed([START, FIELDS[0], FIELDS[2], TextDelta("x")])
+    (alone,) = chunks(stream.feed([FIELDS[0]]))
+    assert alone["r"] == 1
+    assert "c" not in alone["choices"][0]
+
+
 def test_fields_alone_make_a_chunk() -> None:
     made = encoder()
     made.feed([START, TextDelta("x")])
