@@ -1,7 +1,7 @@
 """POST /v1/chat/completions: request bytes -> Exchange -> backend -> the answer, whole or streamed."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
 from typing import Final
 
@@ -122,11 +122,15 @@ class ChatCompletions:
             data = await (answer.read() if until is None else _read_rest(answer, until))
             call.waited += monotonic() - asked
             try:
-                events = exchange.feed(data) if data else exchange.close()
+                events = exchange.feed(data) if data else []
+                # What shows nothing before its end, as a whole answer does, is not read once more to hear of it.
+                over = not data or (answer.ended and not events)
+                if over:
+                    events = exchange.close()
             except BackendError as error:
                 await writer.rescue(error.take())
                 raise
-            if not data or exchange.done:
+            if over or exchange.done:
                 if not exchange.finished:
                     raise truncated()
                 await writer.finish(events)
@@ -147,11 +151,11 @@ class ChatCompletions:
             answer = await self._send_once(call, backend, exchange, await backend.credential.headers())
         return answer
 
-    async def _send_once(
+    def _send_once(
         self, call: Call, backend: Backend, exchange: Exchange, credential: Mapping[str, str]
-    ) -> Answer:
+    ) -> Coroutine[None, None, Answer]:
         request = exchange.request
-        return await self._services.transport.send(
+        return self._services.transport.send(
             request.method,
             backend.url(request.path),
             backend.headers(request.headers, credential),
