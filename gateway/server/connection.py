@@ -159,6 +159,9 @@ class ClientConnection(asyncio.Protocol):
 
     def _late(self) -> None:
         self.due = math.inf
+        if self.transport.is_closing():
+            # What is still on its way may arrive; a client that takes nothing is another matter.
+            return
         if not self.in_head:
             self.transport.close()
         elif self.serving:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.server.conftest import Start
 from tests.server.test_guard import CHAT, GET, POST, well
-from tests.server.test_keep_alive import comes_true, connected
+from tests.server.test_keep_alive import TEXT, asking, comes_true, connected, long_answer
 
 
 async def test_a_connection_rests_between_its_requests_and_not_for_ever(
@@ -49,6 +49,25 @@ async def test_a_client_that_waits_to_be_asked_for_its_body_is_asked(start: Star
         writer.write(CHAT)
         answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 200") and b"Hello" in answer
+    writer.close()
+
+
+async def test_a_head_that_is_late_does_not_cut_an_answer_that_is_on_its_way(start: Start) -> None:
+    gateway, backend = await start(long_answer, head_timeout_s=0.2)
+    reader, writer = await connected(gateway)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's stream stub says WriteTransport
+    writer.write(asking(stream=False) + GET)
+    await backend.asked.wait()
+    for connection in gateway.server.server_state.connections:
+        connection.shutdown()
+    assert await comes_true(lambda: not gateway.server.server_state.tasks)
+    await asyncio.sleep(0.4)
+    writer.transport.resume_reading()  # type: ignore[attr-defined]  # as above
+    size = 0
+    async with asyncio.timeout(8):
+        while piece := await reader.read(2**20):
+            size += len(piece)
+    assert size > 200 * len(TEXT)
     writer.close()
 
 
