@@ -31,10 +31,11 @@ class Unwrapper:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """The events with every envelope opened. Raises InvalidToolCall."""
-        if not self.held and True not in [
-            self._is_enveloped(event) for event in events if type(event) is ToolCallStart
-        ]:
-            return events
+        if not self.held:
+            if ToolCallStart not in map(type, events):
+                return events
+            if not any([self._is_enveloped(event) for event in events if type(event) is ToolCallStart]):
+                return events
         shown: list[Event] = []
         try:
             for event in events:

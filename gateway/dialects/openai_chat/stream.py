@@ -88,7 +88,8 @@ class StreamEncoder:
                 self._pending += self._framed[:met]
                 self._event(event, out)
                 expected, met = self._expected(), 0
-        self._pending += self._framed[:met]
+        if met:
+            self._pending += self._framed[:met]
         if self._pending:
             self._own_chunk(out)
         return _one_line_each(b"".join(out))
