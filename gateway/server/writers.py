@@ -162,9 +162,9 @@ def _note(call: Call, events: Sequence[Event]) -> None:
     if _TOLD.isdisjoint(map(type, events)):
         return
     for event in events:
-        if isinstance(event, Notice):
+        if type(event) is Notice:
             call.note((event,))
-        elif isinstance(event, UsageReport):
+        elif type(event) is UsageReport:
             call.use(event)
         if call.trace is not None:
             call.trace.tell(event)
