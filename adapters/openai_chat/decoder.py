@@ -4,6 +4,7 @@ from typing import Final
 
 from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.failure import invalid_event
+from adapters.openai_chat.plain import read_plain
 from adapters.openai_chat.template import Template
 from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.events import Event
@@ -23,7 +24,7 @@ class ChatDecoder:
 
     def __init__(self, max_event: int, seed: int) -> None:
         self._max_event = max_event
-        self._reader = ChunkReader(seed)
+        self._seed = seed
         self._form: _Stream | _Whole | None = None
         self.done = False
 
@@ -34,7 +35,7 @@ class ChatDecoder:
             if not data:
                 return []
             whole = data[:1] in (b"{", b"[")
-            self._form = (_Whole if whole else _Stream)(self._reader, self._max_event)
+            self._form = (_Whole if whole else _Stream)(self._seed, self._max_event)
         events = self._form.feed(data)
         self.done = self._form.done
         return events
@@ -50,11 +51,11 @@ class ChatDecoder:
 class _Stream:
     """Server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
 
-    def __init__(self, reader: ChunkReader, max_event: int) -> None:
+    def __init__(self, seed: int, max_event: int) -> None:
         self.done = False
-        self._reader = reader
+        self._reader = ChunkReader(seed)
         self._sse = SSEDecoder(max_event)
-        self._template = Template(reader.more)
+        self._template = Template(self._reader.more)
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
@@ -131,9 +132,9 @@ class _Stream:
 class _Whole:
     """One JSON object, read when its bytes have ended."""
 
-    def __init__(self, reader: ChunkReader, max_event: int) -> None:
+    def __init__(self, seed: int, max_event: int) -> None:
         self.done = False
-        self._reader = reader
+        self._seed = seed
         self._body = bytearray()
         self._limit = _EVENTS_PER_ANSWER * max_event
 
@@ -148,8 +149,13 @@ class _Whole:
         if self.done:
             return []
         self.done = True
+        body = bytes(self._body)
+        events = read_plain(body)
+        return self._read(body) if events is None else events
+
+    def _read(self, body: bytes) -> list[Event]:
         try:
-            answer = decode_json(bytes(self._body), lenient=True)
+            answer = decode_json(body, lenient=True)
         except NotJson as error:
             if error.truncated:
                 raise BackendTruncated("The backend's answer ended in the middle of its JSON.") from error
@@ -160,4 +166,4 @@ class _Whole:
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]
-        return self._reader.completion(answer)
+        return ChunkReader(self._seed).completion(answer)
