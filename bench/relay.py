@@ -9,10 +9,10 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from gateway.server.http.address import read_url
-from gateway.server.transport import Transport
+from gateway.server.transport import Transport, encode_head
 
 BACKEND: Final = read_url(os.environ.get("BENCH_BACKEND", "http://127.0.0.1:9200") + "/v1/chat/completions")
-HEADERS: Final = {"content-type": "application/json"}
+HEAD: Final = encode_head("POST", BACKEND, {"content-type": "application/json"})
 TRANSPORT: Final = Transport(max_response=2**30)
 
 
@@ -27,7 +27,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    answer = await TRANSPORT.send("POST", BACKEND, HEADERS, body, connect=5)
+    answer = await TRANSPORT.send(HEAD, body, connect=5)
     try:
         kind = answer.headers["content-type"].encode()
         await send({"type": "http.response.start", "status": answer.status, "headers": [(b"content-type", kind)]})

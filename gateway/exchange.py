@@ -75,7 +75,10 @@ class Exchange:
         if status != 200:
             error = self._adapter.decode_error(status, headers, body)
             raise explained(error, self.conversation.turns)
-        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        said = headers.get("content-type", "")
+        if said in self.request.accepts:
+            return
+        media_type = said.partition(";")[0].strip().lower()
         if media_type and media_type not in self.request.accepts:
             expected = " or ".join(self.request.accepts)
             raise BackendProtocolError(

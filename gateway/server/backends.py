@@ -3,20 +3,37 @@
 import difflib
 import importlib
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, BackendRequest
 from gateway.errors import InvalidRequest, SettingsError
 from gateway.server.admission import backend_slots
 from gateway.server.credentials import Credential, blot, credential_for, header_secrets
 from gateway.server.demos import Demos
 from gateway.server.http.address import Url, read_url
-from gateway.server.http.request import check_header
+from gateway.server.http.request import Lines, check_header
+from gateway.server.transport import encode_head
 from gateway.settings import BackendSettings, ModelSettings, Settings, Timeouts, check_options
 
 DEMO = "demo:"
 DEMOS = ("agent", "chat", "text")
+# An adapter has one head, or one for streams and one for whole answers.
+HEADS = 4
+
+
+class _Head(NamedTuple):
+    """What a request's head was made of besides the settings; copies, since it must stay so."""
+
+    method: str
+    path: str
+    own: Mapping[str, str]
+    credential: Mapping[str, str]
+    lines: Lines
+
+    def __repr__(self) -> str:
+        """Without a value of the headers."""
+        return f"_Head({self.lines!r})"
 
 
 class Backend:
@@ -36,6 +53,7 @@ class Backend:
         self._headers = {key.lower(): value for key, value in settings.headers.items()}
         self._secrets = tuple(header_secrets(settings.headers.values()))
         self._urls: dict[str, Url] = {}
+        self._heads: list[_Head] = []
 
     def url(self, path: str) -> Url:
         """The address of a path below base_url; built once."""
@@ -44,9 +62,27 @@ class Backend:
             url = self._urls[path] = read_url(self.base_url.rstrip("/") + path)
         return url
 
-    def headers(self, own: Mapping[str, str], credential: Mapping[str, str]) -> dict[str, str]:
-        """The headers of a request: the adapter's own, the settings' above them, the credential above all."""
-        return {**own, **self._headers, **credential}
+    def lines(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
+        """The head of a request: the adapter's own headers, the settings' above them, the credential above all. That
+        of a request which differs from another in its body alone is not built anew. Raises ValueError for headers
+        that cannot be sent."""
+        for head in self._heads:
+            if (
+                head.own == request.headers
+                and head.credential == credential
+                and head.path == request.path
+                and head.method == request.method
+            ):
+                return head.lines
+        return self._encode(request, credential)
+
+    def _encode(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
+        headers = {**request.headers, **self._headers, **credential}
+        lines = encode_head(request.method, self.url(request.path), headers)
+        head = _Head(request.method, request.path, dict(request.headers), dict(credential), lines)
+        # A credential that was replaced will not come again.
+        self._heads = [head, *(kept for kept in self._heads if kept.credential == credential)][:HEADS]
+        return lines
 
     def redact(self, text: str) -> str:
         """The text without the credential, and without any value of `headers`, which may be one."""

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from gateway.adapter import BackendRequest
 from gateway.dialects.openai_chat.decode import decode
 from gateway.errors import BackendError
 from gateway.exchange import Exchange
@@ -90,8 +91,16 @@ class ChatCompletions:
         watch.total_due = now + backend.timeouts.total
         call.phase = "connect"
         if call.trace is not None:
-            exchange.request = call.trace.connect(backend, exchange)
-        answer = await self._send(call, backend, exchange)
+            call.trace.connect(backend, exchange)
+        credential = backend.credential.ready
+        if credential is None:
+            credential = await backend.credential.headers()
+        answer = await self._send(call, backend, exchange.request, credential)
+        if answer.status == 401 and backend.credential.renewable:
+            answer.close()
+            # Once more, since after a 401 nothing has run.
+            await backend.credential.renew(credential)
+            answer = await self._send(call, backend, exchange.request, await backend.credential.headers())
         call.waited += monotonic() - now
         try:
             call.phase = "head"
@@ -141,26 +150,15 @@ class ChatCompletions:
                 call.begin()
                 await writer.take(events)
 
-    async def _send(self, call: Call, backend: Backend, exchange: Exchange) -> Answer:
-        """Send the request; once more with a renewed credential after a 401, since then nothing has run."""
-        credential = await backend.credential.headers()
-        answer = await self._send_once(call, backend, exchange, credential)
-        if answer.status == 401 and backend.credential.renewable:
-            answer.close()
-            await backend.credential.renew(credential)
-            answer = await self._send_once(call, backend, exchange, await backend.credential.headers())
-        return answer
-
-    def _send_once(
-        self, call: Call, backend: Backend, exchange: Exchange, credential: Mapping[str, str]
+    def _send(
+        self, call: Call, backend: Backend, request: BackendRequest, credential: Mapping[str, str]
     ) -> Coroutine[None, None, Answer]:
-        request = exchange.request
+        lines = backend.lines(request, credential)
         return self._services.transport.send(
-            request.method,
-            backend.url(request.path),
-            backend.headers(request.headers, credential),
+            lines,
             request.body,
             backend.timeouts.connect,
+            more=b"" if call.trace is None else call.trace.headers(lines.names),
             on_try=call.try_backend,
             again=call.attempt == 0,
         )

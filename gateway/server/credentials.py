@@ -35,6 +35,11 @@ class Credential(Protocol):
 
     renewable: bool
 
+    @property
+    def ready(self) -> Mapping[str, str] | None:
+        """What `headers` would return, if it can be known without waiting."""
+        ...
+
     async def headers(self) -> Mapping[str, str]:
         """The headers that authorize a request. Raises BackendError when there is no valid credential."""
         ...
@@ -56,10 +61,12 @@ class StaticCredential:
     def __init__(self, header: str = "", value: str | None = None) -> None:
         bearer = header.lower() == "authorization" and value is not None and " " not in value
         self._value = value
-        self._headers = {} if value is None else {header.lower(): f"Bearer {value}" if bearer else value}
+        self.ready: Mapping[str, str] = (
+            {} if value is None else {header.lower(): f"Bearer {value}" if bearer else value}
+        )
 
     async def headers(self) -> Mapping[str, str]:
-        return self._headers
+        return self.ready
 
     async def renew(self, refused: Mapping[str, str]) -> None:
         pass
@@ -89,12 +96,16 @@ class RefreshedCredential:
         self._ends = 0.0
         self._denied: set[str] = set()
 
+    @property
+    def ready(self) -> Mapping[str, str] | None:
+        return self._headers() if self._token and self._clock() < self._ends - EARLY_S else None
+
     async def headers(self) -> Mapping[str, str]:
-        if not self._token or self._clock() >= self._ends - EARLY_S:
+        if self.ready is None:
             async with self._lock:
-                if not self._token or self._clock() >= self._ends - EARLY_S:
+                if self.ready is None:
                     await self._refresh_or_keep()
-        return {"authorization": f"Bearer {self._token}"}
+        return self._headers()
 
     async def renew(self, refused: Mapping[str, str]) -> None:
         async with self._lock:
@@ -103,6 +114,9 @@ class RefreshedCredential:
 
     def redact(self, text: str) -> str:
         return blot(text, self._token, self._refresh_token, self._first)
+
+    def _headers(self) -> Mapping[str, str]:
+        return {"authorization": f"Bearer {self._token}"}
 
     async def _refresh_or_keep(self) -> None:
         """A token that is still valid outlives an issuer that is down."""

@@ -26,7 +26,7 @@ from gateway.server.http.errors import (
     Untrusted,
 )
 from gateway.server.http.pool import Pool
-from gateway.server.http.request import encode_lines, encode_request
+from gateway.server.http.request import Lines, encode_lines, encode_request
 
 NO_RETRY: Final[Mapping[str, str]] = {"x-should-retry": "false"}
 ERROR_BODY_CAP: Final = 64 * 1024
@@ -41,6 +41,13 @@ def gateway_version() -> str:
         return version("dragoman")
     except PackageNotFoundError:
         return "0"
+
+
+def encode_head(method: str, url: Url, headers: Mapping[str, str]) -> Lines:
+    """The head of a request, with what the gateway says of itself unless the headers say otherwise. Raises ValueError
+    for headers that cannot be sent."""
+    own = {"user-agent": f"dragoman/{gateway_version()}", "accept-encoding": "identity"}
+    return encode_lines(method, url, [*own.items(), *headers.items()])
 
 
 def truncated() -> BackendTruncated:
@@ -90,7 +97,7 @@ class Answer:
         """All bytes that have arrived, at least one; empty at the end. Raises BackendError."""
         connection = self._connection
         try:
-            while (data := connection.take()) is None:
+            while not (data := connection.take()) and not connection.response.ended:
                 await connection.arrival()
         except HttpError as error:
             raise _told(error) from error.__cause__
@@ -133,7 +140,6 @@ class Transport:
     def __init__(self, max_response: int) -> None:
         self._max_response = max_response
         self._pools: dict[Address, Pool] = {}
-        self._own = (("user-agent", f"dragoman/{gateway_version()}"), ("accept-encoding", "identity"))
 
     async def __aenter__(self) -> "Transport":
         self._loop = asyncio.get_running_loop()
@@ -145,30 +151,35 @@ class Transport:
 
     async def send(
         self,
-        method: str,
-        url: Url,
-        headers: Mapping[str, str],
+        lines: Lines,
         body: bytes,
         connect: float,
         *,
+        more: bytes = b"",
         on_try: Callable[[], None] = _nothing,
         again: bool = True,
     ) -> Answer:
         """Send a request and wait for the head of its answer; `connect` limits name look-up, TCP and TLS, in seconds.
-        How long the head may take is the caller's business. Raises BackendError, and ValueError for headers that
-        cannot be sent.
+        How long the head may take is the caller's business. `more` are further header lines. Raises BackendError.
 
         `again`: while none of the request has reached the backend it may be tried once more. `on_try` is called before
         each try."""
-        lines = encode_lines(method, url, (*self._own, *headers.items()))
-        request = encode_request(lines, body)
-        due = self._loop.time() + connect
-        pool = self._pool(url.address)
+        request = encode_request(lines, body, more)
+        pool = self._pools.get(lines.address) or self._pools.setdefault(lines.address, Pool(self._loop))
+        now = self._loop.time()
+        due = now + connect
         while True:
             on_try()
             try:
-                connection = pool.take() or await self._dialer.dial(url.address, due, pool.connection)
-                return await self._ask(connection, pool, request, lines.last)
+                connection = pool.take(now) or await self._dialer.dial(lines.address, due, pool.connection)
+                try:
+                    connection.ask(request, self._max_response, lines.last)
+                    while not connection.response.status:
+                        await connection.arrival()
+                    return _answer(connection, pool)
+                except BaseException:  # also a cancellation: a connection that is being answered can serve nobody else
+                    connection.abort()
+                    raise
             except (Unreachable, Unsent) as error:
                 if not again or self._loop.time() + PAUSE_S >= due:
                     raise _told(error) from error.__cause__
@@ -176,31 +187,16 @@ class Transport:
             except HttpError as error:
                 raise _told(error) from error.__cause__
             await asyncio.sleep(PAUSE_S)
-
-    async def _ask(self, connection: Connection, pool: Pool, request: bytes, last: bool) -> Answer:
-        try:
-            connection.ask(request, self._max_response, last)
-            while not connection.is_answered():
-                await connection.arrival()
-            answer = Answer(connection, pool)
-            _check_head(answer)
-        except BaseException:  # also a cancellation: a connection whose answer is under way can serve nobody else
-            connection.abort()
-            raise
-        return answer
-
-    def _pool(self, address: Address) -> Pool:
-        pool = self._pools.get(address)
-        if pool is None:
-            pool = self._pools[address] = Pool(self._loop)
-        return pool
+            now = self._loop.time()
 
 
-def _check_head(answer: Answer) -> None:
+def _answer(connection: Connection, pool: Pool) -> Answer:
+    answer = Answer(connection, pool)
     if 300 <= answer.status < 400:
         raise BackendError("The backend answered with a redirect, which is never followed.", code="upstream_redirect")
-    coding = answer.headers.get("content-encoding", "").strip().lower()
-    if coding not in ("", "identity"):
+    coding = answer.headers.get("content-encoding")
+    if coding is not None and coding.strip().lower() not in ("", "identity"):
         raise BackendProtocolError(
             "The backend compressed its answer although identity was asked for.", code="upstream_invalid_response"
         )
+    return answer

@@ -1,7 +1,9 @@
 """What backend entries may say, and which backend a model name stands for."""
 
+import msgspec
 import pytest
 
+from gateway.adapter import BackendRequest
 from gateway.errors import InvalidRequest, SettingsError
 from gateway.server.backends import Backends
 from gateway.settings import read_settings
@@ -49,8 +51,33 @@ def test_addresses_and_headers() -> None:
     _, backend = backends(entry, {"m": {"backend": "b"}}).route("m")
     assert str(backend.url("/chat")) == "http://host/v1/chat"
     assert backend.url("/chat") is backend.url("/chat")
-    sent = backend.headers({"accept": "a", "x-team": "red"}, {"authorization": "k"})
-    assert sent == {"accept": "a", "x-team": "blue", "authorization": "k"}
+    request = BackendRequest("/chat", {"accept": "a", "x-team": "red"}, b"", ())
+    lines = backend.lines(request, {"authorization": "k"})
+    assert lines.text.startswith(b"POST /v1/chat HTTP/1.1\r\nhost: host\r\nuser-agent: dragoman/")
+    assert lines.text.endswith(b"accept: a\r\nx-team: blue\r\nauthorization: k\r\ncontent-length: ")
+
+
+def test_a_head_is_built_once_and_never_for_another_request_or_credential() -> None:
+    _, backend = backends({"base_url": "http://host"}, {"m": {"backend": "b"}}).route("m")
+    own, key = {"accept": "a"}, {"authorization": "secret-1"}
+    asked = BackendRequest("/chat", own, b"one", ())
+    lines = backend.lines(asked, key)
+    assert backend.lines(msgspec.structs.replace(asked, body=b"two", headers=dict(own)), dict(key)) is lines
+    for other in (
+        BackendRequest("/other", own, b"", ()),
+        BackendRequest("/chat", own, b"", (), method="GET"),
+        *[BackendRequest("/chat", {**own, "x-number": str(number)}, b"", ()) for number in range(20)],
+    ):
+        text = backend.lines(other, key).text
+        assert text.startswith(f"{other.method} {other.path} HTTP/1.1\r\n".encode())
+        assert all(f"\r\n{name}: {value}\r\n".encode() in text for name, value in other.headers.items())
+    # What a head was made of may be changed later, in place even.
+    own["accept"] = "c"
+    assert b"accept: c\r\n" in backend.lines(asked, key).text
+    key["authorization"] = "secret-2"
+    renewed = backend.lines(asked, key)
+    assert b"secret-2" in renewed.text and b"secret-1" not in renewed.text
+    assert "secret" not in repr(renewed)
 
 
 def test_models_are_routed_by_name_then_by_star() -> None:

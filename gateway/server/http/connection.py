@@ -48,32 +48,18 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             self._unwritten = True
 
-    def is_answered(self) -> bool:
-        """Whether the answer's head has come. Raises HttpError when none will."""
-        if self.response.status:
-            return True
-        if self._error is not None:
-            raise self._error
-        return False
-
-    def take(self) -> bytes | None:
-        """Everything of the body that has arrived, at least one byte; empty at its end, None before it comes. Raises
-        HttpError."""
-        response = self.response
-        data = response.take()
-        if data:
-            if self._paused:
-                self._paused = False
-                self._transport.resume_reading()
-            return data
-        if response.ended:
-            return data
-        if self._error is not None:
-            raise self._error
-        return None
+    def take(self) -> bytes:
+        """Everything of the body that has arrived."""
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+        return self.response.take()
 
     def arrival(self) -> asyncio.Future[None]:
-        """Done as soon as something has come, or nothing will; for the one who asked."""
+        """Done as soon as something has come, or nothing will; for the one who asked. Raises HttpError when it is known
+        that nothing will."""
+        if self._error is not None:
+            raise self._error
         self._waiter = self._loop.create_future()
         return self._waiter
 
@@ -138,7 +124,8 @@ class Connection(asyncio.Protocol):
         if response.fed - response.taken > HIGH_WATER and response.waiting and not self._paused:
             self._paused = True
             self._transport.pause_reading()
-        self._wake()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._lost:

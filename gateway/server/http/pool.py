@@ -35,13 +35,13 @@ class Pool:
         """A protocol for a new socket."""
         return Connection(self._loop, self._open.add, self._lost)
 
-    def take(self) -> Connection | None:
+    def take(self, now: float) -> Connection | None:
         """A connection that is open and silent, if there is one."""
         while self._idle:
             connection, until = self._idle.popitem()
             if not connection.is_quiet():
                 self._doubt(connection)
-            elif self._loop.time() < until:
+            elif now < until:
                 return connection
             connection.abort()
         return None

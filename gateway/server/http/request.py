@@ -1,12 +1,12 @@
 """A method, a URL and headers -> the head of a request."""
 
 import re
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from gateway.server.http.address import Url
+from gateway.server.http.address import Address, Url
 
 # RFC 9110, sections 5.1 and 5.5. Whatever ends a line would let a value forge headers or a second request.
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -16,10 +16,17 @@ _FRAMING: Final = frozenset({"content-length", "transfer-encoding", "expect", "u
 
 
 class Lines(msgspec.Struct, frozen=True):
-    """The head up to the number of the body's bytes. `last`: it asks for an end of the connection."""
+    """The head up to the number of the body's bytes, and for whom. `last`: it asks for an end of the connection.
+    `names` are those of its headers."""
 
+    address: Address
     text: bytes
     last: bool
+    names: frozenset[str]
+
+    def __repr__(self) -> str:
+        """Without the values, of which one may be a key."""
+        return f"Lines({self.address!r}, {sorted(self.names)})"
 
 
 def is_header_value(value: str) -> bool:
@@ -35,19 +42,18 @@ def check_header(name: str, value: str) -> None:
         raise ValueError(f"the value of the header {name[:100]!r} holds characters that no header can have")
 
 
-# Requests to one backend have the same headers nearly always.
-@lru_cache(maxsize=256)
-def encode_lines(method: str, url: Url, headers: tuple[tuple[str, str], ...]) -> Lines:
+def encode_lines(method: str, url: Url, headers: Iterable[tuple[str, str]]) -> Lines:
     """The head without its end; of two headers with one name the later is sent. Raises ValueError for headers that
     cannot be sent."""
+    sent = {"host": url.address.authority}
     for name, value in headers:
         check_header(name, value)
-    sent = {"host": url.address.authority, **{name.lower(): value for name, value in headers}}
+        sent[name.lower()] = value
     head = [f"{method} {url.path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "content-length: "]
     last = "close" in sent.get("connection", "").lower()
-    return Lines("\r\n".join(head).encode("latin-1"), last)
+    return Lines(url.address, "\r\n".join(head).encode("latin-1"), last, frozenset(sent))
 
 
-def encode_request(lines: Lines, body: bytes) -> bytes:
-    """The whole request."""
-    return b"%b%d\r\n\r\n%b" % (lines.text, len(body), body)
+def encode_request(lines: Lines, body: bytes, more: bytes = b"") -> bytes:
+    """The whole request. `more` are header lines of this one alone, each with its end."""
+    return b"%b%d\r\n%b\r\n%b" % (lines.text, len(body), more, body)

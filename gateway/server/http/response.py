@@ -4,7 +4,7 @@ The parser is strict: no bare line feeds, no folded headers, never two lengths. 
 and trailers without end, other versions, other protocols, other transfer codings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import httptools
@@ -14,6 +14,32 @@ from gateway.server.http.errors import HttpError, HungUp, NotHttp, TooLarge, Tru
 MAX_HEAD: Final = 64 * 1024
 MAX_HEADERS: Final = 128
 VERSIONS: Final = ("1.0", "1.1")
+_USUAL: Final = (
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "alt-svc",
+    "cache-control",
+    "cf-cache-status",
+    "cf-ray",
+    "connection",
+    "content-length",
+    "content-type",
+    "date",
+    "keep-alive",
+    "openai-organization",
+    "openai-processing-ms",
+    "openai-version",
+    "server",
+    "set-cookie",
+    "strict-transport-security",
+    "transfer-encoding",
+    "vary",
+    "via",
+    "x-content-type-options",
+    "x-request-id",
+)
+# Both ways in which servers write what they say always; to look it up is quicker than to decode it.
+_NAMES: Final = {written.encode(): name for name in _USUAL for written in (name, name.title())}
 
 
 class ResponseDecoder:
@@ -25,14 +51,13 @@ class ResponseDecoder:
     """
 
     __slots__ = (
+        "_between",
         "_chunks",
         "_left",
         "_lines",
         "_most",
         "_parser",
-        "_told",
         "_told_at",
-        "_told_lines",
         "ended",
         "fed",
         "headers",
@@ -43,8 +68,8 @@ class ResponseDecoder:
     )
 
     def __init__(self) -> None:
-        # Names and values by turns.
-        self._lines: list[bytes] = []
+        # Names and values of the head and the words before it, or of the trailer.
+        self._lines: list[tuple[bytes, bytes]] = []
         self._chunks: list[bytes] = []
         # The parser calls this for every chunk, and there may be hundreds in what is fed at once.
         self.on_body = self._chunks.append
@@ -60,8 +85,8 @@ class ResponseDecoder:
         self.fed = self.taken = self._told_at = 0
         self._lines.clear()
         self._chunks.clear()
+        self._between = 0
         self._left = self._most = most
-        self._told = self._told_lines = 0
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes, cut anywhere. What came before a fault can be taken still. Raises HttpError."""
@@ -138,50 +163,46 @@ class ResponseDecoder:
             raise NotHttp
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._lines += name, value
+        self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         if self._parser.get_http_version() not in VERSIONS or status < 100 or status == 101:
             raise NotHttp
-        text = self._tell()
+        lines = self._lines
+        if len(lines) > MAX_HEADERS or self.fed > MAX_HEAD:
+            self._weigh()
         if status < 200:
             # Only a word in between (RFC 9110, section 15.2); it counts towards the size of the head that follows.
+            self._between = len(lines)
             return
-        headers = decode_headers(text)
+        headers = decode_headers(lines[self._between :] if self._between else lines)
+        lines.clear()
         if headers.get("transfer-encoding", "chunked").lower() != "chunked":
             raise NotHttp
         self.headers = headers
         self.status = status
-        self._told = self._told_lines = 0
         self._told_at = self.taken = self.fed
 
     def on_message_complete(self) -> None:
         if self.status:
             # A trailer says nothing that anybody here asks for.
-            self._tell()
+            if self._lines:
+                self._weigh()
             self.ended = True
             self.reusable = self._parser.should_keep_alive()
 
-    def _tell(self) -> bytes:
-        """The names and values that have come, by turns, each behind a line feed but the first."""
-        text = b"\n".join(self._lines)
-        self._told += len(text)
-        self._told_lines += len(self._lines)
-        self._lines.clear()
-        if self._told > MAX_HEAD or self._told_lines > 2 * MAX_HEADERS:
+    def _weigh(self) -> None:
+        size = sum(len(name) + len(value) + 2 for name, value in self._lines)
+        if size > MAX_HEAD or len(self._lines) > MAX_HEADERS:
             raise Truncated if self.status else NotHttp
-        return text
 
 
-def decode_headers(text: bytes) -> dict[str, str]:
-    """Names and values by turns, in lines -> a mapping. Names become lower case, repeated ones have their values
-    joined. All at once, since of twenty headers the gateway asks for three."""
-    lines = text.decode("latin-1")
-    names, values = lines.lower().split("\n")[::2], lines.split("\n")[1::2]
-    headers = dict(zip(names, values, strict=False))
-    if len(headers) < len(values):
-        headers.clear()
-        for name, value in zip(names, values, strict=False):
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+def decode_headers(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Names become lower case, repeated ones have their values joined."""
+    headers: dict[str, str] = {}
+    for raw, value in lines:
+        name = _NAMES.get(raw) or raw.decode("latin-1").lower()
+        text = value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
     return headers

@@ -1,12 +1,9 @@
 """One chat request, noted while it is served -> two spans: its own, and that of the backend's part in it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from gateway.adapter import BackendRequest
 from gateway.events import Event, Finish, ResponseStart, UsageReport
 from gateway.exchange import Exchange
 from gateway.notices import Notice
@@ -66,17 +63,21 @@ class Trace:
         self._told: dict[str, Attribute] = {}
         self._notices: dict[tuple[str, str, str], tuple[int, int]] = {}
 
-    def connect(self, backend: Backend, exchange: Exchange) -> BackendRequest:
-        """The backend is asked from now on: what is sent, with its place in the trace."""
-        request = exchange.request
+    def connect(self, backend: Backend, exchange: Exchange) -> None:
+        """The backend is asked from now on."""
         if self._own.sampled:
             self._connected = self._now()
             # Kept, since after a reload this may be an entry that the services no longer know.
             self._redact = backend.credential.redact
             self._asked = request_attributes(backend, exchange.conversation)
-            self._target = target_attributes(backend, request, exchange.conversation.model)
-        header = encode_traceparent(self._own._replace(span_id=self._client_id))
-        return msgspec.structs.replace(request, headers={**request.headers, "traceparent": header})
+            self._target = target_attributes(backend, exchange.request, exchange.conversation.model)
+
+    def headers(self, names: Container[str]) -> bytes:
+        """The header line that tells the backend its place in the trace; none when its head has one already, as the
+        settings may want it."""
+        if "traceparent" in names:
+            return b""
+        return b"traceparent: %b\r\n" % encode_traceparent(self._own._replace(span_id=self._client_id)).encode()
 
     def note(self, notice: Notice) -> None:
         """Something was changed or seen. Those of a kind are counted: a history may need hundreds of repairs."""

@@ -18,7 +18,7 @@ from gateway.errors import BackendError, BackendTruncated
 from gateway.server.http import connection, dial, pool
 from gateway.server.http.address import read_url
 from gateway.server.http.response import ResponseDecoder
-from gateway.server.transport import Answer, Transport
+from gateway.server.transport import Answer, Transport, encode_head
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, Script, answer, chunk, faulty_backend
 
 BODY: Final = b"body of the request"
@@ -38,8 +38,8 @@ class Client:
     async def send(
         self, body: bytes = BODY, headers: Mapping[str, str] | None = None, connect: float = 5, again: bool = True
     ) -> Answer:
-        url = read_url(f"{self.base_url}/path")
-        return await self.transport.send("POST", url, headers or {}, body, connect, on_try=self._tried, again=again)
+        head = encode_head("POST", read_url(f"{self.base_url}/path"), headers or {})
+        return await self.transport.send(head, body, connect, on_try=self._tried, again=again)
 
     async def ask(self, body: bytes = BODY, headers: Mapping[str, str] | None = None) -> bytes:
         """The body of the answer, read to its end."""

@@ -9,6 +9,8 @@ import pytest
 import pytest_asyncio
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from gateway.server.tracing.trace import Trace
+from gateway.server.tracing.traceparent import Parent
 from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, answer, events
 from tests.server.running import Running, hello
@@ -243,3 +245,9 @@ def test_the_process_tells_who_it_is(seen: Seen) -> None:
     named = dict(about)
     assert named["service.name"] == "mine"
     assert named.keys() >= {"service.version", "service.instance.id", "telemetry.sdk.language"}
+
+
+def test_a_traceparent_of_the_settings_is_the_only_one() -> None:
+    trace = Trace(Parent(1, 2, True), 3, None, lambda spans: None)
+    assert trace.headers(frozenset({"host", "traceparent"})) == b""
+    assert trace.headers(frozenset({"host"})) == f"traceparent: 00-{1:032x}-{3:016x}-01\r\n".encode()
