@@ -40,14 +40,13 @@ class GuardedProtocol(ClientConnection):
 
     _parser: httptools.HttpRequestParser | None = None
     _url = b""
-    # What is known of the head, or of the trailers.
-    _size = 0
-    # The parser keeps a header, trailer or chunk size to itself until it is complete, however long it grows.
+    # Bytes that have come since the parser told of the end of a head, or of some of a body.
     _untold = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
-        self._headers: list[tuple[bytes, bytes]] = []
+        # Names and values by turns, of a head or of trailers.
+        self._lines: list[bytes] = []
         self._parser = self._new_parser()
         descriptor: int = transport.get_extra_info("socket").fileno()
         if len(self.connections) > self.max_connections or descriptor > self.last_descriptor:
@@ -67,7 +66,7 @@ class GuardedProtocol(ClientConnection):
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade as stopped:
                 self._stay(self._parser, data[stopped.args[0] :])
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, HeadError):
             self._refuse_request()
         if self._untold > MAX_HEAD:
             self._refuse_request()
@@ -79,27 +78,15 @@ class GuardedProtocol(ClientConnection):
             # Not for any bytes: the rest of a body that nobody wants would keep the connection for ever.
             self.in_head = True
             self.due = math.inf
-        self._untold = self._size = 0
+        self._untold = 0
         self._url = b""
-        self._headers = []
+        self._lines.clear()
 
     def on_url(self, url: bytes) -> None:
-        self._untold = 0
-        self._size += len(url)
-        if self._size > MAX_HEAD:
-            raise HeadError
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._untold = 0
-        self._size += len(name) + len(value)
-        if self._size > MAX_HEAD:
-            raise HeadError
-        # If not, it is a trailer.
-        if self.in_head:
-            if len(self._headers) >= MAX_HEADERS:
-                raise HeadError
-            self._headers.append((name.lower(), value))
+        self._lines += (name, value)
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -108,15 +95,17 @@ class GuardedProtocol(ClientConnection):
             return
         self.in_head = False
         self.due = math.inf
-        self._untold = self._size = 0
+        self._untold = 0
         version = parser.get_http_version()
-        names = [name for name, _ in self._headers]
+        headers = self._headers()
+        self._lines.clear()
+        names = [name for name, _ in headers]
         hosts = names.count(b"host")
         if version not in VERSIONS or hosts > 1 or (hosts == 0 and version == "1.1"):
             raise HeadError
         method = parser.get_method().decode("ascii")
         path, query = _target(self._url)
-        expects = b"expect" in names and dict(self._headers)[b"expect"].lower() == b"100-continue"
+        expects = b"expect" in names and dict(headers)[b"expect"].lower() == b"100-continue"
         outlet = Outlet(
             self,
             Intake(self.transport, self.flow, expects),
@@ -136,7 +125,7 @@ class GuardedProtocol(ClientConnection):
             "path": unquote(path) if "%" in path else path,
             "raw_path": path.encode("ascii"),
             "query_string": query,
-            "headers": self._headers,
+            "headers": headers,
             "state": {**self.app_state, "outlet": outlet},
         }
         self.begin(outlet, scope)
@@ -150,7 +139,17 @@ class GuardedProtocol(ClientConnection):
         self._untold = 0
         # If it is, the request asks for another protocol, and its head is read once more.
         if not self.in_head and self.latest is not None:
+            # Nobody here asks for trailers; they are held to the same limits.
+            if self._lines:
+                self._headers()
             self.latest.intake.close()
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers or trailers that have come, names in lower case. Raises HeadError when it is too much."""
+        lines = self._lines
+        if len(lines) > 2 * MAX_HEADERS or len(self._url) + len(b"".join(lines)) > MAX_HEAD:
+            raise HeadError
+        return list(zip(map(bytes.lower, lines[::2]), lines[1::2], strict=True))
 
     def _new_parser(self) -> httptools.HttpRequestParser:
         parser = httptools.HttpRequestParser(self)
@@ -165,7 +164,7 @@ class GuardedProtocol(ClientConnection):
         if method == b"CONNECT":
             raise httptools.HttpParserUpgrade
         head = [b"%s %s HTTP/%s" % (method, self._url, version)]
-        head += [name + b": " + value for name, value in self._headers if name != b"upgrade"]
+        head += [name + b": " + value for name, value in self._headers() if name != b"upgrade"]
         self._parser = self._new_parser()
         self._parser.feed_data(b"\r\n".join(head) + b"\r\n\r\n" + rest)
 
