@@ -14,6 +14,7 @@ from gateway.server.store import MemoryStore, Store
 from gateway.settings import KeySettings
 
 RETRY: Final = {"retry-after": "1"}
+_UNLIMITED: Final = KeySettings()
 
 
 class Slots:
@@ -70,7 +71,8 @@ class Admission:
 
     def check_model(self, key: str, model: str) -> None:
         """Raises InvalidRequest 403 for a model that is not the caller's."""
-        if not self.allows(key, model):
+        models = self._entry(key).models
+        if models is not None and model not in models:
             raise InvalidRequest(
                 f"The model {model[:200]!r} is not among those of this API key.",
                 status=403,
@@ -90,7 +92,7 @@ class Admission:
             self.store.limit(key, entry)
 
     def _entry(self, key: str) -> KeySettings:
-        return self._settings.get(key) or self._settings.get(ANYBODY) or KeySettings()
+        return self._settings.get(key) or self._settings.get(ANYBODY) or _UNLIMITED
 
 
 class Place:

@@ -86,7 +86,8 @@ class Backend:
 
     def redact(self, text: str) -> str:
         """The text without the credential, and without any value of `headers`, which may be one."""
-        return blot(self.credential.redact(text), *self._secrets)
+        text = self.credential.redact(text)
+        return blot(text, *self._secrets) if self._secrets else text
 
 
 class Backends:

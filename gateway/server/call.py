@@ -4,6 +4,7 @@ import os
 import random
 import time
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from gateway.dialects.openai_chat.remarks import notice_object
@@ -112,7 +113,7 @@ class Call:
         """What the gateway says about its own work in the head of an answer."""
         headers: list[tuple[bytes, bytes]] = []
         if self.backend != UNROUTED:
-            headers.append((b"x-dragoman-backend", one_line(self.backend).encode("ascii", "replace")))
+            headers.append((b"x-dragoman-backend", _shown(self.backend)))
         if self.changes:
             headers.append((b"x-dragoman-changes", self.changed.encode("ascii")))
         return headers
@@ -194,6 +195,11 @@ class Call:
         elif route == "chat" and status == 200:
             self.begin()
             self._metrics.observe("gateway_overhead_seconds", took - self.waited)
+
+
+@lru_cache
+def _shown(name: str) -> bytes:
+    return one_line(name).encode("ascii", "replace")
 
 
 def _ms(seconds: float) -> float:

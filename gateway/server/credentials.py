@@ -72,8 +72,9 @@ class StaticCredential:
         pass
 
     def redact(self, text: str) -> str:
-        value = self._value or ""
-        return blot(text, value, value.rpartition(" ")[2])
+        if self._value is None:
+            return text
+        return blot(text, self._value, self._value.rpartition(" ")[2])
 
 
 class RefreshedCredential:

@@ -67,9 +67,9 @@ class CompletionWriter:
         pass
 
     async def finish(self, events: Sequence[Event]) -> None:
-        await self.take(events)
+        _note(self._call, events)
         body = encode_completion(
-            self._events,
+            [*self._events, *events],
             id=_completion_id(),
             created=int(time.time()),
             model=self._call.model,
