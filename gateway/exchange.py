@@ -46,7 +46,9 @@ class Exchange:
         # To ask a Protocol with isinstance would take as long as all of this.
         self._holding = cast(Holding, self._decoder) if hasattr(self._decoder, "progress") else None
         self._renamed = bool(self.fitted.idmap.call_ids or self.fitted.idmap.names)
-        self._unwrapper = Unwrapper(policy, frozenset([tool.name for tool in conversation.tools]))
+        self._policy = policy
+        self._tools = conversation.tools
+        self._unwrapper: Unwrapper | None = None
         self._guard = TurnGuard(policy.flatten) if adapter.capabilities.continues else None
         emulates_stop = conversation.sampling.stop and not (
             adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
@@ -92,7 +94,8 @@ class Exchange:
             events = self._decoder.feed(data)
         except BackendError as error:
             return self._emit(error.take(), error)
-        if self._filters or self._unwrapper.held or not _MARKS.isdisjoint(map(type, events)):
+        holds = self._unwrapper is not None and self._unwrapper.held
+        if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)
         self._decoded += len(events)
         return events
@@ -117,8 +120,12 @@ class Exchange:
         if not events and fault is None:
             return events
         self._decoded += len(events)
+        # Most answers make no call: what looks into calls is made with the first.
+        if self._unwrapper is None and ToolCallStart in map(type, events):
+            self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
         try:
-            events = self._unwrapper.feed(events)
+            if self._unwrapper is not None:
+                events = self._unwrapper.feed(events)
         except BackendError as error:
             # What the decoder has told of the events before its own fault came first.
             error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
@@ -146,7 +153,8 @@ class Exchange:
                 self._called = True
             elif type(event) is Finish:
                 self.finished = True
-                events[position] = Finish(self._reason(event.reason), event.raw)
+                if (reason := self._reason(event.reason)) != event.reason:
+                    events[position] = Finish(reason, event.raw)
         return events
 
     def _reason(self, said: Reason) -> Reason:
