@@ -11,32 +11,36 @@ from gateway.types import Conversation, Json, JsonObject, NamedTool, Sampling, T
 # The fields that offer functions, and those by which a pass forbids them: `functions` is the deprecated way.
 _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
 
+_encode: Final = msgspec.json.Encoder().encode
+
 
 def encode_body(conversation: Conversation, profile: Profile) -> bytes:
     """The client's own fields, where it spoke this dialect, else the fields made anew from the values."""
     source = conversation.source
-    fields = _fields(conversation) if source is None else _source_fields(conversation, source)
     messages: list[JsonObject] = []
     for turn in conversation.turns:
         if turn.source is not None:
             messages.append(turn.source)
         else:
             messages += encode_turn(turn, profile)
-    ours = {"model": conversation.model, "messages": messages}
-    return msgspec.json.encode({**ours, **fields, **ours})
+    said = _fields(conversation) if source is None else source
+    body: dict[str, object] = {"model": "", "messages": [], **said}
+    body["model"], body["messages"] = conversation.model, messages
+    if source is not None:
+        _follow(conversation, source, body)
+    return _encode(body)
 
 
-def _source_fields(conversation: Conversation, source: JsonObject) -> dict[str, Json]:
-    fields = dict(source)
+def _follow(conversation: Conversation, source: JsonObject, body: dict[str, object]) -> None:
+    """Put what the passes decided in the place of what the client wrote."""
     # A pass that changed a function cleared its source.
-    if "tools" in fields and any(tool.source is None for tool in conversation.tools):
-        fields["tools"] = [*_other_tools(fields["tools"]), *(_tool(tool) for tool in conversation.tools)]
-        _name_choice(fields, conversation)
+    if "tools" in source and any([tool.source is None for tool in conversation.tools]):
+        body["tools"] = [*_other_tools(source["tools"]), *(_tool(tool) for tool in conversation.tools)]
+        _name_choice(body, conversation)
     if conversation.tool_choice == "none":
-        fields |= {choice: "none" for tools, choice in _CHOICES.items() if fields.get(tools)}
-    if bool(fields.get("stream")) != conversation.stream:
-        fields["stream"] = conversation.stream
-    return fields
+        body |= {choice: "none" for tools, choice in _CHOICES.items() if source.get(tools)}
+    if bool(source.get("stream")) != conversation.stream:
+        body["stream"] = conversation.stream
 
 
 def _other_tools(tools: Json) -> list[Json]:
@@ -45,10 +49,10 @@ def _other_tools(tools: Json) -> list[Json]:
     return [entry for entry in entries if isinstance(entry, dict) and entry.get("type", "function") != "function"]
 
 
-def _name_choice(fields: dict[str, Json], conversation: Conversation) -> None:
+def _name_choice(body: dict[str, object], conversation: Conversation) -> None:
     """A forced function follows its new name."""
-    if isinstance(conversation.tool_choice, NamedTool) and "tool_choice" in fields:
-        fields["tool_choice"] = _choice(conversation.tool_choice)
+    if isinstance(conversation.tool_choice, NamedTool) and "tool_choice" in body:
+        body["tool_choice"] = _choice(conversation.tool_choice)
 
 
 def _fields(conversation: Conversation) -> dict[str, Json]:
