@@ -1,7 +1,7 @@
 """All events of an answer in, one `chat.completion` object out: the fold of what a stream would have said."""
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -23,44 +23,46 @@ from gateway.events import (
     UsageReport,
 )
 from gateway.notices import Notice
-from gateway.types import Json, JsonObject
+from gateway.types import EMPTY, Json, JsonObject
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def encode_completion(
     events: Iterable[Event], *, id: str, created: int, model: str, diagnostics: bool = False
 ) -> bytes:
     """One JSON answer from the events of a complete response. `diagnostics` adds the notices among them."""
-    fold = _Fold(events)
+    fold = _Fold()
+    fold.sort(events)
     answer: dict[str, Json] = {
         "id": id,
         "object": "chat.completion",
         "created": created,
         "model": model,
         "choices": [fold.choice()],
-        **merged(fold.unknown["response"], "response"),
     }
+    if unknown := fold.unknown.get("response"):
+        answer.update(merged(unknown, "response"))
     if fold.usage is not None:
         answer["usage"] = usage_object(fold.usage)
     if said := remarks(fold.usage, fold.notices if diagnostics else None):
         answer["dragoman"] = said
-    return msgspec.json.encode(answer)
+    return _encode(answer)
 
 
-class _Fold:
+class _Fold(msgspec.Struct):
     """The answer, its pieces sorted by what they are pieces of."""
 
-    def __init__(self, events: Iterable[Event]) -> None:
-        self.text: list[str] = []
-        self.reasoning: list[str] = []
-        self.starts: dict[int, ToolCallStart] = {}
-        self.arguments: dict[int, list[str]] = {}
-        self.reason: Reason = "stop"
-        self.usage: UsageReport | None = None
-        self.notices: list[Notice] = []
-        self.unknown: dict[Scope, list[JsonObject]] = {"response": [], "choice": [], "delta": []}
-        self._sort(events)
+    text: list[str] = []
+    reasoning: list[str] = []
+    starts: dict[int, ToolCallStart] = {}
+    arguments: dict[int, list[str]] = {}
+    reason: Reason = "stop"
+    usage: UsageReport | None = None
+    notices: list[Notice] = []
+    unknown: dict[Scope, list[JsonObject]] = {}
 
-    def _sort(self, events: Iterable[Event]) -> None:
+    def sort(self, events: Iterable[Event]) -> None:
         # Classes are compared: to match an event that is of another one takes six times as long.
         for event in events:
             if type(event) is TextDelta:
@@ -70,7 +72,7 @@ class _Fold:
             elif type(event) is ReasoningDelta:
                 self.reasoning.append(event.text)
             elif type(event) is Extension:
-                self.unknown[event.scope].append(event.fields)
+                self.unknown.setdefault(event.scope, []).append(event.fields)
             elif type(event) is ToolCallStart:
                 self.starts[event.index] = event
                 self.arguments[event.index] = []
@@ -84,18 +86,21 @@ class _Fold:
                 assert_never(event)
 
     def choice(self) -> dict[str, Json]:
-        return {
+        choice: dict[str, Json] = {
             "index": 0,
             "message": self._message(),
             "logprobs": None,
             "finish_reason": self.reason,
-            **merged(self.unknown["choice"], "choice"),
         }
+        if unknown := self.unknown.get("choice"):
+            choice.update(merged(unknown, "choice"))
+        return choice
 
     def _message(self) -> dict[str, Json]:
-        fields = merged(self.unknown["delta"], "delta")
-        silent = bool(self.starts or self.reasoning or fields)
-        content = None if silent and not self.text else "".join(self.text)
+        unknown = self.unknown.get("delta")
+        fields = merged(unknown, "delta") if unknown else EMPTY
+        silent = not self.text and (self.starts or self.reasoning or fields)
+        content = None if silent else "".join(self.text)
         message: dict[str, Json] = {"role": "assistant", "content": content, "refusal": None}
         if self.reasoning:
             message["reasoning_content"] = "".join(self.reasoning)

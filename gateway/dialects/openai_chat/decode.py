@@ -12,7 +12,7 @@ import msgspec
 from gateway.conversation.rules import violation
 from gateway.dialects.openai_chat.document import decode_document
 from gateway.dialects.openai_chat.faults import Faults
-from gateway.dialects.openai_chat.message import TurnReader
+from gateway.dialects.openai_chat.message import read_turns
 from gateway.dialects.openai_chat.schema import Envelope
 from gateway.dialects.openai_chat.tools import read_tool_choice, read_tools
 from gateway.errors import InvalidRequest
@@ -44,7 +44,7 @@ def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
     source = dict(document)
     messages = _messages(source)
     envelope = _envelope(source)
-    turns = TurnReader(faults).read(messages)
+    turns = read_turns(messages, faults)
     if not turns:
         raise _empty()
     options = envelope.stream_options

@@ -1,14 +1,15 @@
 """The violations of shape that reading a request meets, in the order of its messages."""
 
+import msgspec
+
 from gateway.conversation.rules import RuleCode, violation
 from gateway.types import Violation
 
 
-class Faults:
+class Faults(msgspec.Struct):
     """A list that knows how the client names a place in its request."""
 
-    def __init__(self) -> None:
-        self.found: list[Violation] = []
+    found: list[Violation] = []
 
     def add(self, rule: RuleCode, index: int, place: str, detail: str = "", tool_call_id: str | None = None) -> None:
         """A broken rule at `place` inside message `index` (-1: inside the request itself)."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from gateway.dialects.openai_chat.calls import derived_id, read_arguments, read_calls
 from gateway.dialects.openai_chat.content import Part, json_text, kind_of, read_content
 from gateway.dialects.openai_chat.faults import Faults
@@ -15,30 +17,41 @@ _SPEAKER_KEYS: Final = frozenset({"role", "content", "name"})
 _ASSISTANT_KEYS: Final = frozenset({*_SPEAKER_KEYS, *_REASONING_FIELDS, "tool_calls", "function_call", "refusal"})
 _TEXT_KEYS: Final = frozenset({*_REASONING_FIELDS, "name", "refusal"})
 _TOOL_KEYS: Final = frozenset({*_SPEAKER_KEYS, "tool_call_id"})
+_SPEAKERS: Final[dict[str, Role]] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+}
 
 
-class TurnReader:
-    """Reads messages in order. `faults` collects what was broken.
+def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
+    """A turn for every message but null, which says nothing and cannot be a turn. `faults` collects what was broken."""
+    turns: list[Turn] = []
+    reader = _Reader(faults)
+    for index, message in enumerate(messages):
+        # Most messages are nothing but a role and a text.
+        if isinstance(message, dict) and len(message) == 2:
+            role, text = message.get("role"), message.get("content")
+            if isinstance(text, str) and isinstance(role, str) and (speaker := _SPEAKERS.get(role)) is not None:
+                turns.append(Turn(speaker, (Text(text, EMPTY),), None, index, EMPTY, message))
+                continue
+        turn = reader.turn(message, index)
+        if turn is not None:
+            turns.append(turn)
+    return tuple(turns)
 
-    The order matters only to the deprecated `function` role, whose messages answer the last call of their name.
-    """
 
-    def __init__(self, faults: Faults) -> None:
-        self._faults = faults
-        self._legacy_ids: dict[str, str] = {}
+class _Reader(msgspec.Struct):
+    """Reads messages in order. That matters only to the deprecated `function` role, whose messages answer the last
+    call of their name."""
 
-    def read(self, messages: Sequence[Json]) -> tuple[Turn, ...]:
-        """A turn for every message but null, which says nothing and cannot be a turn."""
-        turns: list[Turn] = []
-        for index, message in enumerate(messages):
-            turn = _plain(message, index) or self._turn(message, index)
-            if turn is not None:
-                turns.append(turn)
-        return tuple(turns)
+    faults: Faults
+    legacy_ids: dict[str, str] = {}
 
-    def _turn(self, message: Json, index: int) -> Turn | None:
+    def turn(self, message: Json, index: int) -> Turn | None:
         if not isinstance(message, dict):
-            self._faults.add("NOT_OBJECT", index, "", f"the message is {kind_of(message)}, not an object")
+            self.faults.add("NOT_OBJECT", index, "", f"the message is {kind_of(message)}, not an object")
             if message is None:
                 return None
             text = message if isinstance(message, str) else json_text(message)
@@ -57,7 +70,7 @@ class TurnReader:
         else:
             read = "tool" if isinstance(message.get("tool_call_id"), str) else "user"
         said = f"the role {role[:40]!r} is unknown" if isinstance(role, str) else "the message has no role"
-        self._faults.add("ROLE_UNKNOWN", index, ".role", f"{said}; read as {read}")
+        self.faults.add("ROLE_UNKNOWN", index, ".role", f"{said}; read as {read}")
         return read
 
     def _system(self, message: Message, index: int) -> Turn:
@@ -89,26 +102,26 @@ class TurnReader:
     def _calls(self, message: Message, index: int) -> tuple[ToolCall, ...]:
         calls: tuple[ToolCall, ...] = ()
         if (value := message.get("tool_calls")) is not None:
-            calls = read_calls(value, index, self._faults)
+            calls = read_calls(value, index, self.faults)
         legacy = message.get("function_call")
         if not calls and isinstance(legacy, dict) and isinstance(name := legacy.get("name"), str) and name:
             identity = f"call_function_{index}"
             place = ".function_call.arguments"
-            arguments = read_arguments(legacy.get("arguments"), index, place, identity, self._faults)
-            self._legacy_ids[name] = identity
+            arguments = read_arguments(legacy.get("arguments"), index, place, identity, self.faults)
+            self.legacy_ids[name] = identity
             return (ToolCall(identity, name, arguments),)
         return calls
 
     def _tool(self, message: Message, index: int) -> Turn:
         call_id = message.get("tool_call_id")
         if not isinstance(call_id, str) or not call_id.strip():
-            self._faults.add("TOOL_ID_MISSING", index, ".tool_call_id")
+            self.faults.add("TOOL_ID_MISSING", index, ".tool_call_id")
             call_id = derived_id(call_id) or ""
         return self._result(call_id, message, index)
 
     def _function(self, message: Message, index: int) -> Turn:
         name = message.get("name")
-        call_id = self._legacy_ids.pop(name, None) if isinstance(name, str) else None
+        call_id = self.legacy_ids.pop(name, None) if isinstance(name, str) else None
         return self._result(call_id or f"call_function_{index}", message, index)
 
     def _result(self, call_id: str, message: Message, index: int) -> Turn:
@@ -118,38 +131,20 @@ class TurnReader:
     def _content(self, message: Message, index: int, *, required: bool = True) -> tuple[Part, ...]:
         content = message.get("content")
         if content is not None:
-            return read_content(content, index, self._faults)
+            return read_content(content, index, self.faults)
         if required:
-            self._faults.add("CONTENT_MISSING", index, ".content")
+            self.faults.add("CONTENT_MISSING", index, ".content")
         return ()
 
 
-_READERS: Final[dict[str, Callable[[TurnReader, Message, int], Turn]]] = {
-    "system": TurnReader._system,
-    "developer": TurnReader._developer,
-    "user": TurnReader._user,
-    "assistant": TurnReader._assistant,
-    "tool": TurnReader._tool,
-    "function": TurnReader._function,
+_READERS: Final[dict[str, Callable[[_Reader, Message, int], Turn]]] = {
+    "system": _Reader._system,
+    "developer": _Reader._developer,
+    "user": _Reader._user,
+    "assistant": _Reader._assistant,
+    "tool": _Reader._tool,
+    "function": _Reader._function,
 }
-
-
-_SPEAKERS: Final[dict[str, Role]] = {
-    "system": "system",
-    "developer": "developer",
-    "user": "user",
-    "assistant": "assistant",
-}
-
-
-def _plain(message: Json, index: int) -> Turn | None:
-    """The turn of a message that is nothing but a role and a text, as most are; None for any other."""
-    if not isinstance(message, dict) or len(message) != 2:
-        return None
-    role, text = message.get("role"), message.get("content")
-    if not isinstance(text, str) or not isinstance(role, str) or role not in _SPEAKERS:
-        return None
-    return Turn(_SPEAKERS[role], (Text(text, EMPTY),), None, index, EMPTY, message)
 
 
 def _name_and_extra(message: Message, read: frozenset[str]) -> tuple[str | None, JsonObject]:

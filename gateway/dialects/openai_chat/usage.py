@@ -45,7 +45,9 @@ def usage_remark(usage: UsageReport) -> Remark | None:
     """What a reader of the counts must know; None when the backend counted all of them."""
     if usage.estimated:
         return "estimated"
-    known = (usage.prompt_tokens is not None) + (usage.completion_tokens is not None)
-    if known == 0 and usage.total_tokens is not None:
-        return "total_only"
-    return "partial" if known + (usage.total_tokens is not None) < 2 else None
+    asked, answered = usage.prompt_tokens is not None, usage.completion_tokens is not None
+    if asked and answered:
+        return None
+    if usage.total_tokens is None:
+        return "partial"
+    return None if asked or answered else "total_only"
