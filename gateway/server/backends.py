@@ -3,7 +3,7 @@
 import difflib
 import importlib
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from gateway.adapter import Adapter, BackendRequest
@@ -20,20 +20,6 @@ DEMO = "demo:"
 DEMOS = ("agent", "chat", "text")
 # An adapter has one head, or one for streams and one for whole answers.
 HEADS = 4
-
-
-class _Head(NamedTuple):
-    """What a request's head was made of besides the settings; copies, since it must stay so."""
-
-    method: str
-    path: str
-    own: Mapping[str, str]
-    credential: Mapping[str, str]
-    lines: Lines
-
-    def __repr__(self) -> str:
-        """Without a value of the headers."""
-        return f"_Head({self.lines!r})"
 
 
 class Backend:
@@ -53,7 +39,8 @@ class Backend:
         self._headers = {key.lower(): value for key, value in settings.headers.items()}
         self._secrets = tuple(header_secrets(settings.headers.values()))
         self._urls: dict[str, Url] = {}
-        self._heads: list[_Head] = []
+        # Method, path, the adapter's headers and the credential's: what a head was made of besides the settings.
+        self._heads: list[tuple[tuple[str, str, Mapping[str, str], Mapping[str, str]], Lines]] = []
 
     def url(self, path: str) -> Url:
         """The address of a path below base_url; built once."""
@@ -66,22 +53,18 @@ class Backend:
         """The head of a request: the adapter's own headers, the settings' above them, the credential above all. That
         of a request which differs from another in its body alone is not built anew. Raises ValueError for headers
         that cannot be sent."""
-        for head in self._heads:
-            if (
-                head.own == request.headers
-                and head.credential == credential
-                and head.path == request.path
-                and head.method == request.method
-            ):
-                return head.lines
+        wanted = (request.method, request.path, request.headers, credential)
+        for made_of, lines in self._heads:
+            if made_of == wanted:
+                return lines
         return self._encode(request, credential)
 
     def _encode(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
         headers = {**request.headers, **self._headers, **credential}
         lines = encode_head(request.method, self.url(request.path), headers)
-        head = _Head(request.method, request.path, dict(request.headers), dict(credential), lines)
-        # A credential that was replaced will not come again.
-        self._heads = [head, *(kept for kept in self._heads if kept.credential == credential)][:HEADS]
+        # Copies, since whoever made them may change them. A credential that was replaced will not come again.
+        made_of = (request.method, request.path, dict(request.headers), dict(credential))
+        self._heads = [(made_of, lines), *(head for head in self._heads if head[0][3] == credential)][:HEADS]
         return lines
 
     def redact(self, text: str) -> str:

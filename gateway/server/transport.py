@@ -96,11 +96,14 @@ class Answer:
     async def read(self) -> bytes:
         """All bytes that have arrived, at least one; empty at the end. Raises BackendError."""
         connection = self._connection
+        response = connection.response
         try:
-            while not (data := connection.take()) and not connection.response.ended:
+            while not (data := response.take()) and not response.ended:
                 await connection.arrival()
         except HttpError as error:
             raise _told(error) from error.__cause__
+        if connection.paused:
+            connection.resume()
         return data
 
     async def read_error(self) -> bytes:
@@ -174,9 +177,13 @@ class Transport:
                 connection = pool.take(now) or await self._dialer.dial(lines.address, due, pool.connection)
                 try:
                     connection.ask(request, self._max_response, lines.last)
-                    while not connection.response.status:
+                    response = connection.response
+                    while not response.status:
                         await connection.arrival()
-                    return _answer(connection, pool)
+                    answer = Answer(connection, pool)
+                    if 300 <= answer.status < 400 or "content-encoding" in answer.headers:
+                        _check_head(answer)
+                    return answer
                 except BaseException:  # also a cancellation: a connection that is being answered can serve nobody else
                     connection.abort()
                     raise
@@ -190,13 +197,11 @@ class Transport:
             now = self._loop.time()
 
 
-def _answer(connection: Connection, pool: Pool) -> Answer:
-    answer = Answer(connection, pool)
+def _check_head(answer: Answer) -> None:
     if 300 <= answer.status < 400:
         raise BackendError("The backend answered with a redirect, which is never followed.", code="upstream_redirect")
-    coding = answer.headers.get("content-encoding")
-    if coding is not None and coding.strip().lower() not in ("", "identity"):
+    coding = answer.headers.get("content-encoding", "").strip().lower()
+    if coding not in ("", "identity"):
         raise BackendProtocolError(
             "The backend compressed its answer although identity was asked for.", code="upstream_invalid_response"
         )
-    return answer

@@ -14,7 +14,8 @@ HIGH_WATER: Final = 64 * 1024
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time. `since` is when the last one was done with. `on_open` and `on_lost` are told once of the
+    """One request at a time. `since` is when the last one was done with. `paused`: so much has arrived unread that
+    the backend has to wait, until `resume`. `on_open` and `on_lost` are told once of the
     socket's beginning and end."""
 
     def __init__(
@@ -32,7 +33,7 @@ class Connection(asyncio.Protocol):
         self._asked = False
         self._last = False
         self._unwritten = False
-        self._paused = False
+        self.paused = False
         # There is no socket yet.
         self._lost = True
         self.since = -math.inf
@@ -48,12 +49,10 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             self._unwritten = True
 
-    def take(self) -> bytes:
-        """Everything of the body that has arrived."""
-        if self._paused:
-            self._paused = False
-            self._transport.resume_reading()
-        return self.response.take()
+    def resume(self) -> None:
+        """What had arrived was taken from `response`: the backend need not wait any longer."""
+        self.paused = False
+        self._transport.resume_reading()
 
     def arrival(self) -> asyncio.Future[None]:
         """Done as soon as something has come, or nothing will; for the one who asked. Raises HttpError when it is known
@@ -67,7 +66,7 @@ class Connection(asyncio.Protocol):
         """Whether the connection can be kept, now that nobody reads its answer any more. If so, it is kept quiet."""
         self._asked = False
         self.since = now
-        busy = self._last or self._paused or self._unwritten or self._transport.is_closing()
+        busy = self._last or self.paused or self._unwritten or self._transport.is_closing()
         return self.response.reusable and not busy
 
     def is_quiet(self) -> bool:
@@ -121,8 +120,8 @@ class Connection(asyncio.Protocol):
             self._fail(error)
             self._transport.abort()
             return
-        if response.fed - response.taken > HIGH_WATER and response.waiting and not self._paused:
-            self._paused = True
+        if response.fed - response.taken > HIGH_WATER and response.waiting and not self.paused:
+            self.paused = True
             self._transport.pause_reading()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)

@@ -178,7 +178,7 @@ class ResponseDecoder:
             return
         headers = decode_headers(lines[self._between :] if self._between else lines)
         lines.clear()
-        if headers.get("transfer-encoding", "chunked").lower() != "chunked":
+        if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
             raise NotHttp
         self.headers = headers
         self.status = status
