@@ -4,7 +4,7 @@ The parser is strict: no bare line feeds, no folded headers, never two lengths. 
 and trailers without end, other versions, other protocols, other transfer codings.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import httptools
@@ -38,8 +38,17 @@ _USUAL: Final = (
     "x-content-type-options",
     "x-request-id",
 )
+
+
+class _Names(dict[bytes, str]):
+    """Names as they are written -> in lower case. It does not grow, whatever servers say."""
+
+    def __missing__(self, name: bytes) -> str:
+        return name.decode("latin-1").lower()
+
+
 # Both ways in which servers write what they say always; to look it up is quicker than to decode it.
-_NAMES: Final = {written.encode(): name for name in _USUAL for written in (name, name.title())}
+_NAMES: Final = _Names({written.encode(): name for name in _USUAL for written in (name, name.title())})
 
 
 class ResponseDecoder:
@@ -70,6 +79,8 @@ class ResponseDecoder:
     def __init__(self) -> None:
         # Names and values of the head and the words before it, or of the trailer.
         self._lines: list[tuple[bytes, bytes]] = []
+        # So many of them belong to words before the head.
+        self._between = 0
         self._chunks: list[bytes] = []
         # The parser calls this for every chunk, and there may be hundreds in what is fed at once.
         self.on_body = self._chunks.append
@@ -83,9 +94,7 @@ class ResponseDecoder:
         self.ended = False
         self.reusable = False
         self.fed = self.taken = self._told_at = 0
-        self._lines.clear()
         self._chunks.clear()
-        self._between = 0
         self._left = self._most = most
 
     def feed(self, data: bytes) -> None:
@@ -176,7 +185,10 @@ class ResponseDecoder:
             # Only a word in between (RFC 9110, section 15.2); it counts towards the size of the head that follows.
             self._between = len(lines)
             return
-        headers = decode_headers(lines[self._between :] if self._between else lines)
+        if self._between:
+            del lines[: self._between]
+            self._between = 0
+        headers = decode_headers(lines)
         lines.clear()
         if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
             raise NotHttp
@@ -189,6 +201,7 @@ class ResponseDecoder:
             # A trailer says nothing that anybody here asks for.
             if self._lines:
                 self._weigh()
+                self._lines.clear()
             self.ended = True
             self.reusable = self._parser.should_keep_alive()
 
@@ -198,11 +211,13 @@ class ResponseDecoder:
             raise Truncated if self.status else NotHttp
 
 
-def decode_headers(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def decode_headers(lines: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Names become lower case, repeated ones have their values joined."""
-    headers: dict[str, str] = {}
-    for raw, value in lines:
-        name = _NAMES.get(raw) or raw.decode("latin-1").lower()
-        text = value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    headers = {_NAMES[name]: value.decode("latin-1") for name, value in lines}
+    if len(headers) < len(lines):
+        headers.clear()
+        for name, value in lines:
+            before = headers.get(_NAMES[name])
+            text = value.decode("latin-1")
+            headers[_NAMES[name]] = text if before is None else f"{before}, {text}"
     return headers
