@@ -213,7 +213,9 @@ class ResponseDecoder:
 
 def decode_headers(lines: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Names become lower case, repeated ones have their values joined."""
-    headers = {_NAMES[name]: value.decode("latin-1") for name, value in lines}
+    headers: dict[str, str] = {}
+    for name, value in lines:
+        headers[_NAMES[name]] = value.decode("latin-1")
     if len(headers) < len(lines):
         headers.clear()
         for name, value in lines:
