@@ -94,6 +94,8 @@ class Exchange:
             events = self._decoder.feed(data)
         except BackendError as error:
             return self._emit(error.take(), error)
+        if not events:
+            return events
         holds = self._unwrapper is not None and self._unwrapper.held
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.failure import invalid_event
 from adapters.openai_chat.plain import read_plain
@@ -34,8 +36,10 @@ class ChatDecoder:
             data = data.lstrip(_BLANK)
             if not data:
                 return []
-            whole = data[:1] in (b"{", b"[")
-            self._form = (_Whole if whole else _Stream)(self._seed, self._max_event)
+            if data[:1] in (b"{", b"["):
+                self._form = _Whole(self._seed, _EVENTS_PER_ANSWER * self._max_event)
+            else:
+                self._form = _Stream(self._seed, self._max_event)
         events = self._form.feed(data)
         self.done = self._form.done
         return events
@@ -129,19 +133,18 @@ class _Stream:
                 events.append(Notice("backend", "dropped", "TAIL_BROKEN", detail, level="warning"))
 
 
-class _Whole:
+class _Whole(msgspec.Struct):
     """One JSON object, read when its bytes have ended."""
 
-    def __init__(self, seed: int, max_event: int) -> None:
-        self.done = False
-        self._seed = seed
-        self._body = bytearray()
-        self._limit = _EVENTS_PER_ANSWER * max_event
+    seed: int
+    limit: int
+    body: bytearray = msgspec.field(default_factory=bytearray)
+    done: bool = False
 
     def feed(self, data: bytes) -> list[Event]:
-        self._body += data
-        if len(self._body) > self._limit:
-            message = f"The backend's answer is larger than {self._limit} bytes."
+        self.body += data
+        if len(self.body) > self.limit:
+            message = f"The backend's answer is larger than {self.limit} bytes."
             raise BackendProtocolError(message, code="upstream_response_too_large")
         return []
 
@@ -149,7 +152,7 @@ class _Whole:
         if self.done:
             return []
         self.done = True
-        body = bytes(self._body)
+        body = bytes(self.body)
         events = read_plain(body)
         return self._read(body) if events is None else events
 
@@ -166,4 +169,4 @@ class _Whole:
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]
-        return ChunkReader(self._seed).completion(answer)
+        return ChunkReader(self.seed).completion(answer)

@@ -10,7 +10,7 @@ import msgspec
 
 from adapters.openai_chat.finish import REASONS
 from gateway.events import Event, Extension, Finish, ResponseStart, TextDelta, UsageReport
-from gateway.types import EMPTY, JsonObject
+from gateway.types import EMPTY, Json, JsonObject
 
 _Empty: TypeAlias = Annotated[list[None], msgspec.Meta(max_length=0)]
 _Numbers: TypeAlias = dict[str, int | float | None]
@@ -92,4 +92,9 @@ def read_plain(body: bytes) -> list[Event] | None:
 
 
 def _said(answer: _Answer | _Usage, fields: Sequence[str]) -> JsonObject:
-    return {field: value for field in fields if (value := getattr(answer, field)) is not None} or EMPTY
+    said: dict[str, Json] = {}
+    for field in fields:
+        value = getattr(answer, field)
+        if value is not None:
+            said[field] = value
+    return said or EMPTY

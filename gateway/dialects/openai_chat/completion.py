@@ -41,8 +41,8 @@ def encode_completion(
         "model": model,
         "choices": [fold.choice()],
     }
-    if unknown := fold.unknown.get("response"):
-        answer.update(merged(unknown, "response"))
+    if "response" in fold.unknown:
+        answer.update(merged(fold.unknown["response"], "response"))
     if fold.usage is not None:
         answer["usage"] = usage_object(fold.usage)
     if said := remarks(fold.usage, fold.notices if diagnostics else None):
@@ -73,32 +73,22 @@ class _Fold(msgspec.Struct):
                 self.reasoning.append(event.text)
             elif type(event) is Extension:
                 self.unknown.setdefault(event.scope, []).append(event.fields)
-            elif type(event) is ToolCallStart:
-                self.starts[event.index] = event
-                self.arguments[event.index] = []
             elif type(event) is Finish:
                 self.reason = event.reason
             elif type(event) is UsageReport:
                 self.usage = merge_usage(self.usage, event)
+            elif type(event) is ToolCallStart:
+                self.starts[event.index] = event
+                self.arguments[event.index] = []
             elif type(event) is Notice:
                 self.notices.append(event)
             elif type(event) is not ResponseStart and type(event) is not ToolCallEnd:
                 assert_never(event)
 
     def choice(self) -> dict[str, Json]:
-        choice: dict[str, Json] = {
-            "index": 0,
-            "message": self._message(),
-            "logprobs": None,
-            "finish_reason": self.reason,
-        }
-        if unknown := self.unknown.get("choice"):
-            choice.update(merged(unknown, "choice"))
-        return choice
-
-    def _message(self) -> dict[str, Json]:
-        unknown = self.unknown.get("delta")
-        fields = merged(unknown, "delta") if unknown else EMPTY
+        """The one choice, with the fields that nobody here knows."""
+        unknown = self.unknown
+        fields = merged(unknown["delta"], "delta") if "delta" in unknown else EMPTY
         silent = not self.text and (self.starts or self.reasoning or fields)
         content = None if silent else "".join(self.text)
         message: dict[str, Json] = {"role": "assistant", "content": content, "refusal": None}
@@ -107,7 +97,10 @@ class _Fold(msgspec.Struct):
         if self.starts:
             message["tool_calls"] = [self._call(start) for start in self.starts.values()]
         message.update(fields)
-        return message
+        choice: dict[str, Json] = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.reason}
+        if "choice" in unknown:
+            choice.update(merged(unknown["choice"], "choice"))
+        return choice
 
     def _call(self, start: ToolCallStart) -> dict[str, Json]:
         arguments = "".join(self.arguments[start.index])
