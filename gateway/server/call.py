@@ -1,5 +1,6 @@
 """What is known of one client request while it is served: the source of its access line and diagnostic headers."""
 
+import logging
 import os
 import random
 import time
@@ -13,7 +14,7 @@ from gateway.events import UsageReport
 from gateway.notices import Action, Notice
 from gateway.server.feed import Feed
 from gateway.server.keys import NOBODY
-from gateway.server.log import LOGGER, log_notice, one_line
+from gateway.server.log import log_line, log_notice, one_line
 from gateway.server.metrics import OF_RULE, Metrics
 from gateway.server.tracing import Trace
 from gateway.types import Json
@@ -129,7 +130,7 @@ class Call:
             self._metrics.count("gateway_notices_total", notice.stage, notice.rule)
             if (counter := OF_RULE.get(notice.rule)) is not None:
                 self._metrics.count(counter, self.backend)
-            if self._feed:
+            if self._feed.watchers:
                 self._feed.publish("notice", {"request": self.id, **notice_object(notice)})
 
     def begin(self) -> None:
@@ -179,15 +180,14 @@ class Call:
             _ms(took),
             self.changed if self.changes else "",
         )
-        LOGGER.info(_ACCESS, *outcome, extra={"request_id": self.id})
-        if self._feed:
+        log_line(logging.INFO, self.id, _ACCESS, *outcome)
+        if self._feed.watchers:
             told: dict[str, Json] = {"request": self.id, **dict(zip(_OUTCOME, outcome, strict=True))}
             self._feed.publish("request", told)
 
     def _measure(self, status: int, took: float) -> None:
         route = ROUTES.get(self.path, "other")
-        self._metrics.count("gateway_requests_total", route, self.key, str(status))
-        self._metrics.observe("gateway_request_seconds", took, route)
+        self._metrics.end(route, self.key, status, took)
         if status == CLIENT_GONE:
             self._metrics.count("gateway_client_aborts_total", self.phase)
         elif self.code != "-":

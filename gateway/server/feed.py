@@ -17,17 +17,14 @@ class Feed:
     """Hands what is published to every watcher, without the secrets that `redact` takes out. A watcher too slow to
     follow misses items and is told how many.
 
-    True while somebody watches, so that nobody pays for a feed that is not looked at.
+    Without `watchers` nothing needs to be published: nobody pays for a feed that is not looked at.
     """
 
     def __init__(self, redact: Callable[[str], str] = str, limit: int = LIMIT) -> None:
         self._redact = redact
         self._limit = limit
-        self._watchers: set[_Watcher] = set()
+        self.watchers: set[_Watcher] = set()
         self._first: Item | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._watchers)
 
     def show_first(self, kind: str, item: JsonObject) -> None:
         """Every watcher sees this before anything else."""
@@ -35,18 +32,18 @@ class Feed:
 
     def publish(self, kind: str, item: JsonObject) -> None:
         """Show an item to all watchers now; never waits."""
-        for watcher in self._watchers:
+        for watcher in self.watchers:
             watcher.offer((kind, item))
 
     def close(self) -> None:
         """End every watcher's feed."""
-        for watcher in self._watchers:
+        for watcher in self.watchers:
             watcher.end()
 
     async def watch(self) -> AsyncIterator[dict[str, str]]:
         """Items from now on, as the fields of server-sent events, until the feed is closed."""
         watcher = _Watcher(self._limit)
-        self._watchers.add(watcher)
+        self.watchers.add(watcher)
         if self._first is not None:
             watcher.offer(self._first)
         try:
@@ -57,7 +54,7 @@ class Feed:
                 kind, fields = item
                 yield {"event": kind, "data": self._redact(msgspec.json.encode(fields).decode())}
         finally:
-            self._watchers.discard(watcher)
+            self.watchers.discard(watcher)
 
 
 class _Watcher:

@@ -215,6 +215,14 @@ def _open_file(settings: LogSettings, path: Path) -> RotatingFileHandler:
     return _ForgivingFile(path, maxBytes=int(settings.max_mb * 2**20), backupCount=settings.backups, encoding="utf-8")
 
 
+def log_line(level: int, request_id: str, message: str, *args: object) -> None:
+    """What `LOGGER.log` does, in a third of its steps: for lines that every request writes."""
+    if LOGGER.isEnabledFor(level):
+        record = logging.getLogRecordFactory()(LOGGER.name, level, "", 0, message, args, None)
+        record.request_id = request_id
+        LOGGER.handle(record)
+
+
 # The rule leads to docs/notices.md. The sentences of the other stages are lines that people grep for, as they are.
 _PLACED: Final[frozenset[Stage]] = frozenset({"validate", "repair", "guard", "profile", "encode", "backend"})
 
@@ -225,8 +233,6 @@ def log_notice(notice: Notice, request_id: str) -> None:
     if LOGGER.isEnabledFor(level):
         if notice.stage in _PLACED:
             place = "" if notice.index is None else f"messages[{notice.index}] "
-            LOGGER.log(
-                level, "%s %s%s: %s", notice.stage, place, notice.rule, notice.detail, extra={"request_id": request_id}
-            )
+            log_line(level, request_id, "%s %s%s: %s", notice.stage, place, notice.rule, notice.detail)
         else:
-            LOGGER.log(level, "%s", notice.detail, extra={"request_id": request_id})
+            log_line(level, request_id, "%s", notice.detail)

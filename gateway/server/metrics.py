@@ -96,31 +96,57 @@ class Snapshot(msgspec.Struct, frozen=True):
     measured: tuple[Measured, ...] = ()
 
 
+class Counter:
+    """How many so far, of one series."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: float = 0
+
+
+class Histogram:
+    """How many measurements of one series fell into each bucket, and their sum."""
+
+    __slots__ = ("_bounds", "buckets", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """One more measurement."""
+        self.buckets[bisect_left(self._bounds, seconds)] += 1
+        self.sum += seconds
+
+
 class Metrics:
     """The metrics of one process."""
 
     def __init__(self) -> None:
-        self._counts: dict[Series, float] = {}
-        self._measures: dict[Series, list[float]] = {}
+        self._counters: dict[Series, Counter] = {}
+        self._histograms: dict[Series, Histogram] = {}
         self._reads: dict[str, Callable[[], float]] = {}
+        self._ends: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def count(self, name: str, *labels: str, by: float = 1) -> None:
         """So many more."""
-        series = (name, labels)
-        known = self._counts.get(series)
-        if known is None and len(self._counts) >= MOST_SERIES:
-            series = (name, (OTHER,) * len(labels))
-            known = self._counts.get(series)
-        self._counts[series] = (known or 0) + by
+        self._counter(name, labels).value += by
 
     def observe(self, name: str, seconds: float, *labels: str) -> None:
         """One more measurement."""
-        bounds = FAMILIES[name].bounds
-        measure = self._measures.get((name, labels))
-        if measure is None:
-            measure = self._measures[name, labels] = [0.0] * (len(bounds) + 2)
-        measure[bisect_left(bounds, seconds)] += 1
-        measure[-1] += seconds
+        self._histogram(name, labels).observe(seconds)
+
+    def end(self, route: str, key: str, status: int, seconds: float) -> None:
+        """A request is answered. Counted and measured in one step, since nothing is done as often."""
+        series = self._ends.get((route, key, status))
+        if series is None:
+            counter = self._counter("gateway_requests_total", (route, key, str(status)))
+            series = self._ends[route, key, status] = counter, self._histogram("gateway_request_seconds", (route,))
+        counter, histogram = series
+        counter.value += 1
+        histogram.observe(seconds)
 
     def read(self, name: str, value: Callable[[], float]) -> None:
         """From now on this metric is what the function says."""
@@ -128,17 +154,32 @@ class Metrics:
 
     def value(self, name: str, *labels: str) -> float:
         """How many so far."""
-        return self._counts.get((name, labels), 0)
+        counter = self._counters.get((name, labels))
+        return 0 if counter is None else counter.value
 
     def snapshot(self) -> Snapshot:
         """All of them now."""
-        counted = [Counted(name, labels, value) for (name, labels), value in self._counts.items()]
+        counted = [Counted(name, labels, counter.value) for (name, labels), counter in self._counters.items()]
         counted += (Counted(name, (), value()) for name, value in self._reads.items())
         measured = (
-            Measured(name, labels, tuple(int(number) for number in measure[:-1]), measure[-1])
-            for (name, labels), measure in self._measures.items()
+            Measured(name, labels, tuple(histogram.buckets), histogram.sum)
+            for (name, labels), histogram in self._histograms.items()
         )
         return Snapshot(tuple(counted), tuple(measured))
+
+    def _counter(self, name: str, labels: Labels) -> Counter:
+        counter = self._counters.get((name, labels))
+        if counter is None:
+            if len(self._counters) >= MOST_SERIES:
+                labels = (OTHER,) * len(labels)
+            counter = self._counters.setdefault((name, labels), Counter())
+        return counter
+
+    def _histogram(self, name: str, labels: Labels) -> Histogram:
+        histogram = self._histograms.get((name, labels))
+        if histogram is None:
+            histogram = self._histograms[name, labels] = Histogram(FAMILIES[name].bounds)
+        return histogram
 
 
 def add(snapshots: Iterable[Snapshot]) -> Snapshot:

@@ -227,7 +227,7 @@ async def test_the_feed_shows_outcomes_without_contents(start: Start) -> None:
     async with gateway.client.stream("GET", "/v1/events") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         async with asyncio.timeout(8):
-            while not gateway.app.services.feed:
+            while not gateway.app.services.feed.watchers:
                 await gateway.client.get("/healthz")
         asking = asyncio.create_task(gateway.chat(tools=tools))
         kind = ""

@@ -74,7 +74,7 @@ async def test_a_request_behind_the_feed_does_not_hide_that_its_watcher_leaves(s
     def is_over() -> bool:
         # Nobody reads on behind a second request: the end is seen when something is sent.
         gateway.app.services.feed.publish("test", {})
-        return not gateway.app.services.feed
+        return not gateway.app.services.feed.watchers
 
     assert await comes_true(is_over)
     assert await comes_true(lambda: not gateway.server.server_state.tasks)
