@@ -63,7 +63,7 @@ class _Fold(msgspec.Struct):
     unknown: dict[Scope, list[JsonObject]] = {}
 
     def sort(self, events: Iterable[Event]) -> None:
-        # Classes are compared: to match an event that is of another one takes six times as long.
+        # Classes are compared: to match an event that is of another one takes several times as long.
         for event in events:
             if type(event) is TextDelta:
                 self.text.append(event.text)

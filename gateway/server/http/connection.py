@@ -15,8 +15,7 @@ HIGH_WATER: Final = 64 * 1024
 
 class Connection(asyncio.Protocol):
     """One request at a time. `since` is when the last one was done with. `paused`: so much has arrived unread that
-    the backend has to wait, until `resume`. `on_open` and `on_lost` are told once of the
-    socket's beginning and end."""
+    the backend has to wait, until `resume`. `on_open` and `on_lost` are told once of the socket's beginning and end."""
 
     def __init__(
         self,
@@ -123,8 +122,7 @@ class Connection(asyncio.Protocol):
         if response.fed - response.taken > HIGH_WATER and response.waiting and not self.paused:
             self.paused = True
             self._transport.pause_reading()
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._lost:

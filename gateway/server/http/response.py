@@ -55,8 +55,8 @@ class ResponseDecoder:
     """`begin` for every request, then `feed` and at last `close`, and `take` the body meanwhile.
 
     `status` is 0 until the head is complete. Header names are lower case; a repeated one has its values joined.
-    `ended`: the body is complete. `reusable`: and the connection may be used again. `fed` counts
-    the bytes that have come, `taken` is that count when the body was last taken.
+    `ended`: the body is complete. `reusable`: and the connection may be used again. `fed` counts the bytes that have
+    come, `taken` is that count when the body was last taken.
     """
 
     __slots__ = (
