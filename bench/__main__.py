@@ -1,4 +1,7 @@
-"""Gateways and cases -> one table: `python -m bench`. The gateway has core 0, backend and load have core 1."""
+"""Measures all gateways in all cases and prints one table: `python -m bench`.
+
+The gateway is pinned to core 0, the backend and the load to core 1.
+"""
 
 import argparse
 import asyncio
@@ -24,7 +27,7 @@ from bench.gateways import BACKEND_PORT, Gateway, Running, known, started
 from bench.load import Target
 
 Figures = dict[str, list[float]]
-# Where more is better; everywhere else less is.
+# The cases in which a higher figure is better; in all others a lower one is.
 _RATES: Final = frozenset({"requests/s", "chunks/s"})
 
 
@@ -91,7 +94,8 @@ def _medians(figures: Figures) -> dict[str, float]:
 
 
 def _table(rows: Mapping[str, Mapping[str, float]]) -> str:
-    """Markdown: the figures, then the same as ratios to the direct call (1 is as good as no gateway)."""
+    """Return the figures in Markdown, followed by the same as ratios to the direct call (1 is as good as no
+    gateway)."""
     head = (
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
     )

@@ -1,4 +1,4 @@
-"""What is measured: each case is a request, how it is repeated, and the figure that is taken from what came back."""
+"""Defines the measurements: each case is a request, its repetition, and the figure computed from the responses."""
 
 import asyncio
 import math
@@ -15,19 +15,19 @@ OPEN: Final = 500
 
 
 async def requests_per_second(target: Target, _: Running, model: str, seconds: float) -> float:
-    """Whole answers, small request, 64 connections."""
+    """Whole responses, small request, 64 connections."""
     load = await drive(target, payload.request(model, stream=False), connections=MANY, seconds=seconds, stream=False)
     return _sound(load, load.rate)
 
 
 async def request_ms(target: Target, _: Running, model: str, seconds: float) -> float:
-    """Median time of a whole answer, one connection."""
+    """Median time of a whole response, one connection."""
     load = await drive(target, payload.request(model, stream=False), connections=1, seconds=seconds, stream=False)
     return _sound(load, 1000 * middle(load.whole))
 
 
 async def chunks_per_second(target: Target, _: Running, model: str, seconds: float) -> float:
-    """Events of streamed answers of 100, 64 connections."""
+    """Events of streamed responses of 100, 64 connections."""
     load = await drive(target, payload.request(model, stream=True), connections=MANY, seconds=seconds, stream=True)
     return _sound(load, load.event_rate)
 
@@ -41,7 +41,7 @@ async def chunk_cpu_us(target: Target, running: Running, model: str, seconds: fl
 
 
 async def first_byte_ms(target: Target, _: Running, model: str, seconds: float) -> float:
-    """Median time to the first byte of a streamed answer, one connection."""
+    """Median time to the first byte of a streamed response, one connection."""
     load = await drive(target, payload.request(model, stream=True), connections=1, seconds=seconds, stream=True)
     return _sound(load, 1000 * middle(load.first))
 
@@ -68,7 +68,7 @@ async def _history(target: Target, model: str, seconds: float, messages: int, si
 
 
 async def stall_ms(target: Target, __: Running, model: str, seconds: float) -> float:
-    """The longest time that a small request takes while requests of 20,000 messages come one after the other."""
+    """The longest time of a small request while requests of 20,000 messages are sent one after the other."""
     large = payload.request(model, stream=False, messages=20_000, size=100)
     small = payload.request(model, stream=False)
     _, load = await asyncio.gather(
@@ -105,7 +105,7 @@ async def idle_mb(_: Target, running: Running, __: str, ___: float) -> float:
 
 
 def _sound(load: Load, value: float) -> float:
-    """A figure counts only where every answer was whole."""
+    """Return the figure, which counts only if every response was whole."""
     return math.nan if load.errors else value
 
 
@@ -123,11 +123,11 @@ CASES: Final[Mapping[str, Case]] = {
     "10 MB, ms": ten_megabytes_ms,
     "longest stall, ms": stall_ms,
 }
-# Of the paths beside the native one, what differs from it.
+# For the paths beside the native one: the cases that differ on them.
 STREAMED: Final = ("first byte, ms", "chunks/s", "CPU/chunk, us")
 
 
 async def warm(target: Target, model: str) -> None:
-    """Let pools fill and code paths be met once."""
+    """Fill the connection pools and run every code path once."""
     for stream in (False, True):
         await drive(target, payload.request(model, stream=stream), connections=8, seconds=0.7, stream=stream)

@@ -1,6 +1,6 @@
-"""A backend's bytes -> the client's, without sockets: `python -m bench.chunk`, processor time for each chunk by path.
+"""Measures the processor time for each chunk, by path, without sockets: `python -m bench.chunk`.
 
-The paths take turns, and the best round counts: what else the machine does disturbs all of them alike.
+The paths take turns and the best round counts, because other load on the machine affects all of them alike.
 """
 
 import gc
@@ -16,10 +16,10 @@ from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
+from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.exchange import Exchange
-from gateway.policy import Policy
 
 CHUNKS: Final = 512
 PER_READ: Final = (1, 64)
@@ -27,7 +27,7 @@ _ROUNDS: Final = 60
 _LIMIT: Final = 1 << 20
 _TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
 
-# A backend, its answer, and the tools that the client offers.
+# A backend, its response, and the tools that the client offers.
 PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple[str, ...]]]] = {
     "native": (OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT), payload.chunks, ()),
     "protobuf": (WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames, ()),
@@ -38,7 +38,7 @@ PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple
 
 
 def microseconds(path: str, per_read: int) -> float:
-    """Processor time for a chunk of one answer, read with so many others."""
+    """Measure the processor time for a chunk of one response, with this many chunks per read."""
     adapter, write, tools = PATHS[path]
     events = write(CHUNKS)
     reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]

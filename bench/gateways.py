@@ -1,4 +1,4 @@
-"""Names -> gateways to be measured: how each is started, where it listens, and what its requests need besides."""
+"""Defines the gateways to measure: how each is started, its port, and what its requests need in addition."""
 
 import contextlib
 import os
@@ -25,7 +25,8 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Gateway(msgspec.Struct, frozen=True):
-    """One to be measured. `command` None: it runs already. `models`: paths beside the native one, and their model."""
+    """One gateway to measure. `command` None: it is already running. `models`: paths beside the native one, and their
+    model."""
 
     target: Target
     command: tuple[str, ...] | None = None
@@ -43,7 +44,7 @@ class Running:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of processor time so far (Linux; else 0)."""
+        """Processor time so far in seconds (Linux; else 0)."""
         return sum(int(fields[11]) + int(fields[12]) for fields in self._stats()) / _TICKS
 
     @property
@@ -53,11 +54,11 @@ class Running:
 
     @property
     def descriptors(self) -> int:
-        """How many are open (Linux)."""
+        """The number of open descriptors (Linux)."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def _stats(self) -> Iterator[list[str]]:
-        """The process and its children."""
+        """Yield the stat fields of the process and its children."""
         with contextlib.suppress(OSError):
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
             for pid in (str(self.pid), *children):
@@ -65,7 +66,7 @@ class Running:
 
 
 def known(folder: Path) -> dict[str, Gateway]:
-    """Dragoman with its defaults, and the controls that are installed. Their files go into `folder`."""
+    """Return Dragoman with its defaults and the installed control gateways. Their files are written to `folder`."""
     python = sys.executable
     own = Gateway(
         Target(f"http://127.0.0.1:9201{CHAT}", (("authorization", f"Bearer {KEY}"),)),
@@ -127,7 +128,8 @@ def _nginx(folder: Path) -> Path:
 def started(
     command: tuple[str, ...], port: int, core: int | None, environ: Mapping[str, str], log: Path
 ) -> Iterator[Running]:
-    """Run a command, pinned to one core (None: to none), from its first accepted connection on. Raises TimeoutError."""
+    """Run a command, pinned to one core (None: not pinned); the block begins with its first accepted connection. Raises
+    TimeoutError."""
     begun = time.perf_counter()
     with log.open("wb") as out:
         process = subprocess.Popen(command, env={**os.environ, **environ}, stdout=out, stderr=out)
@@ -151,7 +153,7 @@ def _await_port(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.perf_counter() + 30
     while time.perf_counter() < until:
         time.sleep(0.01)
-        # Another process may have the port.
+        # Another process may use the port.
         if process.poll() is not None:
             break
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):

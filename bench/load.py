@@ -1,4 +1,4 @@
-"""One request, repeated on so many connections for so many seconds -> how quickly and how often it was answered."""
+"""Repeats one request on several connections for some seconds and measures the rate and the response times."""
 
 import asyncio
 import math
@@ -13,13 +13,13 @@ from bench import payload
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a chat completions request goes, and the headers it needs."""
+    """The address of a chat completions endpoint, and the headers that it needs."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
 
     def encode(self, body: bytes) -> bytes:
-        """The request's bytes."""
+        """Return the bytes of the request."""
         place = urlsplit(self.url)
         lines = [f"POST {place.path} HTTP/1.1", f"host: {place.netloc}", "content-type: application/json"]
         lines += [f"{name}: {value}" for name, value in self.headers]
@@ -27,7 +27,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct):
-    """What came back. Times in seconds, those of answers that were whole."""
+    """The result. Times are in seconds, and only of whole responses."""
 
     seconds: float = 0.0
     errors: int = 0
@@ -37,7 +37,7 @@ class Load(msgspec.Struct):
 
     @property
     def rate(self) -> float:
-        """Answers per second."""
+        """Responses per second."""
         return len(self.whole) / self.seconds
 
     @property
@@ -47,12 +47,12 @@ class Load(msgspec.Struct):
 
 
 def middle(times: list[float]) -> float:
-    """The median, or not a number where there is none."""
+    """The median, or NaN without values."""
     return median(times) if times else math.nan
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, one answer at a time."""
+    """One connection with one response at a time."""
 
     def __init__(self, load: Load, events: int) -> None:
         self._load = load
@@ -63,7 +63,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
 
     async def ask(self, request: bytes) -> None:
-        """Send the request; wait for the end of its answer."""
+        """Send the request and wait for the end of its response."""
         self._parser = httptools.HttpResponseParser(self)
         self._done = asyncio.get_running_loop().create_future()
         self._begun = time.perf_counter()
@@ -109,7 +109,7 @@ class _Connection(asyncio.Protocol):
 
 
 async def drive(target: Target, body: bytes, *, connections: int, seconds: float, stream: bool) -> Load:
-    """Keep every connection busy. A streamed answer with fewer events than the backend sent is an error."""
+    """Keep every connection busy. A streamed response with fewer events than the backend sent is an error."""
     load = Load()
     request = target.encode(body)
     begun = time.perf_counter()

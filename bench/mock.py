@@ -1,4 +1,4 @@
-"""The backend of the measurements: `python -m bench.mock PORT`. Chat completions, the agent wire, plain text."""
+"""Serves chat completions, the agent wire and plain text as the measured backend: `python -m bench.mock PORT`."""
 
 import asyncio
 import re
@@ -13,12 +13,12 @@ import uvloop
 from bench import payload
 
 _KNOBS: Final = re.compile(rb"bench-(\d+)-(\d+)")
-# An answer to a question with such a word repeats it in every delta.
+# The response to a question with such a word repeats it in every delta.
 _MARK: Final = re.compile(rb"mark-\d+")
 _STREAM: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
 )
-# After marked answers everything is put away, so that what stays can be counted.
+# After marked responses the connection is closed, so that the remaining resources can be counted.
 _LAST: Final = _STREAM.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)
 _WHOLE: Final = payload.completion()
 _ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
@@ -44,7 +44,7 @@ def _plain(write: Callable[[int, str], Sequence[bytes]], count: int) -> Sequence
 
 
 class Backend(asyncio.Protocol):
-    """One connection. Without a delay every turn of the loop writes one event, as a quick backend would."""
+    """One connection. Without a delay every iteration of the loop writes one event, as a fast backend would."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
         self._transport = transport
@@ -65,7 +65,7 @@ class Backend(asyncio.Protocol):
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        # The fields before the messages, or those behind them, say what is wanted.
+        # The options stand in the fields before the messages or in those after them.
         body = b"".join((self._body[0], self._body[-1])) if self._body else b""
         write = _WIRES.get(self._url, payload.chunks)
         if self._url not in _WIRES and not re.search(rb'"stream": ?true', body):

@@ -1,6 +1,6 @@
-"""A model's text -> how quickly calls are read from it: `python -m bench.parse`, whole and in pieces, in MB/s.
+"""Measures how fast tool calls are parsed from a model's text: `python -m bench.parse`, whole and in pieces, in MB/s.
 
-The last column is the time for twice the size over the time for the size: 2 is linear growth.
+The last column is the time for twice the size divided by the time for the size: 2 is linear growth.
 """
 
 import gc
@@ -9,31 +9,31 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from gateway.events import Event, TextDelta, ToolCallDelta
-from gateway.tools.prompted.format import ToolFormat
-from gateway.tools.prompted.formats import FORMATS
-from gateway.types import ToolSpec
+from gateway.core.conversation import ToolSpec
+from gateway.core.events import Event, TextDelta, ToolCallDelta
+from gateway.tool_calls.parsers.format import ToolFormat
+from gateway.tool_calls.parsers.formats import FORMATS
 
 SIZE: Final = 200_000
 PIECES: Final = (SIZE, 1000, 20, 4)
 _TOOL: Final = ToolSpec("write_file", "", {"type": "object", "properties": {"text": {"type": "string"}}})
-# What a model writes into a file: lines, quotes, marks that begin nothing.
+# Typical content that a model writes into a file: lines, quotes, marks that begin nothing.
 _LINE: Final = '    if "name" in found and len(found) <= 20:  # Grüße\n        print(f"<b>{found}</b>")\n'
 _ROUNDS: Final = 3
 
 
 def call(tool_format: ToolFormat, size: int) -> str:
-    """A call with about so many characters of arguments, as the format writes it."""
+    """Write a call with about this many characters of arguments, in the format."""
     return tool_format.render_call(_TOOL.name, json.dumps({"text": _content(size)}, ensure_ascii=False))
 
 
 def mended_call(tool_format: ToolFormat, size: int) -> str:
-    """The same with the line ends in strings that models write although JSON forbids them."""
+    """Write the same with raw line ends inside strings, which models write although JSON forbids them."""
     return call(tool_format, size).replace("\\n", "\n")
 
 
 def prose(_: ToolFormat, size: int) -> str:
-    """A text in which there is no call, though it may hold one."""
+    """Write a text that contains no call, although the parser must search it for one."""
     return _content(size)
 
 
@@ -42,7 +42,7 @@ def _content(size: int) -> str:
 
 
 def seconds(tool_format: ToolFormat, text: str, size: int) -> float:
-    """The shortest time in which the text is read in pieces of the size."""
+    """Return the shortest time of parsing the text in pieces of this size."""
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     return min(_once(tool_format, pieces) for _ in range(_ROUNDS))
 

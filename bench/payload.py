@@ -1,4 +1,4 @@
-"""Sizes -> request bodies, and the bytes a backend answers with; the same for every gateway that is measured."""
+"""Builds request bodies of given sizes and a backend's response bytes, the same for every measured gateway."""
 
 import base64
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.actions import Ids, actions_event, add, append, create_task, init_event, output
+from gateway.demo.agent.actions import Ids, actions_event, add, append, create_task, init_event, output
 
 CHUNKS: Final = 100
 TEXT: Final = "twenty letters here "
@@ -15,12 +15,12 @@ _IDS: Final = Ids("conversation", "request", "task")
 
 
 def model(chunks: int = CHUNKS, delay_ms: int = 0) -> str:
-    """What the backend shall do travels in the model's name, which gateways hand on."""
+    """Return a model name that contains the options of the backend, because gateways forward this name."""
     return f"bench-{chunks}-{delay_ms}"
 
 
 def request(name: str, *, stream: bool, messages: int = 2, size: int = 60, tools: Sequence[str] = ()) -> bytes:
-    """A chat request of so many messages of so many characters, every fourth of them a tool's result."""
+    """Build a chat request with this many messages of this many characters; every fourth is a tool's result."""
     history = [turn for group in range(messages // 4) for turn in _round(group, size)]
     rest = [{"role": "user", "content": _text(size)} for _ in range(messages % 4 or 1)]
     offered = {"tools": [{"type": "function", "function": {"name": tool}} for tool in tools]} if tools else {}
@@ -43,7 +43,7 @@ def _text(size: int) -> str:
 
 
 def completion() -> bytes:
-    """A whole answer of 600 characters."""
+    """Build a whole response of 600 characters."""
     message = {"role": "assistant", "content": _text(600), "refusal": None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     usage = {"prompt_tokens": 19, "completion_tokens": 150, "total_tokens": 169}
@@ -51,12 +51,12 @@ def completion() -> bytes:
 
 
 def said(count: int, mark: str) -> list[str]:
-    """What the deltas of an answer say; with a mark nobody else's are like them."""
+    """Return the texts of the deltas of a response; with a mark they differ from those of every other response."""
     return [f"{mark}.{number} " for number in range(count)] if mark else [TEXT] * count
 
 
 def chunks(count: int, mark: str = "") -> list[bytes]:
-    """A streamed answer, an event each."""
+    """Build a streamed response, one item per event."""
     deltas = [{"role": "assistant", "content": ""}, *({"content": text} for text in said(count, mark))]
     return [*(_chunk(delta, None) for delta in deltas), _chunk({}, "stop"), b"data: [DONE]\n\n"]
 
@@ -71,7 +71,7 @@ def _head(kind: str) -> dict[str, object]:
 
 
 def frames(count: int, mark: str = "") -> list[bytes]:
-    """The same answer on the agent wire."""
+    """Build the same response on the agent wire."""
     first = actions_event(create_task(_IDS.task), add(_IDS.task, output("m1", _IDS.task, "")))
     grown = [
         actions_event(append(_IDS.task, "agent_output.text", output("m1", _IDS.task, text)))
@@ -83,12 +83,12 @@ def frames(count: int, mark: str = "") -> list[bytes]:
 
 
 def words(count: int, mark: str = "") -> list[bytes]:
-    """The same answer as llama.cpp's completion endpoint writes it, for a model that takes one text."""
+    """Build the same response as llama.cpp's completion endpoint does, for a model that takes one text."""
     return _completion(said(count, mark))
 
 
 def written_call(count: int) -> list[bytes]:
-    """A call of `write_file` as a model writes it into its text, in so many pieces."""
+    """Build a call of `write_file` as a model writes it into its text, in this many pieces."""
     return _completion(
         ['<tool_call>\n{"name": "write_file", "arguments": {"text": "', *[TEXT] * count, '"}}\n</tool_call>']
     )

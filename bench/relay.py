@@ -1,6 +1,6 @@
-"""The control: an ASGI application that hands bytes on through the same HTTP server and client, and does nothing else.
+"""The control: an ASGI application that only forwards bytes through the same HTTP server and client.
 
-What a gateway costs beyond it is its own work. `uvicorn bench.relay:app`
+The cost of a gateway beyond it is the gateway's own work. `uvicorn bench.relay:app`
 """
 
 import os
@@ -8,8 +8,8 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from gateway.server.http.address import read_url
-from gateway.server.transport import Transport, encode_head
+from gateway.server.upstream.http1.origin import read_url
+from gateway.server.upstream.transport import Transport, encode_head
 
 BACKEND: Final = read_url(os.environ.get("BENCH_BACKEND", "http://127.0.0.1:9200") + "/v1/chat/completions")
 HEAD: Final = encode_head("POST", BACKEND, {"content-type": "application/json"})

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gateway.adapter import Adapter, BackendRequest, Capabilities, Decoder
-    from gateway.errors import BackendError, GatewayError, InvalidRequest
-    from gateway.events import Event
+    from gateway.core.conversation import Conversation, Turn
+    from gateway.core.errors import BackendError, GatewayError, InvalidRequest
+    from gateway.core.events import Event
+    from gateway.core.notices import Notice
+    from gateway.core.policy import Policy
+    from gateway.diagnostics.explain import Explanation, plan
     from gateway.exchange import Exchange
-    from gateway.explain import Explanation, plan
-    from gateway.notices import Notice
-    from gateway.policy import Policy
-    from gateway.types import Conversation, Turn
 
 __version__ = "0.1.0"
 
@@ -36,20 +36,20 @@ __all__ = [
 
 _HOME = {
     "Adapter": "gateway.adapter",
-    "BackendError": "gateway.errors",
+    "BackendError": "gateway.core.errors",
     "BackendRequest": "gateway.adapter",
     "Capabilities": "gateway.adapter",
-    "Conversation": "gateway.types",
+    "Conversation": "gateway.core.conversation",
     "Decoder": "gateway.adapter",
-    "Event": "gateway.events",
+    "Event": "gateway.core.events",
     "Exchange": "gateway.exchange",
-    "Explanation": "gateway.explain",
-    "GatewayError": "gateway.errors",
-    "InvalidRequest": "gateway.errors",
-    "Notice": "gateway.notices",
-    "Policy": "gateway.policy",
-    "Turn": "gateway.types",
-    "plan": "gateway.explain",
+    "Explanation": "gateway.diagnostics.explain",
+    "GatewayError": "gateway.core.errors",
+    "InvalidRequest": "gateway.core.errors",
+    "Notice": "gateway.core.notices",
+    "Policy": "gateway.core.policy",
+    "Turn": "gateway.core.conversation",
+    "plan": "gateway.diagnostics.explain",
 }
 
 

@@ -1,4 +1,4 @@
-"""The contract of a backend: what an adapter is given, what it gives back, and what it says about itself.
+"""Defines the contract of a backend: an adapter's inputs, its outputs, and its declared capabilities.
 
 An adapter is sans-IO: it never opens a socket, reads a clock, an environment variable or a file, and never logs.
 """
@@ -8,34 +8,60 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
-from gateway.errors import BackendError
-from gateway.events import Event
-from gateway.notices import Notice
-from gateway.policy import Policy
-from gateway.types import Conversation, Json
+from gateway.core.conversation import Conversation, Json, Role
+from gateway.core.errors import BackendError
+from gateway.core.events import Event
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """Declared facts of a backend; what it cannot honour is emulated, refused or reported, never ignored.
+    """Declared facts of a backend; an unsupported feature is emulated, refused or reported, never ignored.
 
-    `honours` names the request fields (OpenAI chat names) that reach the backend with their meaning intact.
-    `passthrough` says that every field does, known to us or not. `images` and `tools` say what turns may carry.
-    `flattens` says that the conversation goes out as one text, so that a continuation turn may be needed.
-    `continues` says that the model goes on with that text, so that it may write turns which are not its own.
+    - `supported_params` names the request fields (OpenAI chat names) that reach the backend with their meaning intact.
+    - `prompts` names those that no field of the backend enforces: the prompt asks for them, and the response is checked
+      (`gateway.capabilities.prompted_demands`); it may hold `tool_choice` and `response_format`.
+    - `passthrough`: every field, known or unknown, reaches the backend; then no other declaration is read.
+    - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend.
+    - `tools`, `images` and `files` (any other part than text and images) declare the content of turns; other content
+      never reaches the adapter.
+    - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
+    - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
+    - `continues_text`: the model continues that text, so that it may write turns which are not its own.
+    - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
+      settings.json, which are made for a history that is sent as one message, do not apply to it.
     """
 
-    honours: frozenset[str] = frozenset()
+    supported_params: frozenset[str] = frozenset()
+    prompts: frozenset[str] = frozenset()
     passthrough: bool = False
+    carries: frozenset[str] = frozenset()
     tools: bool = True
     images: bool = False
-    flattens: bool = False
-    continues: bool = False
+    image_roles: frozenset[Role] = frozenset({"system", "developer", "user", "assistant", "tool"})
+    remote_images: bool = True
+    files: bool = False
+    text_only: bool = False
+    continues_text: bool = False
+    native: bool = False
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The conversation as the text in a body, for a diagnosis of what is sent.
+
+    `system` is its leading system text; when that has a separate field (`apart`), `text` is the part after it.
+    """
+
+    text: str
+    system: str = ""
+    apart: bool = False
 
 
 class BackendRequest(msgspec.Struct, frozen=True):
     """One HTTP request to the backend, without its credential. `path` is joined to the backend's base_url.
 
-    `accepts` lists the media types a 200 answer may have. `notices` tell what encoding had to change or leave out.
+    `accepts` lists the allowed media types of a 200 response. `notices` report what encoding had to change or leave
+    out. `told` is the text in the body, where the conversation is sent as text.
     """
 
     path: str
@@ -44,30 +70,36 @@ class BackendRequest(msgspec.Struct, frozen=True):
     accepts: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
     method: str = "POST"
+    told: Told | None = None
 
 
 class Decoder(Protocol):
-    """One response, bytes in, events out, in the order that `gateway.grammar` allows.
+    """Decodes the bytes of one response into events, in the order that `gateway.core.grammar` allows.
 
-    `done` turns true when nothing more can come, so that a backend which holds its socket open delays nobody.
+    `done` turns true when nothing more can follow, so that a backend which keeps its socket open delays no client.
     """
 
     done: bool
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes, cut anywhere. Raises BackendError (BackendProtocolError for malformed bytes,
-        BackendRejected for an error the backend sent in its stream) and nothing else. What the same bytes brought
-        before the fault goes with it (`error.keep(events)`), so that no text depends on how the bytes were cut."""
+        """Decodes the next bytes, cut anywhere.
+
+        Raises BackendError (BackendProtocolError for malformed bytes, BackendRejected for an error the backend sent in
+        its stream) and nothing else. The error carries the events that the same bytes hold before the fault
+        (`error.keep(events)`), so that no text depends on how the bytes were cut.
+        """
         ...
 
     def close(self) -> list[Event]:
-        """The bytes have ended. Raises BackendTruncated unless the answer was complete, like `feed` with what came."""
+        """Ends the decoding. Raises BackendTruncated, with its events like `feed`, unless the response was complete."""
         ...
 
 
 class Holding(Protocol):
-    """What a Decoder also is that holds parts of an answer back until they are certain: `progress` grows with each of
-    them, so that a backend which is busy is told from one that has stopped."""
+    """Extends a Decoder that holds parts of a response back until they are certain.
+
+    `progress` grows with each of them, so that a busy backend is distinguished from one that has stopped.
+    """
 
     progress: int
 
@@ -79,17 +111,30 @@ class Adapter(Protocol):
     capabilities: Capabilities
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """A prepared conversation as a request. Deterministic; raises InvalidRequest for what cannot be said."""
+        """Encodes a prepared conversation. Deterministic; raises InvalidRequest for unsupported content."""
         ...
 
     def decoder(self, conversation: Conversation) -> Decoder:
-        """A fresh decoder for the answer to this conversation (its tools' schemas type the arguments)."""
+        """Returns a new decoder for the response to this conversation (its tools' schemas type the arguments)."""
         ...
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """An answer other than 200, as the error the client shall see. Header names are lower case."""
+        """Maps a response other than 200 to the error that the client receives. Header names are lower case."""
         ...
 
-    def readable(self, body: bytes) -> Json:
-        """A body that `encode` made, as JSON for a person who asks what is sent."""
+    def describe(self, body: bytes) -> Json:
+        """Returns a body that `encode` made as readable JSON, for a diagnosis of what is sent."""
+        ...
+
+
+class ListingAdapter(Protocol):
+    """Extends an Adapter whose backend lists its models.
+
+    `models_path` is joined to base_url and requested with GET. None: this backend has no list.
+    """
+
+    models_path: str | None
+
+    def decode_models(self, body: bytes) -> tuple[str, ...]:
+        """Returns the names in the list. Raises BackendProtocolError for a body that is no list."""
         ...

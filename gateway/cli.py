@@ -1,4 +1,4 @@
-"""The `dragoman` command: arguments in, a serving gateway or one readable line and an exit status out."""
+"""Runs the `dragoman` command: serves a gateway, or prints one readable line and returns an exit status."""
 
 import argparse
 import os
@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
 DEMO_SETTINGS: Json = {
     "backends": {
-        "demo-agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": "demo:agent"},
-        "demo-chat": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"},
-        "demo-text": {"adapter": "adapters.text:TextAdapter", "base_url": "demo:text"},
+        "demo-agent": {"adapter": "warp", "base_url": "demo:agent"},
+        "demo-chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
+        "demo-text": {"adapter": "text", "base_url": "demo:text"},
     },
     "models": {
         "demo-agent": {"backend": "demo-agent", "name": "auto"},
@@ -28,10 +28,10 @@ DEMO_SETTINGS: Json = {
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command and exit: 0 when all is well, 1 for findings, 2 when arguments, settings or files are wrong."""
+    """Runs one command and exits: 0 on success, 1 for findings, 2 when arguments, settings or files are wrong."""
     options = _parser(os.environ).parse_args(arguments)
-    # Only now: the command line answers --help and --version at once.
-    from gateway.errors import InvalidRequest, SettingsError
+    # Imported only now: the command line responds to --help and --version at once.
+    from gateway.core.errors import InvalidRequest, SettingsError
 
     try:
         sys.exit(COMMANDS[options.command](options))
@@ -62,6 +62,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     _explain_parser(commands, environ)
     lint = commands.add_parser("lint", help="check chat requests against the rules of the message protocol")
     lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request a line; - for stdin")
+    lint.add_argument("--profile", default="none", help="the provider whose own rules count as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="how to report")
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
@@ -96,7 +97,8 @@ class _Version(argparse.Action):
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from gateway.settings import Settings, load_settings, override_server, read_settings
+    from gateway.core.errors import SettingsError
+    from gateway.settings import Settings, load_settings, override_server, read_settings, with_place
 
     if options.command == "demo":
         settings = override_server(read_settings(DEMO_SETTINGS), options.host, options.port, options.workers)
@@ -106,7 +108,10 @@ def _serve(options: argparse.Namespace) -> int:
     def load() -> Settings:
         return override_server(load_settings(options.settings), options.host, options.port, options.workers)
 
-    _listen(load(), options.insecure_no_key, (options.settings, load))
+    try:
+        _listen(load(), options.insecure_no_key, (options.settings, load))
+    except SettingsError as error:
+        raise SettingsError(with_place(options.settings, error.message)) from error
     return 0
 
 
@@ -121,39 +126,56 @@ def _local(options: argparse.Namespace) -> int:
 
 
 def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[[], Settings]] | None" = None) -> None:
-    # The heavy imports come after everything that can be told without them.
-    from gateway.server.reload import Source
-    from gateway.server.run import serve
+    # The heavy imports follow every error that can be reported without them.
+    from gateway.server.access.request_checks import is_loopback
+    from gateway.server.process.reload import Source
+    from gateway.server.process.run import serve
+    from gateway.server.upstream.backends import DEMO
+    from gateway.server.upstream.demo_backends import DEMO_REQUESTS
 
     models = [name for name in settings.models if name != "*"]
+    demo_backends = any(entry.base_url.startswith(DEMO) for entry in settings.backends.values())
+    shows_demos = demo_backends and is_loopback(settings.server.host)
     key = key_to_show(settings.server.api_keys_env, settings.server.api_keys_file)
 
     def announce(address: str) -> None:
-        print(f"dragoman listens on {address}/v1", flush=True)
+        lines = [f"dragoman listens on {address}/v1"]
         if models:
-            print(f"Try it:\n  {curl(address, models[0], key)}", flush=True)
+            lines += ["Try it:", f"  {curl(address, models[0], key)}"]
+        if shows_demos:
+            lines += ["What the demo backends were asked:", f"  {get(address, DEMO_REQUESTS, key)}"]
+        # One write: where output is not buffered, lines of the log may come between two.
+        print("\n".join([*lines, ""]), end="", flush=True)
 
     serve(settings, insecure, announce, Source(*source) if source else None)
 
 
 def key_to_show(variable: str | None, file: str | None) -> str:
-    """What stands for a client's key in a printed command, where one is needed: never the key itself."""
+    """Returns the placeholder for a client's key in a printed command, where one is needed: never the key itself."""
     if variable and os.environ.get(variable):
         return f"${{{variable}%%,*}}"
     return "KEY" if file else ""
 
 
 def curl(address: str, model: str, key: str) -> str:
-    """A command that works as it is printed (with a key of a file put in)."""
+    """Returns a command that works as printed (after a key of a file is inserted)."""
     import json
     import shlex
 
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
-    authorization = f' -H "Authorization: Bearer {key}"' if key else ""
     return (
-        f"curl -sS {address}/v1/chat/completions -H 'Content-Type: application/json'{authorization} "
+        f"curl -sS {address}/v1/chat/completions -H 'Content-Type: application/json'{_authorization(key)} "
         f"-d {shlex.quote(body)}"
     )
+
+
+def get(address: str, path: str, key: str) -> str:
+    """Returns the same for a page."""
+    return f"curl -sS {address}{path}{_authorization(key)}"
+
+
+def _authorization(key: str) -> str:
+    return f' -H "Authorization: Bearer {key}"' if key else ""
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -161,22 +183,20 @@ def _explain(options: argparse.Namespace) -> int:
 
     import msgspec
 
-    from gateway.dialects.openai_chat.document import decode_messages
+    from gateway.diagnostics.explain import explain_document
+    from gateway.diagnostics.explain_text import explain_text
     from gateway.dialects.openai_chat.faults import Faults
-    from gateway.explain import explain_document
-    from gateway.explain_text import explain_text
-    from gateway.server.backends import load_adapter
+    from gateway.dialects.openai_chat.json_body import decode_messages
+    from gateway.registry import load_adapters
     from gateway.settings import Settings, load_settings
 
     found = options.settings or Path(os.environ.get("DRAGOMAN_SETTINGS") or "settings.json")
     settings = load_settings(found) if options.settings or found.exists() else Settings()
-    limit = int(settings.limits.max_event_mb * 2**20)
-    adapters = {name: load_adapter(name, entry, limit) for name, entry in settings.backends.items()}
     faults = Faults()
     request = decode_messages(_read(options.file), faults)
     request |= {key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None}
     messages = request.get("messages")
-    told = explain_document(request, faults, settings, adapters)
+    told = explain_document(request, faults, settings, load_adapters(settings))
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
     else:
@@ -187,14 +207,18 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from gateway.errors import InvalidRequest
-    from gateway.lint import FORMATS, Finding, lint
+    from gateway.core.errors import InvalidRequest
+    from gateway.core.policy import Policy
+    from gateway.core.profiles import PROFILES
+    from gateway.diagnostics.lint import FORMATS, Finding, lint
+    from gateway.settings import override_policy
 
+    profile = override_policy(Policy(), {"profile": options.profile}, PROFILES).profile
     findings: list[Finding] = []
     unreadable = False
     for file in options.files:
         try:
-            findings += lint(file, _read(file))
+            findings += lint(file, _read(file), profile)
         except InvalidRequest as error:
             print(f"dragoman: {error.message}", file=sys.stderr)
             unreadable = True
@@ -203,7 +227,7 @@ def _lint(options: argparse.Namespace) -> int:
 
 
 def _read(file: str) -> bytes:
-    from gateway.errors import InvalidRequest
+    from gateway.core.errors import InvalidRequest
 
     if file == "-":
         return sys.stdin.buffer.read()

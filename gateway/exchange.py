@@ -1,60 +1,90 @@
-"""One request and its response, sans-IO: prepare, encode, then decode, unwrap and finish whatever bytes come back."""
+"""Processes one request and its response, sans-IO: prepares, encodes, then decodes, unwraps and finishes."""
 
 from collections.abc import Mapping
 from typing import Final, cast
 
 from gateway.adapter import Adapter, Holding
-from gateway.capabilities import check_capabilities
-from gateway.conversation.fit import fit
-from gateway.conversation.prepare import prepare
-from gateway.conversation.turn_guard import TurnGuard
-from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
-from gateway.events import Event, Finish, Reason, ToolCallEnd, ToolCallStart
-from gateway.notices import Notice
-from gateway.policy import Policy
-from gateway.rejections import explained
-from gateway.stop import StopMatcher
-from gateway.tools.unwrap import Unwrapper
-from gateway.types import Conversation
+from gateway.capabilities.content import dropped_fields, keep_to
+from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
+from gateway.capabilities.request_fields import check_capabilities, check_sequences
+from gateway.core.conversation import Conversation
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
+from gateway.core.events import Event, Finish, Reason, ToolCallEnd, ToolCallStart, UsageReport
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.history.apply_profile import apply_profile
+from gateway.history.prepare import prepare
+from gateway.history.rejections import explained
+from gateway.response.role_marker_filter import RoleMarkerFilter
+from gateway.response.stop_sequences import StopMatcher
+from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
+from gateway.tool_calls.unwrap import Unwrapper
 
-# What may have to be changed on its way; the pieces of an answer are not.
-_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish})
+# A longer part of a body without a message does not fit into a log line.
+SHOWN_BODY: Final = 4096
+# Only these may need a change before they are sent; the deltas of a response do not.
+_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish, UsageReport})
+# A response whose tokens may have to be estimated is measured each time it has grown by this number of events.
+_UNSIZED: Final = 512
 
 
 class Exchange:
-    """Drive it like this: send `request`, check the head with `open`, `feed` every piece of the body until `done`
-    or the end, then `close`. Every list of events obeys `gateway.grammar`.
+    """One request and its response. Every list of events obeys `gateway.core.grammar`.
 
-    `notices` holds what preparing and encoding changed; later notices travel among the events.
-    Raises InvalidRequest (or Unsupported) from the constructor when the conversation cannot be sent.
+    Send `request`, check the head with `on_response_head`, `feed` every piece of the body until `done` or its end, then
+    call `close`.
+
+    `notices` holds what preparing and encoding changed; later notices stand among the events. While `uncounted`, the
+    client requires token counts which the backend has not reported; at the end `estimate` supplies them. Raises
+    InvalidRequest (or Unsupported) from the constructor when the conversation cannot be sent.
     """
 
     def __init__(self, adapter: Adapter, conversation: Conversation, policy: Policy) -> None:
-        noticed = check_capabilities(conversation, adapter.capabilities, policy)
+        noticed = check_capabilities(conversation, adapter.capabilities)
+        emulates_stop = conversation.sampling.stop and not (
+            adapter.capabilities.passthrough or "stop" in adapter.capabilities.supported_params
+        )
+        if emulates_stop:
+            check_sequences(conversation.sampling.stop)
         self.prepared = prepare(conversation, policy)
-        self.fitted = fit(self.prepared.conversation, policy.profile)
-        self.conversation = self.fitted.conversation
+        asked = self.prepared.conversation
+        self._check: DemandCheck | None = None
+        if adapter.capabilities.prompts and (demands := find_demands(asked, adapter.capabilities.prompts)):
+            asked, told = with_words(asked, demands)
+            noticed += told
+            self._check = DemandCheck(demands)
+        self.profiled = apply_profile(asked, policy.profile)
+        self.conversation = self.profiled.conversation
+        kept: list[Notice] = []
+        # A backend that receives every field receives every part.
+        if not adapter.capabilities.passthrough:
+            self.conversation, kept = keep_to(self.conversation, adapter.capabilities, policy)
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
             *noticed,
             *self.prepared.notices,
-            *self.fitted.notices,
+            *self.profiled.notices,
+            *kept,
             *self.request.notices,
         ]
+        if not adapter.capabilities.passthrough:
+            self.notices += dropped_fields(self.conversation, adapter.capabilities)
         self._adapter = adapter
         self._decoder = adapter.decoder(self.conversation)
-        # To ask a Protocol with isinstance would take as long as all of this.
+        # A check of a Protocol with isinstance would take as long as this whole constructor.
         self._holding = cast(Holding, self._decoder) if hasattr(self._decoder, "progress") else None
-        self._renamed = bool(self.fitted.idmap.call_ids or self.fitted.idmap.names)
+        self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)
         self._policy = policy
         self._tools = conversation.tools
         self._unwrapper: Unwrapper | None = None
-        self._guard = TurnGuard(policy.flatten) if adapter.capabilities.continues else None
-        emulates_stop = conversation.sampling.stop and not (
-            adapter.capabilities.passthrough or "stop" in adapter.capabilities.honours
-        )
+        self._guard = RoleMarkerFilter(policy.flatten) if adapter.capabilities.continues_text else None
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
-        self._filters = self._guard is not None or self._stop is not None
+        self._filters = self._guard is not None or self._stop is not None or self._check is not None
+        self.uncounted = conversation.include_usage or not conversation.stream
+        self._unsized: list[Event] = []
+        self._size_due = _UNSIZED
+        self._size = 0
+        self._prompt_size: int | None = None
         self._called = False
         self._decoded = 0
         self._over = False
@@ -62,20 +92,25 @@ class Exchange:
 
     @property
     def done(self) -> bool:
-        """Nothing more can come; the backend's connection may be closed."""
+        """Returns whether nothing more can follow; the backend's connection may be closed."""
         stopped = (self._guard is not None and self._guard.stopped) or (self._stop is not None and self._stop.matched)
         return self._decoder.done or stopped or self._over
 
     @property
     def progress(self) -> int:
-        """Grows with every part of the answer that has arrived, also with one that is held back for now."""
+        """Grows with every part of the response that has arrived, including parts that are held back."""
         return self._decoded + (0 if self._holding is None else self._holding.progress)
 
-    def open(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Judge the head of the answer. `body` is needed only when the status is not 200. Header names are lower
-        case. Raises BackendError for anything but a 200 of an expected media type."""
+    def on_response_head(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        """Checks the head of the response.
+
+        `body` is needed only when the status is not 200. Header names are lower case. Raises BackendError for anything
+        but a 200 of an expected media type.
+        """
         if status != 200:
             error = self._adapter.decode_error(status, headers, body)
+            # Of an HTML page, or an object without a message, the beginning says most.
+            error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
             raise explained(error, self.conversation.turns)
         said = headers.get("content-type", "")
         if said in self.request.accepts:
@@ -84,12 +119,12 @@ class Exchange:
         if media_type and media_type not in self.request.accepts:
             expected = " or ".join(self.request.accepts)
             raise BackendProtocolError(
-                f"The backend answered with {media_type!r} instead of {expected}.",
+                f"The backend answered with another media type than {expected}.",
                 code="upstream_invalid_response",
             )
 
     def feed(self, data: bytes) -> list[Event]:
-        """The next bytes of the body. Raises BackendError, with the events before it (`gateway.errors`)."""
+        """Decodes the next bytes of the body. Raises BackendError, which keeps the events before it."""
         try:
             events = self._decoder.feed(data)
         except BackendError as error:
@@ -100,10 +135,14 @@ class Exchange:
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)
         self._decoded += len(events)
+        if self.uncounted:
+            self._unsized += events
+            if self._decoded > self._size_due:
+                self._take_size()
         return events
 
     def close(self) -> list[Event]:
-        """The end of the body (not needed once `done`). Raises BackendError, BackendTruncated above all."""
+        """Ends the body (not needed once `done`). Raises BackendError, usually BackendTruncated."""
         if self.done:
             return []
         try:
@@ -117,50 +156,83 @@ class Exchange:
             raise truncated
         return events
 
+    def estimate(self) -> tuple[Event, ...]:
+        """Returns the events after a complete response: nothing unless `uncounted`."""
+        if not self.uncounted:
+            return ()
+        self._take_size()
+        if self._prompt_size is None:
+            self.size_prompt()
+        return estimate_usage(self._prompt_size or 0, self._size)
+
+    def size_prompt(self) -> None:
+        """Look through the conversation for `estimate` now rather than at the end of the answer: for a conversation
+        that is prepared in a thread because it is long."""
+        self._prompt_size = prompt_size(self.conversation)
+
+    def _take_size(self) -> None:
+        self._size += answer_size(self._unsized)
+        self._size_due = self._decoded + _UNSIZED
+        self._unsized = []
+
     def _emit(self, events: list[Event], fault: BackendError | None = None) -> list[Event]:
-        """The events as the client shall see them. Raises the fault that came behind them."""
+        """Returns the events for the client. Raises the fault that followed them."""
         if not events and fault is None:
             return events
         self._decoded += len(events)
-        # Most answers make no call: what looks into calls is made with the first.
+        # Most responses make no call: the filters for calls are created with the first call.
         if self._unwrapper is None and ToolCallStart in map(type, events):
             self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
         try:
             if self._unwrapper is not None:
                 events = self._unwrapper.feed(events)
         except BackendError as error:
-            # What the decoder has told of the events before its own fault came first.
+            # Events that the decoder attached to its own fault precede that fault.
             error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
             events, fault = error.take(), error
         if self._renamed:
-            events = self.fitted.idmap.restore(events)
-        events = self._filter(events)
+            events = self.profiled.identifiers.restore(events)
+        events = self._filter(events, fault)
+        if self.uncounted:
+            self._unsized += events
         if fault is None:
             return events
         if not self.finished:
             fault.keep(events)
             raise fault
-        # A complete answer stays complete.
+        # A complete response stays complete.
         self._over = True
         detail = "an error or a malformed event after the end of the answer"
         return [*events, *fault.notices, Notice("backend", "ignored", "LATE_FAULT", detail, level="warning")]
 
-    def _filter(self, events: list[Event]) -> list[Event]:
+    def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
+        """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
         if self._guard is not None:
             events = self._guard.feed(events)
         if self._stop is not None:
             events = self._stop.feed(events)
+        if self._check is not None:
+            events = self._check.feed(events)
         for position, event in enumerate(events):
             if type(event) is ToolCallEnd:
                 self._called = True
+            elif type(event) is UsageReport:
+                if event.prompt_tokens is not None or event.completion_tokens is not None or event.total_tokens:
+                    self.uncounted = False
             elif type(event) is Finish:
+                if event.reason == "tool_calls" and not self._called:
+                    # To call it a stop would report a lost call as a success.
+                    lost = InvalidToolCall("The backend ended its answer with tool calls, and sent none.")
+                    lost.notices = () if fault is None else fault.notices
+                    lost.keep(events[:position])
+                    raise lost
                 self.finished = True
                 if (reason := self._reason(event.reason)) != event.reason:
                     events[position] = Finish(reason, event.raw)
         return events
 
     def _reason(self, said: Reason) -> Reason:
-        """Clients act on the finish reason, so it follows from what was emitted, not from what the backend says."""
+        """Clients act on the finish reason, so it follows from the emitted events, not from the backend's reason."""
         if said in ("stop", "tool_calls"):
             return "tool_calls" if self._called else "stop"
         return said

@@ -6,11 +6,11 @@ from typing import ClassVar
 import msgspec
 
 from gateway.adapter import BackendRequest, Capabilities, Decoder
-from gateway.errors import BackendError, BackendRejected, BackendTruncated
-from gateway.events import Event, Finish
-from gateway.notices import Notice
-from gateway.policy import Policy
-from gateway.types import Conversation, Json
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import BackendError, BackendRejected, BackendTruncated
+from gateway.core.events import Event, Finish
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
 
 ENCODED = Notice("encode", "changed", "SCRIPTED", "the request was scripted")
 
@@ -65,5 +65,5 @@ class ScriptedAdapter:
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         return BackendRejected(body.decode(), status=status, headers=headers)
 
-    def readable(self, body: bytes) -> Json:
+    def describe(self, body: bytes) -> Json:
         return body.decode()

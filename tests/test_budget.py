@@ -21,11 +21,11 @@ from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
+from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.exchange import Exchange
-from gateway.policy import Policy
 
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()

@@ -1,9 +1,11 @@
 """The command line: what it answers without starting anything."""
 
+import io
 import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -58,6 +60,25 @@ def test_the_printed_command_has_a_key_where_one_is_needed(
     monkeypatch.setenv("MY_KEYS", said)
     assert key_to_show("MY_KEYS", file) == shown
     assert ("Authorization: Bearer" in curl("http://127.0.0.1:8000", "m", shown)) == bool(shown)
+
+
+def test_what_is_printed_at_the_start_is_one_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Output(io.StringIO):
+        def write(self, text: str) -> int:
+            pieces.append(text)
+            return len(text)
+
+    def serve(_: object, __: object, announce: Callable[[str], None], ___: object) -> None:
+        announce("http://127.0.0.1:8000")
+
+    pieces: list[str] = []
+    monkeypatch.setattr("gateway.server.process.run.serve", serve)
+    monkeypatch.setattr(sys, "stdout", Output())
+    with pytest.raises(SystemExit):
+        main(["demo"])
+    (printed,) = [piece for piece in pieces if piece]
+    assert printed.startswith("dragoman listens on http://127.0.0.1:8000/v1\nTry it:\n  curl ")
+    assert printed.count("\n") == 5 and printed.endswith("/__demo/requests\n")
 
 
 def test_little_is_imported_before_the_arguments_are_known() -> None:

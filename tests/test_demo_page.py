@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
-from gateway.demo.chat_faults import FAULTS as CHAT
-from gateway.demo.framing import KNOBS
-from gateway.demo.scenarios import SCENARIOS
-from gateway.demo.text_faults import FAULTS as TEXT
+from gateway.demo.agent.framing_options import FRAMING_OPTIONS
+from gateway.demo.agent.scenarios import SCENARIOS
+from gateway.demo.chat.faults import FAULTS as CHAT
+from gateway.demo.text.faults import FAULTS as TEXT
+from tests.paths import ROOT
 
-PAGE = (Path(__file__).parent.parent / "docs" / "demo.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,10 @@ PAGE = (Path(__file__).parent.parent / "docs" / "demo.md").read_text(encoding="u
     [
         ("demo-chat: `[[demo:NAME]]`", {name: about for name, (about, _) in CHAT.items()}),
         ("demo-text: `[[demo:NAME]]`", {name: about for name, (about, _) in TEXT.items()}),
-        ("demo-agent: `[[scenario:NAME]]`", {name: found.about for name, found in SCENARIOS.items()} | dict(KNOBS)),
+        (
+            "demo-agent: `[[scenario:NAME]]`",
+            {name: found.about for name, found in SCENARIOS.items()} | dict(FRAMING_OPTIONS),
+        ),
     ],
 )
 def test_the_page_lists_what_a_demo_backend_knows(heading: str, known: Mapping[str, str]) -> None:

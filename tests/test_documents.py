@@ -4,16 +4,16 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from gateway.policy import Policy
-from gateway.server.backends import load_adapter
+from gateway.adapter import Capabilities
+from gateway.core.policy import Policy
+from gateway.registry import load_adapter
 from gateway.settings import parse_settings
 from gateway.testing.case import GREETING
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 # Literals that look like rule codes and are none: environment variables, words of a backend's wire.
@@ -53,6 +53,18 @@ def test_the_adapter_page_shows_the_example_that_is_tested(name: str) -> None:
     source = (ROOT / "tests" / "examples" / name).read_text(encoding="utf-8")
     page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
     assert f"```python\n{source}```" in page
+
+
+def test_the_adapter_page_refers_to_the_second_example() -> None:
+    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+    (name,) = re.findall(r"`(tests/examples/(?!parrot)\w+\.py)`", page)
+    source = (ROOT / name).read_text(encoding="utf-8")
+    assert "ToolCallStart(" in source and "ReasoningDelta(" in source
+
+
+def test_the_adapter_page_names_everything_that_a_backend_declares() -> None:
+    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+    assert [name for name in Capabilities.__struct_fields__ if not re.search(rf"`{name}(=True)?`", page)] == []
 
 
 def test_the_entry_on_the_adapter_page_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

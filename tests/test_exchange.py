@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.adapter import Capabilities, Decoder
-from gateway.errors import (
+from gateway.core.conversation import Conversation, JsonObject, Sampling, Text, ToolSpec, Turn
+from gateway.core.errors import (
     BackendError,
     BackendProtocolError,
     BackendRejected,
@@ -15,7 +16,7 @@ from gateway.errors import (
     InvalidToolCall,
     Unsupported,
 )
-from gateway.events import (
+from gateway.core.events import (
     Event,
     Finish,
     Reason,
@@ -26,11 +27,10 @@ from gateway.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.grammar import Grammar
+from gateway.core.policy import Policy
+from gateway.core.profiles import PROFILES
 from gateway.exchange import Exchange
-from gateway.grammar import Grammar
-from gateway.policy import Policy
-from gateway.profiles import PROFILES
-from gateway.types import Conversation, JsonObject, Sampling, Text, ToolSpec, Turn
 from tests.scripted import ENCODED, ScriptedAdapter
 
 START = ResponseStart("r1")
@@ -81,22 +81,22 @@ def test_a_complete_answer_comes_out_as_it_came_in() -> None:
 def test_a_200_must_be_of_an_expected_media_type(media_type: str, accepted: bool) -> None:
     exchange = Exchange(ScriptedAdapter(), _asking(), Policy())
     if accepted:
-        exchange.open(200, {"content-type": media_type})
+        exchange.on_response_head(200, {"content-type": media_type})
     else:
         with pytest.raises(BackendProtocolError) as caught:
-            exchange.open(200, {"content-type": media_type})
+            exchange.on_response_head(200, {"content-type": media_type})
         assert caught.value.code == "upstream_invalid_response" and caught.value.status == 502
 
 
 def test_a_200_without_a_media_type_is_believed() -> None:
-    Exchange(ScriptedAdapter(), _asking(), Policy()).open(200, {})
+    Exchange(ScriptedAdapter(), _asking(), Policy()).on_response_head(200, {})
 
 
 @pytest.mark.parametrize("status", [201, 204, 301, 400, 429, 500])
 def test_every_other_status_is_the_adapters_error(status: int) -> None:
     exchange = Exchange(ScriptedAdapter(), _asking(), Policy())
     with pytest.raises(BackendRejected) as caught:
-        exchange.open(status, {"retry-after": "1"}, b"why")
+        exchange.on_response_head(status, {"retry-after": "1"}, b"why")
     assert (caught.value.status, caught.value.message) == (status, "why")
     assert caught.value.headers == {"retry-after": "1"}
 
@@ -166,7 +166,6 @@ def test_a_broken_call_before_another_fault_hides_no_notice() -> None:
         ("stop", False, "stop"),
         ("stop", True, "tool_calls"),
         ("tool_calls", True, "tool_calls"),
-        ("tool_calls", False, "stop"),
         ("length", False, "length"),
         ("length", True, "length"),
         ("content_filter", False, "content_filter"),
@@ -177,6 +176,35 @@ def test_the_finish_reason_follows_from_what_was_emitted(said: Reason, called: b
     script: list[list[Event]] = [[START], CALL if called else [TextDelta("a")], [Finish(said, "raw")]]
     exchange = Exchange(ScriptedAdapter(*script), _asking(), Policy())
     assert exchange.feed(b"...")[-1] == Finish(told, "raw")
+
+
+@pytest.mark.parametrize("said", [[], [TextDelta("a")]])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_finish_for_calls_that_did_not_come_is_an_error(said: list[Event], at_once: bool) -> None:
+    script: list[list[Event]] = [[START], said, [Finish("tool_calls", "raw"), UsageReport(1)]]
+    exchange = Exchange(ScriptedAdapter(*script), _asking(), Policy())
+    shown: list[Event] = []
+    with pytest.raises(InvalidToolCall) as caught:
+        for data in [b"..."] if at_once else [b"."] * 3:
+            shown += exchange.feed(data)
+    assert [*shown, *caught.value.take()] == [START, *said]
+    assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_tool_call")
+    assert not exchange.finished
+
+
+@pytest.mark.parametrize("content", ["", "Hi"])
+def test_a_whole_answer_of_one_choice_of_text_is_no_exception(content: str) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "tool_calls"}
+    exchange = Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 2**20), _asking(), Policy())
+    assert exchange.feed(msgspec.json.encode({"id": "x", "choices": [choice]})) == []
+    with pytest.raises(InvalidToolCall):
+        exchange.close()
+
+
+def test_calls_that_a_stop_sequence_left_out_are_no_lost_ones() -> None:
+    script: list[list[Event]] = [[START], [TextDelta("one STOP")], CALL, [Finish("tool_calls")]]
+    exchange = Exchange(ScriptedAdapter(*script), _asking(stop=("STOP",)), Policy())
+    assert exchange.feed(b"....")[-1] == Finish("stop", "stop_sequence:STOP")
 
 
 STOPPING: list[list[Event]] = [[START], [TextDelta("one ST")], [TextDelta("OP two")], [Finish("stop")]]
@@ -192,7 +220,9 @@ def test_a_stop_sequence_ends_the_answer_and_the_exchange() -> None:
 
 
 @pytest.mark.parametrize(
-    "capabilities", [Capabilities(passthrough=True), Capabilities(honours=frozenset({"stop"}))], ids=["native", "stop"]
+    "capabilities",
+    [Capabilities(passthrough=True), Capabilities(supported_params=frozenset({"stop"}))],
+    ids=["native", "stop"],
 )
 def test_a_backend_that_knows_stop_sequences_is_left_alone(capabilities: Capabilities) -> None:
     adapter = ScriptedAdapter(*STOPPING, capabilities=capabilities)
@@ -246,7 +276,7 @@ def test_renamed_tools_come_back_under_the_clients_names() -> None:
     policy = Policy(profile=PROFILES["openai"])
     asked = Conversation((Turn("user", (Text("hi"),)),), tools=(ToolSpec("read file"),), stream=True)
     exchange = Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 2**20), asked, policy)
-    (sent,) = exchange.fitted.idmap.names.values()
+    (sent,) = exchange.profiled.identifiers.names.values()
     assert b'"name":"' + sent.encode() + b'"' in exchange.request.body
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": sent, "arguments": "{}"}}
     chunk = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
@@ -259,7 +289,7 @@ def test_a_known_refusal_names_rule_place_and_advice() -> None:
     exchange = Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 2**20), asked, Policy())
     body = {"error": {"message": "Unexpected role 'user' after role 'tool': messages[0]", "code": "invalid"}}
     with pytest.raises(BackendError) as caught:
-        exchange.open(400, {}, msgspec.json.encode(body))
+        exchange.on_response_head(400, {}, msgspec.json.encode(body))
     assert caught.value.extra["rule"] == "ROLE_ORDER"
     assert caught.value.extra["index"] == 4
     assert [notice.rule for notice in caught.value.notices] == ["HISTORY_REFUSED"]
@@ -270,5 +300,5 @@ def test_a_refusal_that_nobody_knows_stays_as_it_is() -> None:
         OpenAIChatAdapter(OpenAIChatOptions(), 2**20), Conversation((Turn("user", (Text("hi"),)),)), Policy()
     )
     with pytest.raises(BackendError) as caught:
-        exchange.open(400, {}, b'{"error": {"message": "no"}}')
+        exchange.on_response_head(400, {}, b'{"error": {"message": "no"}}')
     assert "rule" not in caught.value.extra

@@ -4,9 +4,9 @@ import pytest
 
 from gateway.testing.events import content, join
 from gateway.testing.golden import Golden, read_all
-from gateway.testing.playing import play
+from gateway.testing.golden_format import show
+from gateway.testing.golden_runner import play
 from gateway.testing.replay import cut, cuttings
-from gateway.testing.showing import show
 from tests.golden_wires import READERS
 
 ROOT = Path(__file__).parent / "golden"

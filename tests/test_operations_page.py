@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.server.keys import load_keys
+from gateway.server.access.api_keys import load_keys
 from gateway.settings import ServerSettings, TracingSettings, parse_settings
+from tests.paths import ROOT
 
-PAGE = (Path(__file__).parent.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
@@ -46,7 +47,7 @@ def test_the_section_for_traces_can_be_read() -> None:
 
 
 def test_every_setting_it_names_exists() -> None:
-    listed = (Path(__file__).parent.parent / "docs" / "settings.md").read_text(encoding="utf-8")
+    listed = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:server|log|limits|keys|backends|tracing)\.[a-z_.*]+)`", PAGE))
     # A span's attribute, not a setting.
     named.discard("server.address")

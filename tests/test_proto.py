@@ -1,13 +1,11 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from google.protobuf.message import Message
 
 from adapters.warp import multi_agent_pb2 as pb
-
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
 
 
 def check(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,15 +3,13 @@ import importlib
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 import gateway
 from adapters.warp.options import WarpOptions
-from gateway.types import Turn
-
-ROOT = Path(__file__).parent.parent
+from gateway.core.conversation import Turn
+from tests.paths import ROOT
 
 
 @pytest.mark.parametrize("name", gateway.__all__)

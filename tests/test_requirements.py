@@ -4,11 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import ROOT
+
 PAGE = ROOT / "docs" / "requirements.md"
 
 # The closed list: rules of the protocol, of flattening, of cutting and of providers; conflicts; faults; traps.

@@ -10,8 +10,9 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parent.parent
-REQUIREMENTS: Final = sorted((ROOT / "requirements").glob("*.txt"))
+from tests.paths import ROOT
+
+REQUIREMENTS: Final = sorted((ROOT / "requirements").rglob("*.txt"))
 
 # The first versions without a published hole that reaches a gateway.
 FLOORS: Final = {
@@ -38,6 +39,18 @@ def test_every_requirement_is_pinned_by_hash_and_from_no_named_place(file: Path)
     assert blocks
     for block in blocks:
         assert re.match(r"[A-Za-z0-9_.-]+==[^\s;]+", block) and "--hash=sha256:" in block, block[:60]
+
+
+def test_every_program_of_npm_is_pinned_by_version_and_hash_and_from_no_named_place() -> None:
+    folder = ROOT / "requirements" / "clients"
+    asked = json.loads((folder / "package.json").read_text())["dependencies"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in asked.values())
+    packages = json.loads((folder / "package-lock.json").read_text())["packages"]
+    assert packages.pop("")["dependencies"] == asked
+    assert packages.keys() >= {f"node_modules/{name}" for name in asked}
+    for name, package in packages.items():
+        assert package["integrity"].startswith("sha512-"), name
+        assert "resolved" not in package and "://" not in package["version"], name
 
 
 @pytest.mark.parametrize("file", ["runtime.txt", "dev.txt"])

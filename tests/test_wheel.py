@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parent.parent
+from tests.paths import ROOT
+
 PACKAGES: Final = ("gateway", "adapters")
 SUFFIXES: Final = frozenset({".py", ".pyi", ".json", ".typed"})
 METADATA: Final = frozenset({"METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE"})

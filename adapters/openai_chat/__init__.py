@@ -1,4 +1,4 @@
-"""The adapter for backends that speak OpenAI chat completions themselves: only what must change changes."""
+"""Adapts backends that speak OpenAI chat completions; it changes only the fields that the backend requires."""
 
 from adapters.openai_chat.adapter import OpenAIChatAdapter, OpenAIChatOptions
 

@@ -1,4 +1,4 @@
-"""Any backend with an OpenAI-compatible `/chat/completions`, whatever its provider adds to it."""
+"""Serves any backend with an OpenAI-compatible `/chat/completions`, including provider-specific fields."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -9,10 +9,11 @@ from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.encode import encode_body
 from adapters.openai_chat.failure import decode_failure
 from gateway.adapter import BackendRequest, Capabilities
-from gateway.errors import BackendError
-from gateway.policy import Policy
-from gateway.types import Conversation, Json
-from gateway.wire.json_text import decode_json
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import BackendError
+from gateway.core.policy import Policy
+from gateway.framing.json_text import decode_json
+from gateway.framing.names import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {
@@ -22,23 +23,24 @@ _HEADERS: Final = {
 
 
 class OpenAIChatOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The adapter's keys of a backend entry. `path` is joined to its base_url."""
+    """The adapter's keys in a backend entry. `path` is joined to the entry's base_url."""
 
     path: str = "/chat/completions"
 
 
 class OpenAIChatAdapter:
-    """Passes every field on, known or not. A stream is asked for exactly when the client asked for one."""
+    """Forwards every field, known or unknown. It requests a stream exactly when the client requested one."""
 
     Options: ClassVar[type[msgspec.Struct]] = OpenAIChatOptions
-    capabilities = Capabilities(passthrough=True, tools=True, images=True)
+    models_path: ClassVar[str | None] = "/models"
+    capabilities = Capabilities(passthrough=True, tools=True, images=True, native=True)
 
     def __init__(self, options: OpenAIChatOptions, max_event: int) -> None:
         self._path = options.path
         self._max_event = max_event
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """The client's request with the backend's model name and the prepared messages."""
+        """Encode the client's request with the backend's model name and the prepared messages."""
         return BackendRequest(
             self._path,
             _HEADERS[conversation.stream],
@@ -47,13 +49,18 @@ class OpenAIChatAdapter:
         )
 
     def decoder(self, conversation: Conversation) -> ChatDecoder:
-        """A decoder for a stream or one JSON answer: what the backend sends counts, not what it was asked for."""
+        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
+        request."""
         return ChatDecoder(self._max_event, len(conversation.turns))
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """The backend's own message, code and param where the client can act on them."""
+        """Return the backend's own message, code and param where the client can act on them."""
         return decode_failure(status, headers, body)
 
-    def readable(self, body: bytes) -> Json:
-        """The request, which is JSON already."""
+    def decode_models(self, body: bytes) -> tuple[str, ...]:
+        """Return the ids in the models list. Raises BackendProtocolError."""
+        return names_in_list(body, "data", "id")
+
+    def describe(self, body: bytes) -> Json:
+        """Return the request body as JSON."""
         return decode_json(body)

@@ -1,11 +1,12 @@
-"""Deltas of tool calls in, call events out, whatever a backend thinks an index and an id are for.
+"""Assembles tool call events from deltas, whatever index and id conventions the backend follows.
 
-Providers number calls from zero, from one, all with zero or not at all; they send the id once, with every delta, late
-or never. So neither is trusted alone: a delta belongs to the call that its id or else its index has named so far,
-and a name where a call already has one, in front of arguments where those are complete, begins another call.
+Providers number calls from zero, from one, all with zero or not at all. They send the id once, with every delta, late
+or never. The tracker therefore trusts neither field alone: a delta belongs to the call that its id, or else its index,
+has identified so far. A name begins another call when the identified call already has a different name, or when it
+stands in front of new arguments and the existing arguments are complete.
 
-A call starts when its name and id are known. An id that has not come with the delta after the name is derived.
-All calls end with the answer: arguments that parse may still be the beginning of longer ones.
+A call starts when its name and id are known. If the id does not arrive with the delta after the name, it is derived.
+All calls end with the response, because arguments that parse may still be the beginning of longer ones.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,18 +15,20 @@ from typing import Final, Literal
 import msgspec
 
 from adapters.openai_chat.failure import invalid_event
-from gateway.errors import BackendProtocolError
-from gateway.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.notices import Action, Notice
-from gateway.types import EMPTY, Json, JsonObject
-from gateway.wire.json_text import NotJson, decode_json
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.errors import BackendProtocolError
+from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.notices import Action, Notice
+from gateway.framing.json_text import NotJson, decode_json
 
 Key = int | str
 Kind = Literal["function", "custom"]
 
-# How often the arguments of one call are read to see whether they are complete. Where they were not so often, the
-# backend repeats the name with every piece.
+# Limits how often the arguments of one call are parsed to check whether they are complete. A backend that needs more
+# checks than this repeats the name with every piece.
 _TRIES: Final = 64
+# Limits how many characters these checks parse, except for the last check.
+_READ_AGAIN: Final = 1 << 20
 _READ: Final = frozenset({"index", "id", "type", "function", "custom"})
 
 
@@ -40,57 +43,68 @@ class _Piece(msgspec.Struct, frozen=True):
 
 
 class _Call:
-    """A call as far as it is known."""
+    """The state of a call, as far as the deltas define it."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.id: str | None = None
-        self.said: str | None = None  # the id as the backend said it, which other calls may have, too
+        self.said: str | None = None  # the id as the backend sent it; other calls may have the same one
         self.name = ""
-        self.extra: JsonObject = EMPTY
+        self.extra: dict[str, Json] = {}
         self.pieces: list[str] = []
         self.sent = 0
         self.started = False
         self.named_before = False
         self._tries = _TRIES
+        self._room = _READ_AGAIN
         self._judged = 0
         self._complete = False
 
     def more(self, arguments: str) -> ToolCallDelta:
-        """The delta of more arguments."""
+        """Create a delta with more arguments."""
         self.pieces.append(arguments)
         self.sent += 1
         return ToolCallDelta(self.index, arguments)
 
+    @property
+    def is_stub(self) -> bool:
+        """Whether only the position of the call is known."""
+        return not (self.name or self.said or self.pieces or self.extra)
+
     def complete(self) -> bool:
-        """Whether the arguments are a whole object."""
+        """Whether the arguments are one whole object."""
         if self._judged != len(self.pieces):
             self._judged = len(self.pieces)
             self._complete = self._is_object()
         return self._complete
 
     def _is_object(self) -> bool:
-        if not self._tries or not self.pieces[-1].rstrip().endswith("}"):
+        if not self._tries or self._room < 0 or not self.pieces[-1].rstrip().endswith("}"):
             return False
+        arguments = "".join(self.pieces).encode()
         self._tries -= 1
+        self._room -= len(arguments)
         try:
-            return isinstance(decode_json("".join(self.pieces).encode()), dict)
+            return isinstance(decode_json(arguments), dict)
         except NotJson:
             return False
 
 
 class CallTracker:
-    """The calls of one answer. `seed` makes derived ids differ from those of earlier answers in a conversation."""
+    """Tracks the calls of one response. `seed` makes derived ids differ from those of earlier responses in a
+    conversation."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._calls: list[_Call] = []
         self._by_key: dict[Key, _Call] = {}
         self._by_id: dict[str, _Call] = {}
+        # Maps each stem to the first and the end of a range of used numbers.
+        self._taken: dict[str, tuple[int, int]] = {}
 
     def feed(self, entries: Json, *, whole: bool = False) -> list[Event]:
-        """The events of a `tool_calls` array. `whole`: its entries are complete calls, numbered by their places.
-        Raises BackendProtocolError."""
+        """Return the events of a `tool_calls` array. With `whole`, its entries are complete calls, numbered by
+        position. Raises BackendProtocolError."""
         if not isinstance(entries, list):
             raise invalid_event("tool_calls is no array")
         events: list[Event] = []
@@ -104,19 +118,21 @@ class CallTracker:
         return events
 
     def more(self, index: int) -> Callable[[str], ToolCallDelta]:
-        """What takes more arguments of a call that has started, which were read elsewhere."""
+        """Return a function that makes deltas with more arguments for a started call, for use by a fast path."""
         return self._calls[index].more
 
-    def close(self) -> list[Event]:
-        """The answer is complete: start what is still held, end everything. Raises BackendProtocolError for
-        arguments without a name: no call can be made of them."""
+    def close(self, spoken: bool) -> list[Event]:
+        """Complete the response: start the calls that are still held and end all calls. Raises BackendProtocolError for
+        a call without a name, because no call can be made of it. The only exception is an empty stub in a response that
+        also has text (`spoken`) or other calls: the stub is dropped."""
         events: list[Event] = []
+        stubs_alone = not spoken and not any([call.name for call in self._calls])
         for call in self._calls:
             if not call.name:
-                if call.pieces:
-                    message = "The backend sent the arguments of a tool call without its name."
+                if stubs_alone or not call.is_stub:
+                    message = "The backend sent a tool call without the name of a function."
                     raise BackendProtocolError(message, code="upstream_invalid_tool_call")
-                events.append(_notice("dropped", "CALL_EMPTY", "a tool call without name and arguments"))
+                events.append(_notice("dropped", "CALL_EMPTY", "a tool call that says nothing"))
                 continue
             events += self._flush(call)
             if not call.pieces:
@@ -139,7 +155,7 @@ class CallTracker:
         if piece.extra and call.started:
             yield _notice("dropped", "CALL_FIELD_LATE", f"{', '.join(piece.extra)} of a call that had begun")
         elif piece.extra:
-            call.extra = {**call.extra, **piece.extra}
+            call.extra.update(piece.extra)
         if piece.arguments:
             call.pieces.append(piece.arguments)
         if call.name and (call.id or call.started or call.named_before):
@@ -147,13 +163,13 @@ class CallTracker:
         call.named_before = bool(call.name)
 
     def _find(self, piece: _Piece) -> _Call | None:
-        """The call this delta continues, None when it begins one."""
+        """Return the call that this delta continues, or None when the delta begins a call."""
         placed = self._placed(piece.key)
         if piece.id is None:
             return placed if placed is not None and not _begins(piece, placed) else None
         known = placed if placed is not None and placed.said == piece.id else self._by_id.get(piece.id)
         if known is None:
-            # An id that comes late belongs to the call at its place, unless that has an id of its own.
+            # A late id belongs to the call at its index, unless that call has an id of its own.
             waits = placed is not None and placed.id is None and not (piece.name and placed.name)
             return placed if waits else None
         elsewhere = piece.key is not None and bool(piece.name) and placed is not known
@@ -179,23 +195,27 @@ class CallTracker:
             if call.id is None:
                 call.id = self._derive("call", call)
                 yield _notice("added", "CALL_ID_ADDED", "the backend gave a call no id", call.id)
-            yield ToolCallStart(call.index, call.id, call.name, extra=call.extra)
+            yield ToolCallStart(call.index, call.id, call.name, extra=call.extra or EMPTY)
         text = "".join(call.pieces[call.sent :])
         call.sent = len(call.pieces)
         if text:
             yield ToolCallDelta(call.index, text)
 
     def _derive(self, stem: str, call: _Call) -> str:
-        """An id that is always the same for the same answer in the same place of a conversation."""
-        number = call.index
+        """Derive an id that is the same for the same response at the same position of a conversation."""
+        begin, end = self._taken.get(stem, (0, 0))
+        number = first = call.index
+        if begin <= number < end:
+            number, first = end, begin
         while (derived := f"{stem}_{self._seed}_{number}") in self._by_id:
             number += 1
+        self._taken[stem] = (first, number + 1)
         self._by_id[derived] = call
         return derived
 
 
 def _begins(piece: _Piece, call: _Call) -> bool:
-    """Whether a named delta begins another call than the one its id or index names."""
+    """Whether a delta with a name begins another call than the one that its id or index identifies."""
     if not piece.name or not call.name:
         return False
     if piece.name != call.name:
@@ -221,7 +241,7 @@ def _read(entry: dict[str, Json]) -> _Piece:
 
 
 def _text(arguments: Json) -> str:
-    """Arguments are text; a backend that sends the value itself means its JSON text."""
+    """Return the arguments as text. If a backend sends the value itself, return its JSON text."""
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()

@@ -1,4 +1,4 @@
-"""The objects of an answer, chunks or the one whole completion, in; events out."""
+"""Converts the JSON objects of a response (chunks, or one whole completion) into events."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,12 +6,12 @@ from typing import Final
 from adapters.openai_chat.calls import CallTracker
 from adapters.openai_chat.failure import invalid_event, reported_failure
 from adapters.openai_chat.finish import decode_finish
-from adapters.openai_chat.unknown import unknown_fields
+from adapters.openai_chat.passthrough import unknown_fields
 from adapters.openai_chat.usage import decode_usage
-from gateway.errors import BackendProtocolError
-from gateway.events import Event, Extension, ReasoningDelta, ResponseStart, TextDelta, ToolCallDelta
-from gateway.notices import Action, Notice
-from gateway.types import Json
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendProtocolError
+from gateway.core.events import Event, PassthroughFields, ReasoningDelta, ResponseStart, TextDelta, ToolCallDelta
+from gateway.core.notices import Action, Notice
 
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
@@ -19,7 +19,8 @@ _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoni
 
 
 class ChunkReader:
-    """One answer. `empty` until it had a choice; `finished` with its finish reason, after which only usage counts."""
+    """Reads one response. `empty` is true until a choice has arrived. `finished` is true once the finish reason has
+    arrived; after that only usage counts."""
 
     def __init__(self, seed: int) -> None:
         self.empty = True
@@ -29,9 +30,10 @@ class ChunkReader:
         self._told: set[str] = set()
         self._seed = seed
         self._calls: CallTracker | None = None
+        self._spoken = False
 
     def chunk(self, chunk: Json) -> list[Event]:
-        """The events of one chunk. Raises BackendError."""
+        """Return the events of one chunk. Raises BackendError."""
         events, choices = self._open(chunk)
         for choice in choices:
             self._choice(choice, events)
@@ -39,15 +41,15 @@ class ChunkReader:
         return events
 
     def more(self, index: int) -> Callable[[str], ToolCallDelta]:
-        """What takes more arguments of a call that has started, which were read elsewhere."""
+        """Return a function that makes deltas with more arguments for a started call, for use by a fast path."""
         return self._tracker().more(index)
 
     def late(self, events: list[Event]) -> None:
-        """Something follows the end of the stream."""
+        """Report data that follows the end of the stream."""
         self._note(events, "ignored", "LATE_EVENT", "the backend sent more after it had closed its stream")
 
     def completion(self, answer: Json) -> list[Event]:
-        """The events of a whole answer. Raises BackendError."""
+        """Return the events of a whole response. Raises BackendError."""
         events, choices = self._open(answer)
         if not choices:
             raise BackendProtocolError("The backend's answer holds no choice.", code="upstream_invalid_response")
@@ -79,7 +81,7 @@ class ChunkReader:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
         if unknown := unknown_fields(chunk, _RESPONSE_KEYS):
-            events.append(Extension("response", unknown))
+            events.append(PassthroughFields("response", unknown))
         return events, choices
 
     def _choice(self, choice: Json, events: list[Event], *, whole: bool = False) -> None:
@@ -98,7 +100,7 @@ class ChunkReader:
             self._after_finish(delta, choice.get("finish_reason"), events)
             return
         if unknown := unknown_fields(choice, _CHOICE_KEYS):
-            events.append(Extension("choice", unknown))
+            events.append(PassthroughFields("choice", unknown))
         self._delta(delta, events, whole)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
@@ -107,7 +109,7 @@ class ChunkReader:
             raise invalid_event("the finish reason is no text")
 
     def _after_finish(self, delta: dict[str, Json], reason: Json, events: list[Event]) -> None:
-        """Some backends repeat the finish reason beside the usage."""
+        """Report content or another reason after the finish reason, which some backends repeat beside the usage."""
         if any(said for field, said in delta.items() if field != "role"):
             self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
         if reason not in (None, "", self._reason):
@@ -115,13 +117,14 @@ class ChunkReader:
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
         if unknown := unknown_fields(delta, _DELTA_KEYS):
-            events.append(Extension("delta", unknown))
+            events.append(PassthroughFields("delta", unknown))
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning:
             events.append(ReasoningDelta(reasoning))
         content = delta.get("content")
         if isinstance(content, str):
             if content:
+                self._spoken = True
                 events.append(TextDelta(content))
         elif content is not None:
             self._parts(content, events)
@@ -131,18 +134,19 @@ class ChunkReader:
             events += self._tracker().feed([{"index": "function_call", "function": call}])
 
     def _tracker(self) -> CallTracker:
-        """Most answers make no call."""
+        """Create the tracker on first use, because most responses make no call."""
         if self._calls is None:
             self._calls = CallTracker(self._seed)
         return self._calls
 
     def _parts(self, content: Json, events: list[Event]) -> None:
-        """Content as an array of parts, the way some providers stream reasoning beside text."""
+        """Read content that is an array of parts, as some providers send it to stream reasoning beside text."""
         if not isinstance(content, list):
             raise invalid_event("content is neither text nor an array")
         for part in content:
             match part:
                 case {"type": "text", "text": str(text)}:
+                    self._spoken = self._spoken or bool(text)
                     events += [TextDelta(text)] if text else []
                 case {"type": "thinking", "thinking": thinking}:
                     events += [ReasoningDelta(text)] if (text := _thought(thinking)) else []
@@ -155,7 +159,7 @@ class ChunkReader:
         if notice is not None:
             events.append(notice)
         if self._calls is not None:
-            events += self._calls.close()
+            events += self._calls.close(self._spoken)
         events.append(finish)
         self.finished = True
 
@@ -164,7 +168,7 @@ class ChunkReader:
             events.append(decode_usage(usage))
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
-        """Once for each rule: a backend with a habit has it in every chunk."""
+        """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
         if rule not in self._told:
             self._told.add(rule)
             events.append(Notice("backend", action, rule, detail, level="warning"))

@@ -1,28 +1,29 @@
-"""The bytes of an answer in, events out: a stream of chunks, or one JSON object."""
+"""Decodes the bytes of a response, either a stream of chunks or one JSON object, into events."""
 
 from typing import Final
 
 import msgspec
 
 from adapters.openai_chat.chunk import ChunkReader
+from adapters.openai_chat.completion_fast_path import read_plain
+from adapters.openai_chat.delta_fast_path import DeltaFastPath
 from adapters.openai_chat.failure import invalid_event
-from adapters.openai_chat.plain import read_plain
-from adapters.openai_chat.template import Template
-from gateway.errors import BackendError, BackendProtocolError, BackendTruncated
-from gateway.events import Event
-from gateway.malformed import malformed_event
-from gateway.notices import Notice
-from gateway.wire.json_text import NotJson, decode_json
-from gateway.wire.sse import SSEDecoder
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
+from gateway.core.events import Event
+from gateway.core.malformed_event import malformed_event
+from gateway.core.notices import Notice
+from gateway.framing.json_text import NotJson, decode_json
+from gateway.framing.sse import SSEDecoder
 
 _BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 _DONE: Final = b"[DONE]"
-# A whole answer may be larger than any event of a stream.
+# A whole response may be larger than any one event of a stream.
 _EVENTS_PER_ANSWER: Final = 4
 
 
 class ChatDecoder:
-    """One answer. Its first byte tells which of the two forms it has: some backends stream unasked, some never do."""
+    """Decodes one response. The first byte shows which of the two forms it has: some backends stream without a request
+    to do so, and some never stream."""
 
     def __init__(self, max_event: int, seed: int) -> None:
         self._max_event = max_event
@@ -31,7 +32,7 @@ class ChatDecoder:
         self.done = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """Raises BackendError."""
+        """Return the events of the next bytes. Raises BackendError."""
         if self._form is None:
             data = data.lstrip(_BLANK)
             if not data:
@@ -45,7 +46,7 @@ class ChatDecoder:
         return events
 
     def close(self) -> list[Event]:
-        """Raises BackendTruncated unless the answer was complete."""
+        """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
         if self._form is None:
             raise BackendTruncated("The backend's answer is empty.", code="upstream_invalid_response")
         self.done = True
@@ -53,13 +54,13 @@ class ChatDecoder:
 
 
 class _Stream:
-    """Server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
+    """Reads server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
 
     def __init__(self, seed: int, max_event: int) -> None:
         self.done = False
         self._reader = ChunkReader(seed)
         self._sse = SSEDecoder(max_event)
-        self._template = Template(self._reader.more)
+        self._template = DeltaFastPath(self._reader.more)
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
@@ -105,13 +106,14 @@ class _Stream:
             events += read
 
     def _incomplete(self, message: str, half: bytes | None = None) -> BackendTruncated:
-        """What ends without any part of an answer, or of an event, was never one."""
+        """Create the error for an incomplete response: `upstream_invalid_response` when no part of a response or event
+        arrived."""
         if self._reader.empty and half is None:
             return BackendTruncated("The backend's answer holds no choice.", code="upstream_invalid_response")
         return BackendTruncated(message)
 
     def _guarded(self, data: bytes, events: list[Event]) -> None:
-        """After the finish reason the answer is complete: what goes wrong then cannot take it back."""
+        """Read one event. The response is complete after the finish reason, so that a later fault cannot fail it."""
         finished = self._reader.finished
         try:
             self._event(data, events)
@@ -124,7 +126,8 @@ class _Stream:
             events.append(Notice("backend", "ignored", "LATE_FAULT", detail, level="warning"))
 
     def _tail(self, tail: bytes, events: list[Event]) -> None:
-        """An event without its blank line counts when it is whole; half of one is where the bytes were cut off."""
+        """Read an event that lacks its blank line: a whole one counts, and half of one shows that the bytes were cut
+        off."""
         try:
             self._event(tail, events)
         except BackendProtocolError:
@@ -134,7 +137,7 @@ class _Stream:
 
 
 class _Whole(msgspec.Struct):
-    """One JSON object, read when its bytes have ended."""
+    """Reads one JSON object when its bytes have ended."""
 
     seed: int
     limit: int

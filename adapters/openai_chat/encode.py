@@ -1,21 +1,21 @@
-"""A Conversation in, the body of a chat completions request out."""
+"""Encodes a conversation as the body of a chat completions request."""
 
 from typing import Final
 
 import msgspec
 
-from gateway.conversation.messages import encode_turn
-from gateway.profiles import Profile
-from gateway.types import Conversation, Json, JsonObject, NamedTool, Sampling, ToolSpec
+from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Sampling, ToolSpec
+from gateway.core.profiles import Profile
+from gateway.history.messages import encode_turn
 
-# The fields that offer functions, and those by which a pass forbids them: `functions` is the deprecated way.
+# The fields that offer functions, and the fields by which a pass forbids them. `functions` is deprecated.
 _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def encode_body(conversation: Conversation, profile: Profile) -> bytes:
-    """The client's own fields, where it spoke this dialect, else the fields made anew from the values."""
+    """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values."""
     source = conversation.source
     messages: list[JsonObject] = []
     for turn in conversation.turns:
@@ -32,27 +32,11 @@ def encode_body(conversation: Conversation, profile: Profile) -> bytes:
 
 
 def _follow(conversation: Conversation, source: JsonObject, body: dict[str, object]) -> None:
-    """Put what the passes decided in the place of what the client wrote."""
-    # A pass that changed a function cleared its source.
-    if "tools" in source and any([tool.source is None for tool in conversation.tools]):
-        body["tools"] = [*_other_tools(source["tools"]), *(_tool(tool) for tool in conversation.tools)]
-        _name_choice(body, conversation)
+    """Replace what the client wrote by what the passes decided."""
     if conversation.tool_choice == "none":
         body |= {choice: "none" for tools, choice in _CHOICES.items() if source.get(tools)}
     if bool(source.get("stream")) != conversation.stream:
         body["stream"] = conversation.stream
-
-
-def _other_tools(tools: Json) -> list[Json]:
-    """The entries that are no functions: they have no ToolSpec."""
-    entries = tools if isinstance(tools, list) else []
-    return [entry for entry in entries if isinstance(entry, dict) and entry.get("type", "function") != "function"]
-
-
-def _name_choice(body: dict[str, object], conversation: Conversation) -> None:
-    """A forced function follows its new name."""
-    if isinstance(conversation.tool_choice, NamedTool) and "tool_choice" in body:
-        body["tool_choice"] = _choice(conversation.tool_choice)
 
 
 def _fields(conversation: Conversation) -> dict[str, Json]:

@@ -1,10 +1,10 @@
-"""A backend's word for why it stopped in, one of the four reasons of the protocol out."""
+"""Maps a backend's finish reason to one of the four finish reasons of the protocol."""
 
 from typing import Final
 
-from gateway.errors import BackendRejected
-from gateway.events import Finish, Reason
-from gateway.notices import Notice
+from gateway.core.errors import BackendRejected
+from gateway.core.events import Finish, Reason
+from gateway.core.notices import Notice
 
 REASONS: Final[dict[str, Reason]] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "stop_token", "completed"), "stop"),
@@ -13,7 +13,7 @@ REASONS: Final[dict[str, Reason]] = {
     **dict.fromkeys(("content_filter", "safety", "recitation", "prohibited_content", "blocklist"), "content_filter"),
 }
 
-# Words for an answer that was broken off: to call one of these a stop would report a failure as a success.
+# Reasons for an aborted response: reporting one of these as a stop would report a failure as a success.
 FAILURES: Final = frozenset(
     {
         "error",
@@ -31,7 +31,8 @@ FAILURES: Final = frozenset(
 
 
 def decode_finish(raw: str) -> tuple[Finish, Notice | None]:
-    """The Finish, and a Notice when nobody has heard the word before. Raises BackendRejected for a failure's word."""
+    """Return the Finish, and a Notice when the reason is unknown. Raises BackendRejected for a reason that means a
+    failure."""
     word = raw.lower()
     reason = REASONS.get(word)
     if reason is not None:

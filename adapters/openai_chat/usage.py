@@ -1,16 +1,16 @@
-"""The backend's usage object in, a UsageReport out; what is no count is not taken for one."""
+"""Decodes the backend's usage object as a UsageReport and ignores values that are not counts."""
 
 from typing import Final
 
-from adapters.openai_chat.unknown import unknown_fields
-from gateway.events import UsageReport
-from gateway.types import Json
+from adapters.openai_chat.passthrough import unknown_fields
+from gateway.core.conversation import Json
+from gateway.core.events import UsageReport
 
 _COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 
 
 def decode_usage(usage: dict[str, Json]) -> UsageReport:
-    """Missing, null and impossible counts become None."""
+    """Decode the counts. Missing, null and impossible counts become None."""
     return UsageReport(
         _count(usage.get("prompt_tokens")),
         _count(usage.get("completion_tokens")),

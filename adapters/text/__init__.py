@@ -1,4 +1,4 @@
-"""The adapter for backends that take one text: how they are asked and how they answer is data."""
+"""Adapts backends that take one text; data describes their requests and responses."""
 
 from adapters.text.adapter import TextAdapter
 from adapters.text.options import TextOptions

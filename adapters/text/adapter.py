@@ -1,31 +1,36 @@
-"""Any backend that takes a conversation as text: its wire as data, its tools in words, its calls read from its text."""
+"""Serves any backend that takes a conversation as text, through a wire that is described as data.
+
+The prompt describes the tools, and tool calls are parsed from the backend's text.
+"""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
 import msgspec
 
-from adapters.text.calling import calling_of, can_force
+from adapters.text.call_filter import CallFilter
 from adapters.text.decoder import TextDecoder
-from adapters.text.encode import encode_request
+from adapters.text.encode import encode_request, schema_of
+from adapters.text.event_reader import Reader
 from adapters.text.failure import decode_failure
 from adapters.text.options import TextOptions
-from adapters.text.prompt import write_prompt
-from adapters.text.read import Reader
-from adapters.text.speech import Speech
+from adapters.text.thought import Thought
+from adapters.text.tool_choice import ToolChoicePlan, can_force, plan_tool_choice
 from gateway.adapter import BackendRequest, Capabilities
-from gateway.errors import BackendError
-from gateway.policy import Labels, Policy
-from gateway.tools.prompted.ids import id_prefix
-from gateway.tools.prompted.prose import prose_marks
-from gateway.types import Conversation, Json
-from gateway.wire.json_text import decode_json
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import BackendError
+from gateway.core.policy import Labels, Policy
+from gateway.framing.json_text import decode_json
+from gateway.framing.names import names_in_list
+from gateway.tool_calls.parsers.ids import id_prefix
+from gateway.tool_calls.parsers.transcript_calls import prose_marks
 
 _PROSE: Final = prose_marks(Labels())
 
 
 class TextAdapter:
-    """`wire` is how the backend is asked and how it answers; everything else is the same for all of them."""
+    """Implements every text backend. `wire` describes the request and the response; everything else is common to all of
+    them."""
 
     Options: ClassVar[type[msgspec.Struct]] = TextOptions
 
@@ -35,31 +40,46 @@ class TextAdapter:
         self._format = options.chosen_format
         self._reader = Reader(self._wire)
         self._max_event = max_event
+        self.models_path = None if self._wire.models is None else self._wire.models.path
         self._forces = can_force(self._wire, self._format)
         forces = self._forces or options.force_tools == "prompt"
         own = {"parallel_tool_calls", *(("tool_choice",) if forces else ())}
-        self.capabilities = Capabilities(honours=self._wire.honours | own, flattens=True, continues=options.turn_guard)
+        self.capabilities = Capabilities(
+            supported_params=self._wire.supported_params | own, text_only=True, continues_text=options.turn_guard
+        )
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """The conversation as the wire's request. Raises InvalidRequest, Unsupported among it."""
+        """Encode the conversation as the wire's request. Raises InvalidRequest, including Unsupported."""
         return encode_request(conversation, policy, self._options, self._wire, self._format)
 
     def decoder(self, conversation: Conversation) -> TextDecoder:
-        """A decoder that takes calls of this conversation's tools, and of no others, for calls."""
-        calling = calling_of(conversation, self._wire, self._format)
+        """Create a decoder that accepts only calls of this conversation's tools as calls."""
+        calling = plan_tool_choice(conversation, self._wire, self._format)
         also = _PROSE if self._options.prose_calls else ()
         parser = self._format.parser(calling.tools, id_prefix(conversation), conversation.tool_choice, also)
-        speech = Speech(parser, calling.prefill, calling.forced, conversation.parallel_tool_calls)
-        own_stops = (*conversation.sampling.stop, *self._format.stops)
-        estimate = None
-        if self._options.estimate_usage:
-            estimate = len(write_prompt(conversation, Policy(images="placeholder"), self._format, calling).text)
-        return TextDecoder(self._reader, speech, self._max_event, own_stops, estimate)
+        thought = self._thought(conversation, calling)
+        speech = CallFilter(parser, calling.prefill, calling.forced, conversation.parallel_tool_calls, thought)
+        return TextDecoder(self._reader, speech, self._max_event, conversation.sampling.stop)
+
+    def _thought(self, conversation: Conversation, calling: ToolChoicePlan) -> Thought | None:
+        """Return the parser of thoughts, or None when the response has a prefill or a constrained shape and so has no
+        place for a thought."""
+        if self._options.thinking == "text" or calling.prefill:
+            return None
+        if self._wire.constrains and schema_of(conversation, calling) is not None:
+            return None
+        return Thought(self._options.thinking == "opened")
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """The backend's own message where the client can act on it."""
+        """Return the backend's own message where the client can act on it."""
         return decode_failure(status, headers, body)
 
-    def readable(self, body: bytes) -> Json:
-        """The request, which is JSON already."""
+    def decode_models(self, body: bytes) -> tuple[str, ...]:
+        """Return the names in the models list, which the wire must have. Raises BackendProtocolError."""
+        places = self._wire.models
+        assert places is not None
+        return names_in_list(body, places.list, places.name)
+
+    def describe(self, body: bytes) -> Json:
+        """Return the request body as JSON."""
         return decode_json(body)

@@ -1,37 +1,26 @@
-"""The bytes of an answer in, events out, on any wire."""
+"""Decodes the bytes of a response on any text wire into events."""
 
-from typing import Final
-
+from adapters.text.call_filter import CallFilter
+from adapters.text.event_reader import FAILURES, Piece, Reader
 from adapters.text.failure import invalid_event, reported_failure
 from adapters.text.frames import FRAMES, utf8
-from adapters.text.read import FAILURES, Piece, Reader
-from adapters.text.speech import Speech
-from gateway.conversation.turn_guard import TURN_INVENTED
-from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
-from gateway.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
-from gateway.malformed import malformed_event
-from gateway.notices import Notice
-from gateway.types import Json
-from gateway.wire.json_text import NotJson, decode_json
-
-_ONE_CALL: Final = "one_call"
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
+from gateway.core.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
+from gateway.core.malformed_event import malformed_event
+from gateway.core.notices import Notice
+from gateway.framing.json_text import NotJson, decode_json
+from gateway.response.role_marker_filter import TURN_INVENTED
 
 
 class TextDecoder:
-    """One answer.
+    """Decodes one response.
 
-    `own_stops` are the stop sequences that begin nobody's turn. `estimate` is the length of the prompt where token
-    counts are to be made up, else None. `progress` counts the pieces of text, also those that are held back for now.
+    `own_stops` are the client's stop sequences, which mark no turn. `progress` counts the pieces of text, including
+    those that are held back.
     """
 
-    def __init__(
-        self,
-        reader: Reader,
-        speech: Speech,
-        max_event: int,
-        own_stops: tuple[str, ...] = (),
-        estimate: int | None = None,
-    ) -> None:
+    def __init__(self, reader: Reader, speech: CallFilter, max_event: int, own_stops: tuple[str, ...] = ()) -> None:
         self._reader = reader
         self._wire = reader.wire
         self._plain = reader.plain
@@ -40,7 +29,6 @@ class TextDecoder:
         self._utf8 = utf8()
         self._speech = speech
         self._own_stops = own_stops
-        self._estimate = estimate
         self._started = False
         self._empty = True
         self._finished = False
@@ -51,7 +39,7 @@ class TextDecoder:
         self.progress = 0
 
     def feed(self, data: bytes) -> list[Event]:
-        """Raises BackendError, with what came before the fault."""
+        """Return the events of the next bytes. Raises BackendError, which keeps the events before the fault."""
         events: list[Event] = []
         at = 0
         try:
@@ -75,7 +63,8 @@ class TextDecoder:
         return events
 
     def close(self) -> list[Event]:
-        """Raises BackendTruncated unless the answer was complete, with what came before."""
+        """Return the events at the end of the bytes. Raises BackendTruncated, which keeps the events before it, unless
+        the response was complete."""
         events: list[Event] = []
         try:
             self._end_of_bytes(events)
@@ -120,7 +109,7 @@ class TextDecoder:
         self._piece(self._reader.read(event), events)
 
     def _end(self, events: list[Event]) -> None:
-        """The event that closes the stream."""
+        """Handle the event that closes the stream."""
         if not self._finished:
             if self._wire.is_json and self._empty:
                 raise _hollow()
@@ -130,7 +119,7 @@ class TextDecoder:
         self.done = True
 
     def _tail(self, tail: bytes, events: list[Event]) -> None:
-        """An event without its end counts when it is whole; half of one is where the bytes were cut off."""
+        """Read an event that lacks its end: a whole one counts, and half of one shows that the bytes were cut off."""
         try:
             self._payload(tail, events)
         except BackendProtocolError:
@@ -141,7 +130,7 @@ class TextDecoder:
                 raise BackendTruncated("The backend's answer ended in the middle of an event.") from None
 
     def _document(self, body: bytes, events: list[Event]) -> None:
-        """The whole answer of a wire that has no events."""
+        """Read the whole response of a wire without events."""
         try:
             self._payload(body, events)
         except BackendProtocolError as error:
@@ -160,6 +149,7 @@ class TextDecoder:
         else:
             self._unknown(events)
         if piece.reasoning and not self._finished:
+            self._speech.thinks_apart()
             events.append(ReasoningDelta(piece.reasoning))
         self._text(piece.text, events)
         if piece.usage is not None:
@@ -196,24 +186,24 @@ class TextDecoder:
             return
         self.progress += len(texts)
         self._speech.feed(texts, events)
-        if self._speech.stopped:
-            self._finish("tool_calls", _ONE_CALL, events)
+        if self._speech.stopped is not None:
+            self._finish("tool_calls", self._speech.stopped, events)
             self.done = True
 
     def _late(self, detail: str, events: list[Event]) -> None:
-        """What follows an answer that was cut off on purpose is not late."""
-        if not self._noted_late and not self._speech.stopped:
+        """Report data after the end, except after a response that was cut off on purpose."""
+        if not self._noted_late and self._speech.stopped is None:
             self._noted_late = True
             events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
 
     def _count(self, usage: UsageReport, events: list[Event]) -> None:
-        """Counts that come with every event are told once, with the last."""
+        """Keep counts that arrive with every event and report them once, with the last values."""
         self._usage = usage
         if self._finished:
             events.append(usage)
 
     def _note_stop(self, stop: str, events: list[Event]) -> None:
-        """Stop sequences that begin a line are those of somebody else's turn, unless they are the client's own."""
+        """Report a stop sequence that begins a line as another speaker's turn, unless it is one of the client's own."""
         if stop.startswith("\n") and stop not in self._own_stops:
             events.append(TURN_INVENTED)
 
@@ -228,11 +218,8 @@ class TextDecoder:
 
     def _finish(self, reason: Reason, word: str | None, events: list[Event]) -> None:
         self._start(events)
-        if not self._speech.stopped:
-            events += self._speech.close(reason)
-        if self._usage is None and self._estimate is not None:
-            prompt, completion = -(-self._estimate // 4), -(-self._speech.characters // 4)
-            self._usage = UsageReport(prompt, completion, prompt + completion, estimated=True)
+        if self._speech.stopped is None:
+            self._speech.close(reason, events)
         if self._usage is not None:
             events.append(self._usage)
         events.append(Finish(reason, word))

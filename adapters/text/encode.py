@@ -1,21 +1,21 @@
-"""A conversation in, the request of a wire out."""
+"""Encodes a conversation as the request of a text wire."""
 
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from adapters.text.calling import Calling, calling_of, writes_raw
 from adapters.text.options import TextOptions
-from adapters.text.prompt import write_prompt
-from adapters.text.template import render
+from adapters.text.prompt import Prompt, write_prompt
+from adapters.text.request_template import render
+from adapters.text.tool_choice import ToolChoicePlan, plan_tool_choice
 from adapters.text.wire import FIELD, MEDIA, Wire
-from gateway.adapter import BackendRequest
-from gateway.conversation.turn_guard import turn_markers
-from gateway.errors import InvalidRequest, Unsupported
-from gateway.policy import Policy
-from gateway.tools.prompted.format import ToolFormat
-from gateway.types import Conversation, Json
+from gateway.adapter import BackendRequest, Told
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.policy import Policy
+from gateway.response.role_marker_filter import turn_stops
+from gateway.tool_calls.parsers.format import ToolFormat
 
 _ANY_JSON: Final[dict[str, Json]] = {"type": "object"}
 
@@ -23,8 +23,8 @@ _ANY_JSON: Final[dict[str, Json]] = {"type": "object"}
 def encode_request(
     conversation: Conversation, policy: Policy, options: TextOptions, wire: Wire, tool_format: ToolFormat
 ) -> BackendRequest:
-    """The same bytes for the same conversation. Raises InvalidRequest, Unsupported among it."""
-    calling = calling_of(conversation, wire, tool_format)
+    """Encode the request; the same conversation gives the same bytes. Raises InvalidRequest, including Unsupported."""
+    calling = plan_tool_choice(conversation, wire, tool_format)
     if calling.forced and options.force_tools == "constrain" and not (calling.constraint and wire.constrains):
         raise Unsupported("tool_choice cannot be made sure here for so many tools.", param="tool_choice")
     prompt = write_prompt(conversation, policy, tool_format, calling)
@@ -33,14 +33,20 @@ def encode_request(
         "$system": prompt.system or None,
         "$transcript": prompt.transcript,
         "$model": conversation.model or None,
-        "$schema": _schema(conversation, calling),
-        "$stop": _stops(conversation, policy, options, wire, tool_format, calling) or None,
+        "$schema": schema_of(conversation, calling),
+        "$stop": _stops(conversation, policy, options, wire, calling) or None,
         **_sampling(conversation, wire),
         **{name: (conversation.source or {}).get(name.removeprefix(FIELD)) for name in wire.names if FIELD in name},
     }
     accepts = wire.accepts or MEDIA[wire.framing]
     headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
-    return BackendRequest(wire.path, headers, _body(wire, values), accepts, prompt.notices)
+    return BackendRequest(wire.path, headers, _body(wire, values), accepts, prompt.notices, told=_told(prompt, wire))
+
+
+def _told(prompt: Prompt, wire: Wire) -> Told:
+    if wire.has_cue:
+        return Told(prompt.text, prompt.system)
+    return Told(prompt.transcript, prompt.system if "$system" in wire.names else "", apart=True)
 
 
 def _body(wire: Wire, values: Mapping[str, Json]) -> bytes:
@@ -64,8 +70,9 @@ def _sampling(conversation: Conversation, wire: Wire) -> dict[str, Json]:
     }
 
 
-def _schema(conversation: Conversation, calling: Calling) -> Json:
-    """What the answer is held to: one call, or the shape that the client asked for."""
+def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
+    """Return the schema that constrains the response: one call, or the shape that the client requested. Raises
+    Unsupported for a shape while tools may be called."""
     if calling.constraint is not None:
         return dict(calling.constraint.schema)
     shape = (conversation.source or {}).get("response_format")
@@ -79,20 +86,15 @@ def _schema(conversation: Conversation, calling: Calling) -> Json:
 
 
 def _stops(
-    conversation: Conversation,
-    policy: Policy,
-    options: TextOptions,
-    wire: Wire,
-    tool_format: ToolFormat,
-    calling: Calling,
+    conversation: Conversation, policy: Policy, options: TextOptions, wire: Wire, calling: ToolChoicePlan
 ) -> list[Json]:
-    """The client's own, unless calls may be written, in whose arguments they may stand; then those of other turns."""
-    stops: list[str] = [] if calling.tools else [stop for stop in conversation.sampling.stop if stop]
-    if calling.constraint is not None:
-        stops += calling.constraint.stop
+    """Return the client's own stop sequences, then those of other turns. Return none while calls may be written,
+    because any of them may occur in the arguments. A backend that does not report which one it met would end a turn
+    without a notice; for such a backend only the turn guard checks."""
     if calling.tools:
-        stops += tool_format.stops
-    if options.turn_stops and not (calling.tools and writes_raw(tool_format)):
-        stops += [f"\n{marker}" for marker in turn_markers(policy.flatten)]
+        return []
+    stops = [stop for stop in conversation.sampling.stop if stop]
+    if options.turn_stops and (wire.stopped_by is not None or not options.turn_guard):
+        stops += turn_stops(policy.flatten)
     sent: list[Json] = [*dict.fromkeys(stops)]
     return sent[: wire.max_stops]

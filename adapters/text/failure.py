@@ -1,17 +1,17 @@
-"""A text backend's error, as a status with a body or inside an answer, in; the error the client shall see out."""
+"""Converts a text backend's error, a status with a body or part of a response, into the client's error."""
 
 import re
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.backend_status import public_text, status_error
-from gateway.errors import BackendError, BackendProtocolError, BackendRejected
-from gateway.types import Json
-from gateway.wire.json_text import NotJson, decode_json
+from gateway.core.backend_status import public_text, status_error
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, OwnWords
+from gateway.framing.json_text import NotJson, decode_json
 
 CONTEXT: Final = "context_length_exceeded"
 
-# llama.cpp: `exceed_context_size_error`; vLLM and its kin: "maximum context length is"; TGI: "`inputs` tokens +
+# llama.cpp: `exceed_context_size_error`; vLLM and similar servers: "maximum context length is"; TGI: "`inputs` tokens +
 # `max_new_tokens` must be <="; others: "context window", "prompt is too long".
 _OVERFLOW: Final = re.compile(
     r"exceed_context_size|context[ _](?:length|size|window)|prompt is too long|`?inputs`? (?:tokens|must have less)",
@@ -21,7 +21,8 @@ _MEANT: Final[Mapping[str, int]] = {"overloaded": 429, "incomplete_generation": 
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-    """An answer other than 200. A prompt that does not fit is a 400 `context_length_exceeded`, whatever its status."""
+    """Decode a response with a status other than 200. A prompt that does not fit is a 400 `context_length_exceeded`,
+    whatever status the backend sent."""
     try:
         said = _find(decode_json(body, lenient=True))
     except NotJson:
@@ -33,7 +34,8 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
 
 
 def reported_failure(said: Json) -> BackendError:
-    """An error inside an answer whose status was 200: the status it means when it tells, else a 502."""
+    """Decode an error inside a response with status 200. It gets the status that it stands for, if it names one, else
+    502."""
     fields = _find({"error": said})
     message = _message(fields)
     if _overflows(fields):
@@ -43,23 +45,28 @@ def reported_failure(said: Json) -> BackendError:
         code = _MEANT.get(_text(fields.get("type")) or "")
     if code is not None and 400 <= code <= 599:
         return status_error(code, {}, message=message)
-    told = f": {public_text(message)}" if message else "."
-    return BackendRejected(f"The backend reported an error in its answer{told}")
+    error = BackendRejected("The backend reported an error in its answer.")
+    error.words = message or ""
+    return error
 
 
 def overflow(message: str | None) -> BackendError:
-    """The prompt is longer than the model's context."""
-    told = public_text(message) if message else "The conversation is longer than the model's context."
-    return BackendRejected(told, status=400, type="invalid_request_error", code=CONTEXT, param="messages")
+    """Create the error for a prompt that is longer than the model's context."""
+    own = OwnWords("The conversation is longer than the model's context.", CONTEXT)
+    told = public_text(message) if message else own.message
+    error = BackendRejected(told, status=400, type="invalid_request_error", code=CONTEXT, param="messages")
+    error.own_words = own
+    return error
 
 
 def invalid_event(reason: str) -> BackendProtocolError:
-    """An event that breaks the wire format. The reason names places and kinds, never contents."""
+    """Create the error for an event that breaks the wire format. The reason names places and types, never contents."""
     return BackendProtocolError(f"The backend sent a malformed event: {reason}.")
 
 
 def _find(document: Json) -> Mapping[str, Json]:
-    """`{"error": {...}}`, `{"error": "..."}` with fields beside it, `{"detail": ...}`, or the fields themselves."""
+    """Return the error fields: `{"error": {...}}`, `{"error": "..."}` with fields beside it, `{"detail": ...}`, or the
+    fields themselves."""
     if not isinstance(document, dict):
         return {}
     error = document.get("error")

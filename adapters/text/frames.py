@@ -1,19 +1,20 @@
-"""The bytes of an answer in, its events as bytes out, in each of the framings."""
+"""Splits the bytes of a response into events, for each framing."""
 
 import codecs
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from gateway.errors import BackendProtocolError
-from gateway.wire.ndjson import NDJSONDecoder
-from gateway.wire.sse import SSEDecoder
+from gateway.core.errors import BackendProtocolError
+from gateway.framing.ndjson import NDJSONDecoder
+from gateway.framing.sse import SSEDecoder
 
-# A whole answer may be larger than any event of a stream.
+# A whole response may be larger than any one event of a stream.
 _EVENTS_PER_ANSWER: Final = 4
 
 
 class Frames(Protocol):
-    """What all framings have in common. Both raise BackendProtocolError; `fault` is one behind whole events."""
+    """The interface of all framings. Both methods raise BackendProtocolError; `fault` holds an error that occurred
+    after whole events."""
 
     @property
     def fault(self) -> BackendProtocolError | None: ...
@@ -24,7 +25,7 @@ class Frames(Protocol):
 
 
 class Bytes:
-    """No framing at all: every read is an event."""
+    """Applies no framing: every read is an event."""
 
     fault = None
 
@@ -39,7 +40,7 @@ class Bytes:
 
 
 class Document:
-    """One event, which ends with the body."""
+    """Collects one event that ends with the body."""
 
     fault = None
 
@@ -68,5 +69,5 @@ FRAMES: Final[Mapping[str, Callable[[int], Frames]]] = {
 
 
 def utf8() -> codecs.IncrementalDecoder:
-    """Text whose characters may be cut; what is no UTF-8 becomes U+FFFD."""
+    """Create a decoder for text whose characters may be split; invalid UTF-8 becomes U+FFFD."""
     return codecs.getincrementaldecoder("utf-8")("replace")

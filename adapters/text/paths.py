@@ -1,9 +1,9 @@
-"""A path such as `choices[0].text` and a decoded event in, the value there out."""
+"""Looks up the value at a path such as `choices[0].text` in a decoded event."""
 
 import re
 from typing import Final, TypeAlias
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -11,7 +11,7 @@ _STEP: Final = re.compile(r"(?:\A|\.)([^.\[\]]+)|\[(\d{1,4})\]")
 
 
 def parse_path(written: str) -> Path:
-    """The steps of a path; the empty path is the event itself. Raises ValueError for what is no path."""
+    """Parse the steps of a path; the empty path is the event itself. Raises ValueError for an invalid path."""
     steps: list[str | int] = []
     position = 0
     while position < len(written):
@@ -24,7 +24,7 @@ def parse_path(written: str) -> Path:
 
 
 def look_up(document: Json, path: Path) -> Json:
-    """The value at a path; None when the path leads nowhere."""
+    """Return the value at a path, or None when the path does not exist."""
     for step in path:
         if isinstance(step, str):
             document = document.get(step) if isinstance(document, dict) else None

@@ -1,6 +1,6 @@
-"""How a text backend is asked and how it answers, as a value: a request template, a framing and the places of things.
+"""Describes a text backend's requests and responses as a value: a request template, a framing and field paths.
 
-A wire of one's own is written in settings.json alone, from nothing or from the `base` it resembles.
+A custom wire needs only settings.json: it is written from nothing or from the `base` that it resembles.
 """
 
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from typing import Any, Final, Literal
 import msgspec
 
 from adapters.text.paths import parse_path
-from adapters.text.template import names_in
-from gateway.events import Reason
+from adapters.text.request_template import names_in
+from gateway.core.events import Reason
 
 Framing = Literal["sse", "ndjson", "json", "sse_text", "text"]
 
-# What a template may ask for. `$request.NAME` is the client's own field of that name.
+# The names that a template may use. `$request.NAME` is the client's own field of that name.
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "$prompt": (),
     "$system": (),
@@ -42,24 +42,38 @@ MEDIA: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class UsagePaths(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the counts of tokens stand."""
+    """The paths of the token counts."""
 
     prompt: str | None = None
     completion: str | None = None
     total: str | None = None
 
 
+class ModelPlaces(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the backend lists its models: a path joined to base_url, the key of the list, the key of a name in it."""
+
+    path: str
+    list: str = "data"
+    name: str = "id"
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a path that cannot be joined."""
+        if not self.path.startswith("/"):
+            raise ValueError(f"the path {self.path!r} must begin with /")
+
+
 class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One wire. Places are paths like `choices[0].text`, looked up in each event; of several the first that has a
-    value counts, and the empty path is the event itself.
+    """One wire. Places are paths like `choices[0].text`, looked up in each event. Where a place has several paths, the
+    first one with a value counts; the empty path is the event itself.
 
     `framing`: `sse`, `ndjson` and `json` (one document) hold JSON; `sse_text` and `text` are the text itself.
-    `hidden`: while this place says true, the event's text is no text (a special token).
-    `final`: this place says true in the last event. `finish` holds the word for why; a flag there is a word itself.
-    `reasons` maps such words to ours, beyond those that everybody uses. `stopped_by` holds the stop sequence that was
-    met. `last` is the data of an event that closes the stream. `ends`: `event`, unless only the end of the body tells
-    that the answer is complete. `max_stops`: how many stop sequences the backend takes. `max_tokens`: what is asked
-    for when the client does not say, for backends whose own answer to that is a few words.
+    `hidden`: while this place is true, the event's text is not part of the response (a special token).
+    `final`: this place is true in the last event. `finish` holds the finish reason; a flag there is a reason itself.
+    `reasons` maps such reasons to the gateway's, in addition to the common ones. `stopped_by` holds the stop sequence
+    that was met. `last` is the data of an event that closes the stream. `ends`: `event`, unless only the end of the
+    body shows that the response is complete. `max_stops`: how many stop sequences the backend accepts. `max_tokens`:
+    the limit that is sent when the client sends none, for backends whose own default is a few words. `models`: where
+    the backend lists its models.
     """
 
     path: str
@@ -79,6 +93,7 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accepts: tuple[str, ...] = ()
     max_stops: int | None = None
     max_tokens: int | None = None
+    models: ModelPlaces | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for a wire that cannot work."""
@@ -104,7 +119,7 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """What the request asks for."""
+        """The names that the request uses."""
         return frozenset(names_in(dict(self.request)))
 
     @property
@@ -113,16 +128,16 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def constrains(self) -> bool:
-        """Whether the backend can be held to a JSON Schema."""
+        """Whether the backend's output can be constrained by a JSON Schema."""
         return "$schema" in self.names
 
     @property
     def has_cue(self) -> bool:
-        """Whether the text itself ends with the word that makes the model speak."""
+        """Whether the text itself ends with the cue for the model's turn."""
         return "$prompt" in self.names
 
     @property
-    def honours(self) -> frozenset[str]:
+    def supported_params(self) -> frozenset[str]:
         """The client's fields that reach the backend."""
         names = self.names
         known = {field for name in names & VALUES.keys() for field in VALUES[name]}

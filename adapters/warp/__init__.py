@@ -1,4 +1,4 @@
-"""The Warp multi-agent wire: protobuf out, protobuf in server-sent events back."""
+"""The adapter for the Warp multi-agent wire."""
 
 from adapters.warp.adapter import WarpAdapter
 

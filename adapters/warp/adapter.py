@@ -1,4 +1,4 @@
-"""The Warp multi-agent wire: a conversation out as one protobuf message, server-sent protobuf events in."""
+"""Implements the Warp wire: one protobuf message per request, and responses of server-sent protobuf events."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -7,52 +7,66 @@ import msgspec
 from google.protobuf.internal import api_implementation
 
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.decode import WarpDecoder
-from adapters.warp.encode import encode_request
-from adapters.warp.error_body import decode_error
+from adapters.warp.decode.decoder import WarpDecoder
+from adapters.warp.decode.error_body import decode_error
+from adapters.warp.encode.encoder import encode_request
+from adapters.warp.opaque import CONTAINER
 from adapters.warp.options import WarpOptions
 from gateway.adapter import BackendRequest, Capabilities
-from gateway.errors import BackendError, SettingsError
-from gateway.policy import Policy
-from gateway.types import Conversation, Json
+from gateway.core.conversation import Conversation, Json, Role
+from gateway.core.errors import BackendError, SettingsError
+from gateway.core.policy import Policy
 
 _SLOW: Final = (
     "the Warp wire needs protobuf's compiled parser, and this one is in pure Python: install protobuf as a wheel for "
     "this machine, and leave PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION unset"
 )
+# A text can state where an image stood, for a message of any role; the task log has fields for images only in questions
+# and results.
+_IMAGE_ROLES: Final[Mapping[str, frozenset[Role]]] = {
+    "flatten": frozenset({"system", "developer", "user", "assistant", "tool"}),
+    "structured": frozenset({"user", "tool"}),
+}
 
 
 class WarpAdapter:
-    """`encoding: flatten` tells the conversation as text, `structured` as the wire's own task log."""
+    """Implements the Warp wire. `encoding: flatten` sends the conversation as text, `structured` as the wire's own task
+    log."""
 
     Options: ClassVar[type[msgspec.Struct]] = WarpOptions
 
     def __init__(self, options: WarpOptions, max_event: int) -> None:
-        """Raises SettingsError where protobuf has only its slow parser: one hostile event of a megabyte holds it up."""
+        """Raises SettingsError if protobuf has only its pure-Python parser, because one hostile event of a megabyte
+        would block it."""
         if api_implementation.Type() == "python":
             raise SettingsError(_SLOW)
         self._options = options
         self._max_event = max_event
         self.capabilities = Capabilities(
-            honours=frozenset({"parallel_tool_calls"}),
+            supported_params=frozenset({"parallel_tool_calls"}),
+            prompts=frozenset(options.prompted),
+            carries=frozenset({CONTAINER}),
             images=True,
-            flattens=options.encoding == "flatten",
+            image_roles=_IMAGE_ROLES[options.encoding],
+            remote_images=False,
+            text_only=options.encoding == "flatten",
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        """One serialized Request. Raises InvalidRequest, Unsupported among it, for what cannot be said."""
+        """Encode one serialized Request. Raises InvalidRequest, including Unsupported, for content that the wire cannot
+        express."""
         return encode_request(conversation, policy, self._options)
 
     def decoder(self, conversation: Conversation) -> WarpDecoder:
-        """A decoder that types the arguments of calls by this conversation's tools."""
+        """Create a decoder that converts the arguments of calls to the types of this conversation's tools."""
         return WarpDecoder(self._options, conversation, self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-        """An answer other than 200 as the error the client shall see."""
+        """Convert a response with a status other than 200 into the error for the client."""
         return decode_error(status, headers, body)
 
-    def readable(self, body: bytes) -> Json:
-        """The protobuf message with the names of its fields."""
+    def describe(self, body: bytes) -> Json:
+        """Return the protobuf message as JSON with its field names."""
         from google.protobuf.json_format import MessageToDict
 
         message: dict[str, Json] = MessageToDict(pb.Request.FromString(body), preserving_proto_field_name=True)

@@ -1,21 +1,21 @@
-"""What the backend wants back unchanged, to and from `extra_content.warp` of a message or a call.
+"""Encodes and decodes the provider state in `extra_content.warp` of a message or a call.
 
-The gateway keeps nothing between requests, so the client carries it, in the place where OpenAI clients already
-carry a provider's own fields. Conversations of different clients can therefore never meet.
+The gateway keeps no state between requests, so the client carries it, in the field in which OpenAI clients already
+carry a provider's own fields. Conversations of different clients can therefore never mix.
 """
 
 from typing import Final
 
 import msgspec
 
-from gateway.types import EMPTY, JsonObject
+from gateway.core.conversation import EMPTY, JsonObject
 
 CONTAINER: Final = "extra_content"
 PROVIDER: Final = "warp"
 
 
 class Opaque(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Strings of the backend that nobody here reads."""
+    """Strings of the backend that the gateway does not interpret."""
 
     conversation_id: str = ""
     task_id: str = ""
@@ -29,14 +29,14 @@ NOTHING: Final = Opaque()
 
 
 def write_opaque(opaque: Opaque) -> JsonObject:
-    """As the `extra` of a call; empty when there is nothing to carry."""
+    """Encode the state as the `extra` of a call. The result is empty when there is no state."""
     if opaque == NOTHING:
         return EMPTY
     return {CONTAINER: {PROVIDER: msgspec.to_builtins(opaque)}}
 
 
 def read_opaque(extra: JsonObject) -> Opaque:
-    """From the `extra` of a call or a turn. What a client made of it that we cannot read counts as absent."""
+    """Decode the state from the `extra` of a call or a turn. A value that a client made unreadable counts as absent."""
     container = extra.get(CONTAINER)
     carried = container.get(PROVIDER) if isinstance(container, dict) else None
     if not isinstance(carried, dict):

@@ -1,4 +1,4 @@
-"""What a backend entry of settings.json may say about the Warp wire."""
+"""Defines the adapter's own keys of a Warp backend entry in settings.json."""
 
 from typing import Literal
 
@@ -6,19 +6,21 @@ import msgspec
 
 
 class WarpOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to speak the wire. Every default tells the truth: the client that calls is Dragoman.
+    """How to encode requests and decode responses. By default the requests state the fact that the client is Dragoman.
 
-    `encoding`: `flatten` sends the conversation as one text, `structured` as the task log the wire has for it.
+    `encoding`: `flatten` sends the conversation as one text, `structured` as the wire's own task log.
     `path` is joined to the backend's base_url.
-    `client_id` and `client_version` name us; the facts about the operating system are sent only when given.
+    `client_id` and `client_version` identify the gateway; facts about the operating system are sent only when set.
     `server_name` and `server_id` are the name and the id of the tool server that holds the client's tools.
-    `reasoning`: whether the model's reasoning is asked for.
-    `native_tools`: `drop` passes over a call of the wire's own tools (`grep`, `read_files`, ...) with a warning;
-    `expose` lets a client that declares `run_shell_command` have its calls, the only ones whose fields are read here.
-    `rollback`: `buffer` holds the events of a transaction until it is committed; `stream` emits text at once.
-    `strict_frames`: a frame that cannot be read fails the stream; otherwise it is skipped with a warning.
-    `accept_hex`: frames in hexadecimal are read too.
-    `empty_answer`: a finished answer without any output is a `stop` with a warning, or an error.
+    `reasoning`: whether the model's reasoning is requested.
+    `native_tools`: `drop` skips a call of the wire's own tools (`grep`, `read_files`, ...) with a warning;
+    `expose` forwards calls of `run_shell_command`, the only tool whose fields are decoded, to a client that declares
+    it. `rollback`: `buffer` holds the events of a transaction until it is committed; `stream` emits text at once.
+    `strict_frames`: an invalid frame fails the stream; otherwise it is skipped with a warning.
+    `accept_hex`: frames in hexadecimal are decoded too.
+    `prompted`: a client's demand (`tool_choice`, `response_format`) without a field on the wire is rejected unless it
+    is listed here; then the prompt asks for it, and a response that does not meet it is an error.
+    `empty_answer`: a finished response without any output is a `stop` with a warning, or an error.
     """
 
     encoding: Literal["flatten", "structured"] = "flatten"
@@ -35,4 +37,5 @@ class WarpOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rollback: Literal["buffer", "stream"] = "buffer"
     strict_frames: bool = True
     accept_hex: bool = False
+    prompted: tuple[Literal["tool_choice", "response_format"], ...] = ()
     empty_answer: Literal["stop", "error"] = "stop"

@@ -1,5 +1,5 @@
-"""Deterministic backends that speak real wires on loopback, so that the gateway runs without any credential."""
+"""Provides deterministic backends with real wires on loopback, so that the gateway runs without any credential."""
 
-from gateway.demo.serve import DemoBackend, serve_demo
+from gateway.demo.player.serve import DemoBackend, serve_demo
 
 __all__ = ["DemoBackend", "serve_demo"]

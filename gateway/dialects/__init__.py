@@ -1,1 +1,1 @@
-"""Client dialects: each turns a client's request into a Conversation and events into that client's bytes."""
+"""Client dialects: each converts a client's request into a Conversation and events into that client's bytes."""

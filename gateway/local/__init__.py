@@ -1,6 +1,6 @@
-"""The optional local model: two installed packages in, a model server beside the gateway and the settings for it out.
+"""The optional local model: starts a model server from two installed packages, and builds the settings for it.
 
-Nothing here is imported unless it is asked for, and the packages are no dependency: see docs/local-model.md.
+These modules are imported only on request, and the packages are no dependency: see docs/local-model.md.
 """
 
 from gateway.local.packages import INSTALL, find_weights

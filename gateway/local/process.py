@@ -1,4 +1,4 @@
-"""The weights of a model -> a model server in a child process that ends with this one."""
+"""Runs a model server in a child process that ends with this one."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from typing import Final
 
 import httpx
 
-from gateway.errors import SettingsError
+from gateway.core.errors import SettingsError
 
 START_LIMIT_S: Final = 120
 STOP_LIMIT_S: Final = 5
@@ -19,7 +19,7 @@ CHILD: Final = (sys.executable, "-m", "gateway.local.child")
 
 
 class LocalModel:
-    """A model server that is ready. `base_url` is where it answers, `pid` its process."""
+    """A model server that is ready. `base_url` is its address, `pid` its process."""
 
     def __init__(self, base_url: str, pid: int) -> None:
         self.base_url = base_url
@@ -28,10 +28,10 @@ class LocalModel:
 
 @contextmanager
 def run_model(weights: Path, command: tuple[str, ...] = CHILD) -> Iterator[LocalModel]:
-    """A ready model server until the block is left. Raises SettingsError when it does not become ready.
+    """Runs a model server until the block is left. Raises SettingsError when it does not become ready.
 
-    What the child complains of goes to our stderr. It is in a session of its own, so that Ctrl-C in a terminal
-    reaches it only through us, after the answers under way have been drained.
+    The child's errors go to this process's stderr. The child is in a session of its own, so that Ctrl-C in a terminal
+    reaches it only through this process, after the running responses have been drained.
     """
     with subprocess.Popen(
         [*command, str(weights)],
@@ -61,7 +61,7 @@ def _wait_ready(process: "subprocess.Popen[str]") -> str:
 
 
 def _address(process: "subprocess.Popen[str]") -> str:
-    """The line that the child prints when it listens; empty when it ends first."""
+    """Returns the line that the child prints when it listens; empty when it ends first."""
     assert process.stdout is not None
     return next((line.strip() for line in process.stdout if line.startswith("http://")), "")
 

@@ -1,13 +1,15 @@
-"""The address of a local model server -> the settings that serve it."""
+"""Builds the settings that serve a local model server."""
 
 from typing import Final
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 
 MODEL: Final = "smollm2"
-# The same model given one bare text to go on with.
+# The same model with one raw text to continue.
 RAW: Final = "smollm2-raw"
-# The same text inside the model's own template, which makes it answer rather than go on.
+# The default limit for clients that set none: a model of this size does not always stop by itself.
+MOST_TOKENS: Final = 512
+# The same text inside the model's own template, so that the model answers instead of continuing the text.
 TEMPLATED: Final[dict[str, Json]] = {
     "path": "/v1/chat/completions",
     "request": {
@@ -25,26 +27,30 @@ TEMPLATED: Final[dict[str, Json]] = {
         "json_schema": "$schema",
     },
     "text": ["choices[0].delta.content"],
-    # The first event tells the role and nothing else.
+    # The first event holds the role and nothing else.
     "hidden": "choices[0].delta.role",
     "finish": ["choices[0].finish_reason"],
     "last": "[DONE]",
+    "max_tokens": MOST_TOKENS,
     "usage": {
         "prompt": "usage.prompt_tokens",
         "completion": "usage.completion_tokens",
         "total": "usage.total_tokens",
     },
 }
-# One answer at a time: the next waits for its turn, and a full context is read for a minute or more.
+CONTINUED: Final[dict[str, Json]] = {"base": "llama_cpp", "max_tokens": MOST_TOKENS}
+# The server handles one request at a time: the next waits in its queue, and a full context takes a minute or more to
+# read.
 PATIENT: Final[dict[str, Json]] = {"first_byte": 600, "total": 1200}
-# llama.cpp's server hangs up behind every stream without having said so, perhaps just when the next request comes.
+# llama.cpp's server closes the connection after every stream without announcing it, perhaps just as the next request is
+# sent.
 NEW_CONNECTION: Final[dict[str, Json]] = {"connection": "close"}
 
 
 def backend_for_model(base_url: str, wire: Json = "llama_cpp") -> dict[str, Json]:
-    """The model server's entry below `backends`."""
+    """Returns the model server's entry below `backends`."""
     return {
-        "adapter": "adapters.text:TextAdapter",
+        "adapter": "text",
         "wire": wire,
         "base_url": base_url,
         "timeouts": PATIENT,
@@ -53,9 +59,12 @@ def backend_for_model(base_url: str, wire: Json = "llama_cpp") -> dict[str, Json
 
 
 def settings_for_model(base_url: str) -> dict[str, Json]:
-    """What a settings.json for this model would hold."""
+    """Returns the content of a settings.json for this model."""
     return {
-        "backends": {"local": backend_for_model(base_url, TEMPLATED), "local-raw": backend_for_model(base_url)},
+        "backends": {
+            "local": backend_for_model(base_url, TEMPLATED),
+            "local-raw": backend_for_model(base_url, CONTINUED),
+        },
         "models": {MODEL: {"backend": "local"}, RAW: {"backend": "local-raw"}},
         "log": {"file": None},
     }

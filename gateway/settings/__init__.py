@@ -1,11 +1,20 @@
-"""settings.json -> one frozen Settings, read once at start; every part gets its slice as an argument.
+"""Reads settings.json once at start into one frozen Settings; each component receives its part as an argument.
 
-Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `keys`,
-`profiles`, `backends`, `models`.
+Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `keys`, `profiles`,
+`backends`, `models`.
 """
 
+from gateway.settings.check import nearest
 from gateway.settings.environment import override_server, secret
-from gateway.settings.read import check_options, load_settings, override_policy, parse_settings, read_settings
+from gateway.settings.read import (
+    LIMITS,
+    check_options,
+    load_settings,
+    override_policy,
+    parse_settings,
+    read_settings,
+    with_place,
+)
 from gateway.settings.values import (
     BackendSettings,
     KeySettings,
@@ -20,6 +29,7 @@ from gateway.settings.values import (
 )
 
 __all__ = [
+    "LIMITS",
     "BackendSettings",
     "KeySettings",
     "LimitSettings",
@@ -32,9 +42,11 @@ __all__ = [
     "TracingSettings",
     "check_options",
     "load_settings",
+    "nearest",
     "override_policy",
     "override_server",
     "parse_settings",
     "read_settings",
     "secret",
+    "with_place",
 ]

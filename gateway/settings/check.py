@@ -1,52 +1,108 @@
-"""One part of settings.json as its value, or the SettingsError that names the key."""
+"""Checks one part of settings.json and converts it to its value; raises SettingsError with the name of the key."""
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
-from typing import TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from gateway.errors import SettingsError
-from gateway.types import Json, JsonObject
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import SettingsError
 
 S = TypeVar("S", bound=msgspec.Struct)
 
+# This number of names stays readable in one line.
+MOST_LISTED: Final = 40
+
 
 def read_struct(raw: Json, kind: type[S], where: str) -> S:
-    """The object at `where` as a value. Raises SettingsError, like all here, with the full path of the key."""
+    """Returns the object at `where` as a value. Raises SettingsError, like all here, with the full path of the key."""
     entry = read_object(raw, where)
-    _check_fields(entry, kind, where)
+    check_shape(entry, kind, where)
     try:
         return msgspec.convert(entry, kind)
     except msgspec.ValidationError as error:
         reason, _, path = str(error).partition(" - at `$")
-        raise SettingsError(f"{path_of(where, path.rstrip('`').lstrip('.'))}: {reason}") from error
+        place = path_of(where, path.rstrip("`").lstrip("."))
+        raise SettingsError(f"{place}: {reason}" if place else reason) from error
 
 
-def _check_fields(entry: JsonObject, kind: type[msgspec.Struct], where: str) -> None:
-    """Unknown names, here and below; and 10.0, a float to whoever reads the file, though decoders would take it."""
-    check_keys(entry, kind.__struct_fields__, where)
+def check_shape(value: Json, kind: Any, where: str) -> None:
+    """Refuses unknown names, words that are not allowed, and floats like 10.0 where an integer belongs, at any depth.
+
+    A person reads 10.0 as a float, though decoders would accept it. The decoder reports any other error of the value. A
+    type may declare by `msgspec.Meta(extra={"keys_of": STRUCT, "besides": NAMES})` the keys of an object that its
+    annotation leaves open. (kind: Any, since it is any annotation.)
+    """
+    if (check := _GENERIC.get(get_origin(kind))) is not None:
+        check(value, get_args(kind), where)
+    elif kind is int and isinstance(value, float):
+        raise SettingsError(f"{where} must be a whole number; it is {value}")
+    elif isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
+        _check_fields(value, kind, where)
+
+
+def _check_annotated(value: Json, parts: tuple[Any, ...], where: str) -> None:
+    kind, *metas = parts
+    for meta in metas:
+        extra = (meta.extra or {}) if isinstance(meta, msgspec.Meta) else {}
+        if isinstance(value, dict) and "keys_of" in extra:
+            _check_fields(value, extra["keys_of"], where, extra.get("besides", ()))
+    check_shape(value, kind, where)
+
+
+def _check_union(value: Json, parts: tuple[Any, ...], where: str) -> None:
+    if value is None or (isinstance(value, str) and str in parts):
+        return
+    for part in parts:
+        check_shape(value, part, where)
+
+
+def _check_word(value: Json, words: tuple[Any, ...], where: str) -> None:
+    if value not in words:
+        raise SettingsError(f"{where} must be one of {_listed(words)}; it is {value!r}")
+
+
+def _check_mapping(value: Json, parts: tuple[Any, ...], where: str) -> None:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            check_shape(below, parts[1], path_of(where, key))
+
+
+def _check_items(value: Json, parts: tuple[Any, ...], where: str) -> None:
+    if isinstance(value, list):
+        for position, below in enumerate(value):
+            check_shape(below, parts[0], f"{where}[{position}]")
+
+
+_GENERIC: Final[Mapping[Any, Callable[[Json, tuple[Any, ...], str], None]]] = {
+    Annotated: _check_annotated,
+    Union: _check_union,
+    UnionType: _check_union,
+    Literal: _check_word,
+    Mapping: _check_mapping,
+    tuple: _check_items,
+}
+
+
+def _check_fields(entry: JsonObject, kind: type[msgspec.Struct], where: str, besides: Iterable[str] = ()) -> None:
+    check_keys(entry, (*kind.__struct_fields__, *besides), where)
     for field in msgspec.structs.fields(kind):
-        value = entry.get(field.name)
-        below = path_of(where, field.name)
-        if isinstance(value, float) and field.type in (int, int | None):
-            raise SettingsError(f"{below} must be a whole number; it is {value}")
-        for part in get_args(field.type) if isinstance(field.type, UnionType) else (field.type,):
-            if isinstance(value, dict) and isinstance(part, type) and issubclass(part, msgspec.Struct):
-                _check_fields(value, part, below)
+        if field.name in entry:
+            check_shape(entry[field.name], field.type, path_of(where, field.name))
 
 
 def check_keys(entry: JsonObject, known: Iterable[str], where: str) -> None:
-    """Refuse an unknown key, and name the known one that was probably meant."""
+    """Refuses an unknown key, and names the known key that was probably meant."""
     for key in entry:
         if key not in known:
             raise SettingsError(f"unknown setting {path_of(where, key)!r}{nearest(key, known)}")
 
 
 def check_not_negative(part: msgspec.Struct, where: str) -> None:
-    """Refuse a limit below zero."""
+    """Refuses a limit below zero."""
     for name in part.__struct_fields__:
         value = getattr(part, name)
         if isinstance(value, int) and value < 0:
@@ -54,7 +110,7 @@ def check_not_negative(part: msgspec.Struct, where: str) -> None:
 
 
 def check_pattern(pattern: str, where: str) -> None:
-    """Refuse what is no regular expression."""
+    """Refuses text that is no regular expression."""
     try:
         re.compile(pattern)
     except re.error as error:
@@ -62,18 +118,26 @@ def check_pattern(pattern: str, where: str) -> None:
 
 
 def read_object(raw: Json, where: str) -> dict[str, Json]:
-    """The JSON object at `where`."""
+    """Returns the JSON object at `where`."""
     if not isinstance(raw, dict):
         raise SettingsError(f"{where or 'settings'} must be an object")
     return raw
 
 
 def path_of(where: str, name: str) -> str:
-    """How a person finds a key: `backends.local.wire`."""
+    """Returns the readable path of a key: `backends.local.wire`."""
     return ".".join(part for part in (where, name) if part)
 
 
 def nearest(key: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the known one that is most like it, if one is."""
-    matches = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+    """Returns the end of a sentence about an unknown name: the most similar known one, or all of them."""
+    names = list(known)
+    matches = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+    if matches:
+        return f"; did you mean {matches[0]!r}?"
+    return f"; there are {_listed(names)}" if names else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_LISTED
+    return ", ".join(map(repr, names[:MOST_LISTED])) + (f" and {more} more" if more > 0 else "")

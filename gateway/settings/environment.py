@@ -1,18 +1,18 @@
-"""What the command line and the environment say about the settings: the server's address, and the secrets."""
+"""Reads settings from the command line and the environment: the server's address, and the secrets."""
 
 import os
 from collections.abc import Mapping
 
 import msgspec
 
-from gateway.errors import SettingsError
+from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
 from gateway.settings.check import read_struct
 from gateway.settings.values import ServerSettings, Settings
-from gateway.types import Json
 
 
 def override_server(settings: Settings, host: str | None, port: str | None, workers: str | None = None) -> Settings:
-    """The settings with what the command line or the environment says of the server. Raises SettingsError."""
+    """Returns the settings with the command line's or the environment's server values. Raises SettingsError."""
     changes: dict[str, Json] = {}
     if host:
         changes["host"] = host
@@ -31,7 +31,7 @@ def override_server(settings: Settings, host: str | None, port: str | None, work
 
 
 def secret(variable: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The secret that a setting names by environment variable; None when it names none. Raises SettingsError."""
+    """Returns the secret in a setting's environment variable; None when it names none. Raises SettingsError."""
     if variable is None:
         return None
     value = environ.get(variable, "").strip()

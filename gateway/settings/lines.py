@@ -1,4 +1,4 @@
-"""The text of a settings file and a message about one of its keys -> the same message with the key's line."""
+"""Adds the line number to a message about a key of a settings file."""
 
 import re
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ _UNKNOWN: Final = "unknown setting '"
 
 
 def with_line(text: str, message: str) -> str:
-    """`line 3: server.port: ...` for a message that begins with a key of this (well-formed) JSON text."""
+    """Returns `line 3: server.port: ...` for a message that begins with a key of this (well-formed) JSON text."""
     about = message.removeprefix(_UNKNOWN)
     found = max(((path, line) for path, line in _keys(text) if _begins(about, path)), default=None, key=_length)
     return f"line {found[1]}: {message}" if found else message
 
 
 def _keys(text: str) -> Iterator[tuple[str, int]]:
-    """Every key with the keys above it, and its line. What is inside a list has no key of its own."""
+    """Yields every key with its parent keys, and its line. Contents of a list have no key of their own."""
     above: list[str | None] = []
     key: str | None = None
     line, position = 1, 0

@@ -1,4 +1,4 @@
-"""settings.json -> Settings: every part is checked, and every mistake names its key and its line."""
+"""Reads settings.json into Settings, checks every part, and names the key and the line of every mistake."""
 
 import math
 from collections.abc import Mapping
@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.errors import SettingsError
-from gateway.policy import Policy
-from gateway.profiles import PROFILES, Profile
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import SettingsError
+from gateway.core.policy import Policy
+from gateway.core.profiles import PROFILES, Profile
 from gateway.settings.check import (
     S,
     check_keys,
@@ -31,15 +32,16 @@ from gateway.settings.values import (
     Settings,
     TracingSettings,
 )
-from gateway.types import Json, JsonObject
 
 ALIASES: Final = {"max_history": "max_history_messages", "disable_builtin_tools": "disable_warp_tools"}
 _POLICY_KEYS: Final = frozenset(Policy.__struct_fields__)
+# A backend entry may set these limits; a native backend has no others.
+LIMITS: Final = ("max_tool_results", "max_history_messages")
 _BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
 
 
 def load_settings(path: Path) -> Settings:
-    """Read and check a settings file. Raises SettingsError that names the setting (or the line of bad JSON)."""
+    """Reads and checks a settings file. Raises SettingsError that names the setting (or the line of bad JSON)."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -51,9 +53,19 @@ def load_settings(path: Path) -> Settings:
         raise SettingsError(f"{path}: {error.message}") from error
 
 
+def with_place(path: Path, message: str) -> str:
+    """A message about a key whose value turned out to be wrong after the file was read, with the file and the line; any
+    other message as it is."""
+    try:
+        told = with_line(path.read_text(encoding="utf-8-sig"), message)
+    except (OSError, UnicodeDecodeError):
+        return message
+    return message if told == message else f"{path}: {told}"
+
+
 def parse_settings(text: str) -> Settings:
-    """The text of a settings file as Settings. Raises SettingsError."""
-    # json, not msgspec: it is what tells the line of a mistake, and start-up is no hot path.
+    """Returns the text of a settings file as Settings. Raises SettingsError."""
+    # json, not msgspec: it reports the line of a mistake, and start-up is no hot path.
     import json
 
     try:
@@ -71,7 +83,7 @@ def parse_settings(text: str) -> Settings:
 
 
 def read_settings(raw: Json) -> Settings:
-    """Decoded JSON as Settings. Raises SettingsError."""
+    """Returns decoded JSON as Settings. Raises SettingsError."""
     top = read_object(raw, "settings")
     top = _without_aliases(top, "")
     check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}), "")
@@ -79,7 +91,7 @@ def read_settings(raw: Json) -> Settings:
     policy_part = {key: value for key, value in top.items() if key in _POLICY_KEYS}
     policy = _policy(policy_part, profiles, "")
     backends = {
-        name: _backend(value, f"backends.{name}")
+        name: _backend(value, f"backends.{name}", profiles)
         for name, value in read_object(top.get("backends", {}), "backends").items()
     }
     models = {
@@ -112,14 +124,17 @@ def _keys(raw: JsonObject, models: Mapping[str, ModelSettings]) -> dict[str, Key
     return keys
 
 
-def _backend(raw: Json, where: str) -> BackendSettings:
-    entry = read_object(raw, where)
+def _backend(raw: Json, where: str, profiles: Mapping[str, Profile]) -> BackendSettings:
+    entry = _without_aliases(read_object(raw, where), where)
     for key in ("adapter", "base_url"):
         if key not in entry:
             raise SettingsError(f"{where}.{key} is missing")
     common = {key: value for key, value in entry.items() if key in _BACKEND_KEYS}
     options = {key: value for key, value in entry.items() if key not in _BACKEND_KEYS}
     backend = read_struct(common, BackendSettings, where)
+    check_not_negative(backend, where)
+    if backend.profile is not None:
+        _profile(backend.profile, profiles, f"{where}.profile")
     return msgspec.structs.replace(backend, options=options)
 
 
@@ -139,10 +154,19 @@ def _model(
         raise SettingsError(f"{where}.backend: there is no backend {backend!r}{nearest(backend, backends)}")
     if name is not None and not isinstance(name, str):
         raise SettingsError(f"{where}.name must be text")
-    own = {key: value for key, value in entry.items() if key in _POLICY_KEYS}
-    if (profile := backends[backend].profile) is not None:
-        own = {"profile": profile, **own}
-    return ModelSettings(backend, name, _policy({**defaults, **own}, profiles, where))
+    own = {
+        **_of_all_models(backends[backend]),
+        **{key: value for key, value in entry.items() if key in _POLICY_KEYS},
+    }
+    inherited = frozenset(LIMITS) - own.keys()
+    return ModelSettings(backend, name, _policy({**defaults, **own}, profiles, where), inherited)
+
+
+def _of_all_models(backend: BackendSettings) -> dict[str, Json]:
+    """Returns the policy keys that a backend entry sets for all its models."""
+    limits = {name: getattr(backend, name) for name in LIMITS}
+    own: dict[str, Json] = {name: value for name, value in limits.items() if value is not msgspec.UNSET}
+    return own if backend.profile is None else {"profile": backend.profile, **own}
 
 
 def _policy(raw: dict[str, Json], profiles: Mapping[str, Profile], where: str) -> Policy:
@@ -161,7 +185,7 @@ def _policy(raw: dict[str, Json], profiles: Mapping[str, Profile], where: str) -
 
 
 def override_policy(policy: Policy, changes: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
-    """The policy with some of its keys set anew, as a model entry would. Raises SettingsError."""
+    """Returns the policy with some keys overridden, as by a model entry. Raises SettingsError."""
     if not changes:
         return policy
     changes = _without_aliases(dict(changes), "")
@@ -172,11 +196,12 @@ def override_policy(policy: Policy, changes: JsonObject, profiles: Mapping[str, 
 
 
 def _profiles(raw: JsonObject) -> dict[str, Profile]:
-    """The built-in profiles and the file's own, each made from its `base`."""
+    """Returns the built-in profiles and the file's own, each made from its `base`."""
     profiles = dict(PROFILES)
     for name, value in raw.items():
         where = f"profiles.{name}"
         entry = dict(read_object(value, where))
+        check_keys(entry, (*Profile.__struct_fields__, "base"), where)
         base = _profile(entry.pop("base", "none"), profiles, f"{where}.base")
         profiles[name] = read_struct({**msgspec.to_builtins(base), **entry}, Profile, where)
     return profiles
@@ -190,12 +215,8 @@ def _profile(name: Json, profiles: Mapping[str, Profile], where: str) -> Profile
 
 
 def check_options(options: JsonObject, kind: type[S], where: str) -> S:
-    """An adapter's own keys as its Options. Raises SettingsError like every other part of the file."""
-    for key in options:
-        if key not in kind.__struct_fields__:
-            raise SettingsError(
-                f"unknown setting {path_of(where, key)!r}{nearest(key, {*_BACKEND_KEYS, *kind.__struct_fields__})}"
-            )
+    """Returns an adapter's own keys as its Options. Raises SettingsError like every other part of the file."""
+    check_keys(options, (*kind.__struct_fields__, *sorted(_BACKEND_KEYS)), where)
     return read_struct(dict(options), kind, where)
 
 

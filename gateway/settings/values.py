@@ -1,36 +1,37 @@
-"""The whole of settings.json as frozen values, with the defaults of every key."""
+"""Defines the whole of settings.json as frozen values, with the defaults of every key."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from gateway.notices import Level
-from gateway.policy import Policy
-from gateway.profiles import PROFILES, Profile
+from gateway.core.notices import Level
+from gateway.core.policy import Policy
+from gateway.core.profiles import PROFILES, Profile
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Limit: TypeAlias = int | msgspec.UnsetType | None
 Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where and how clients are served. Times in seconds.
+    """The server's address, and how it serves clients. Times in seconds.
 
     `api_keys_env` names the variable that holds the clients' keys, separated by commas, `api_keys_file` a file with
-    `name:key` lines. Without any key the gateway is open, and binds to loopback addresses only. `allowed_hosts` are
-    the names, besides localhost, under which browsers and clients may address a gateway bound to loopback (a foreign
-    name there is DNS rebinding).
-    `max_connections` null: as many as the file descriptor limit allows. `max_requests` are served at once by each
-    worker; more are refused at once with a 503. `store_file` is where the use of API keys is counted for all workers;
-    null: when there are several, in a file that goes with them. `reload` reads the settings again when they change.
+    `name:key` lines. Without any key the gateway is open, and binds to loopback addresses only. `allowed_hosts` are the
+    names, besides localhost, by which browsers and clients may address a gateway bound to loopback (a foreign name
+    there is DNS rebinding). `max_connections` null: as many as the file descriptor limit allows. Each worker serves
+    `max_requests` at the same time and refuses more at once with a 503. `rate_limit_file` is where all workers count
+    the use of API keys; null: with several workers, in a file of the runtime directory. `reload` reads the settings
+    again when they change.
     """
 
     host: str = "127.0.0.1"
     port: Port = 8000
     workers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
-    store_file: str | None = None
+    rate_limit_file: str | None = None
     reload: bool = True
     api_keys_env: str | None = "DRAGOMAN_API_KEYS"
     api_keys_file: str | None = None
@@ -38,15 +39,15 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_connections: Count | None = None
     max_requests: Count | None = 1000
     max_body_mb: Positive = 32
-    head_timeout_s: Positive = 10
+    header_timeout_s: Positive = 10
     first_event_gate_s: Positive = 15
-    keep_alive_s: Positive = 15
+    sse_ping_s: Positive = 15
     write_timeout_s: Positive = 60
-    drain_s: NotNegative = 10
+    graceful_shutdown_timeout_s: NotNegative = 10
 
 
 class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the holder of one client key may do; null: anything. `concurrent_streams` counts all running requests."""
+    """The limits of one client key; null: no limit. `concurrent_streams` counts all running requests."""
 
     models: tuple[str, ...] | None = None
     requests_per_minute: Count | None = None
@@ -54,16 +55,16 @@ class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much a backend may send: one event, one whole response."""
+    """The limits on a backend's response: the size of one event and of the whole response."""
 
     max_event_mb: Positive = 4
     max_response_mb: Positive = 64
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the log goes besides stderr, and from which level on. `file` null: stderr only.
+    """The log file besides stderr, and the lowest level. `file` null: stderr only.
 
-    `bodies` adds what clients ask to the DEBUG lines: conversations on disk, so it is never on by itself.
+    `bodies` adds the request bodies to the DEBUG lines: it stores conversations on disk, so it is off by default.
     """
 
     level: Level = "info"
@@ -74,10 +75,10 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TracingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where OpenTelemetry traces of chat requests go, under which name, and what share of them.
+    """The endpoint of OpenTelemetry traces of chat requests, the service name, and the sampled share.
 
-    Null: what the standard variables say (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`;
-    `OTEL_SERVICE_NAME`), else a collector on this machine and `dragoman`. `sample` is asked only for requests whose
+    Null: the standard variables (`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT`;
+    `OTEL_SERVICE_NAME`), else a collector on this machine and `dragoman`. `sample` applies only to requests whose
     client has not decided already (W3C `traceparent`).
     """
 
@@ -87,7 +88,7 @@ class TracingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Deadlines towards a backend, in seconds. `idle` counts progress of the answer, not bytes."""
+    """Timeouts for a backend, in seconds. `idle` counts progress of the response, not bytes."""
 
     connect: Positive = 2
     first_byte: Positive = 60
@@ -96,10 +97,10 @@ class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A bearer token that is bought with a refresh token (RFC 6749, section 6).
+    """A bearer token that is requested with a refresh token (RFC 6749, section 6).
 
     `refresh_token_env` names the variable with the first refresh token, `store` the file (mode 0600) that keeps a
-    rotated one. `token_field` is the field of the reply that becomes the bearer token.
+    rotated one. `token_field` is the field of the token response that becomes the bearer token.
     """
 
     token_url: str
@@ -108,20 +109,22 @@ class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     token_field: str = "access_token"
 
     def __repr__(self) -> str:
-        """Without the query of the address: with some issuers it holds a key."""
+        """Omits the query of the address: with some issuers it holds a key."""
         return f"RefreshCredential({self.token_url.partition('?')[0]!r}, {self.refresh_token_env!r})"
 
 
 class BackendSettings(msgspec.Struct, frozen=True):
     """One backend. `options` are the adapter's own keys, checked by the adapter's `Options` type at start.
 
-    `profile` names the provider's rules for every model served here. `max_concurrent` is how many requests it is
-    given at once (by each worker).
+    `profile` names the provider's rules for all its models, and `max_tool_results` and `max_history_messages` are their
+    limits. `max_concurrent` is the limit of concurrent requests to it (by each worker).
     """
 
     adapter: str
     base_url: str
     profile: str | None = None
+    max_tool_results: Limit = msgspec.UNSET
+    max_history_messages: Limit = msgspec.UNSET
     api_key_env: str | None = None
     api_key_header: str = "authorization"
     refresh: RefreshCredential | None = None
@@ -130,17 +133,33 @@ class BackendSettings(msgspec.Struct, frozen=True):
     max_concurrent: Count | None = None
     options: Mapping[str, Any] = {}
 
+    @property
+    def credential_variable(self) -> str:
+        """Returns the environment variable of the credential; empty where there is none."""
+        return (self.refresh.refresh_token_env if self.refresh is not None else self.api_key_env) or ""
+
     def __repr__(self) -> str:
-        """Without the values of headers, which may be keys."""
+        """Omits the values of headers, which may be keys."""
         return f"BackendSettings({self.adapter!r}, {self.base_url!r}, headers={sorted(self.headers)})"
 
 
 class ModelSettings(msgspec.Struct, frozen=True):
-    """What a client's model name stands for: a backend, the name there (None: unchanged) and the route's policy."""
+    """The route of a client's model name: a backend, the name there (None: unchanged) and the policy.
+
+    `inherited` names the limits of the policy that neither the model's entry nor its backend's sets.
+    """
 
     backend: str
     name: str | None
     policy: Policy
+    inherited: frozenset[str] = frozenset()
+
+    def on(self, native: bool) -> "ModelSettings":
+        """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""
+        if not (native and self.inherited):
+            return self
+        policy = msgspec.structs.replace(self.policy, **dict.fromkeys(self.inherited))
+        return msgspec.structs.replace(self, policy=policy, inherited=frozenset())
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -157,5 +176,5 @@ class Settings(msgspec.Struct, frozen=True):
     models: Mapping[str, ModelSettings] = {}
 
     def route(self, model: str) -> ModelSettings | None:
-        """The entry for a model name, or the `"*"` entry, or None."""
+        """Returns the entry for a model name, or the `"*"` entry, or None."""
         return self.models.get(model) or self.models.get("*")

@@ -1,1 +1,1 @@
-"""The test kit that is shipped with the gateway, for adapters written elsewhere too. Needs pytest and hypothesis."""
+"""The test kit that is shipped with the gateway, for third-party adapters too. Needs pytest and hypothesis."""

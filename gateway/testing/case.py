@@ -1,15 +1,16 @@
-"""What an adapter's author hands to the conformance kit: the adapter as settings.json would name it, and an answer."""
+"""Defines the conformance kit's input: an adapter as settings.json would name it, and a backend's response."""
 
 from typing import Any, Protocol
 
 import msgspec
 
 from gateway.adapter import Adapter
-from gateway.conversation.prepare import prepare
-from gateway.events import Event
-from gateway.policy import Policy
+from gateway.core.conversation import EMPTY, Conversation, JsonObject, Text, Turn
+from gateway.core.events import Event
+from gateway.core.policy import Policy
+from gateway.exchange import Exchange
+from gateway.history.prepare import prepare
 from gateway.settings import check_options
-from gateway.types import EMPTY, Conversation, JsonObject, Text, Turn
 
 MAX_EVENT = 4 << 20
 
@@ -17,7 +18,7 @@ GREETING = Conversation((Turn("user", (Text("Good morning."),), index=0),), mode
 
 
 class AdapterClass(Protocol):
-    """The class of an adapter, as the gateway sees it."""
+    """The class of an adapter, as the gateway uses it."""
 
     @property
     def Options(self) -> type[msgspec.Struct]: ...
@@ -26,11 +27,11 @@ class AdapterClass(Protocol):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One adapter, one conversation, and the bytes of one complete and flawless answer to it.
+    """One adapter, one conversation, and the bytes of one complete and valid response to it.
 
-    `expected`: the events of the answer, deltas joined; empty: not compared. `options` are the adapter's own keys
-    of its backend entry in settings.json. Choose an answer of one or two kilobytes: it is also cut at every byte.
-    `marks_end` is false for a wire on which only HTTP tells where the answer ends: there a cut cannot be seen in it.
+    `expected`: the events of the response, deltas joined; empty: not compared. `options` are the adapter's own keys
+    of its backend entry in settings.json. Choose a response of one or two kilobytes: it is also cut at every byte.
+    `marks_end` is false for a wire on which only HTTP marks the end of the response: there the bytes do not show a cut.
     """
 
     name: str
@@ -50,9 +51,15 @@ class Case(msgspec.Struct, frozen=True):
         return getattr(self.adapter, "__name__", "adapter")
 
     def build(self, max_event: int = MAX_EVENT) -> Adapter:
-        """A new adapter, made as the gateway makes it. Raises SettingsError for wrong options."""
+        """Create a new adapter, as the gateway does. Raises SettingsError for wrong options."""
         return self.adapter(check_options(self.options, self.adapter.Options, "options"), max_event)
 
+    def sends(self, conversation: Conversation, policy: Policy | None = None) -> Exchange:
+        """Return the exchange of a conversation as the gateway begins it: it enforces what the adapter declares before
+        it calls the adapter. Raises InvalidRequest for content that cannot be sent; the contract allows no other
+        error."""
+        return Exchange(self.build(), conversation, policy or self.policy)
+
     def prepared(self) -> Conversation:
-        """The conversation after the passes, as an adapter receives it."""
+        """Return the conversation after the passes, as an adapter receives it."""
         return prepare(self.conversation, self.policy).conversation

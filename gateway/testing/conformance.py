@@ -1,4 +1,4 @@
-"""A Case in, an AssertionError or nothing out: what every adapter must keep, whoever wrote it.
+"""Checks the rules that every adapter must keep. Each check takes a Case and raises AssertionError for a broken rule.
 
 from gateway.testing.conformance import CHECKS, Case, Check
 
@@ -13,7 +13,8 @@ def test_my_adapter_conforms(case: Case, check: Check) -> None:
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from gateway.testing import answering, asking
+from gateway.testing import decode_checks as answering
+from gateway.testing import encode_checks as asking
 from gateway.testing.case import AdapterClass, Case
 
 __all__ = ["CHECKS", "AdapterClass", "Case", "Check"]

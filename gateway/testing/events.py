@@ -1,25 +1,25 @@
-"""Events in, what they amount to out: one comparable answer, however finely the deltas were cut."""
+"""Folds events into one response that is comparable regardless of how the deltas were cut."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from gateway.events import (
+from gateway.core.conversation import ToolCall
+from gateway.core.events import (
     Event,
-    Extension,
     Finish,
+    PassthroughFields,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
     UsageReport,
 )
-from gateway.notices import Notice
-from gateway.types import ToolCall
+from gateway.core.notices import Notice
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a client is told in the end. `finish` is None as long as the answer is incomplete."""
+    """The response that a client receives. `finish` is None as long as the response is incomplete."""
 
     text: str = ""
     reasoning: str = ""
@@ -29,7 +29,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def fold(events: Iterable[Event]) -> Answer:
-    """The answer that a stream of events adds up to. Calls stand in the order in which they started."""
+    """Return the response that the events add up to. Calls stand in the order in which they started."""
     text, reasoning = [], []
     starts: dict[int, ToolCallStart] = {}
     arguments: dict[int, list[str]] = {}
@@ -59,7 +59,7 @@ def fold(events: Iterable[Event]) -> Answer:
 
 
 def join(events: Iterable[Event]) -> list[Event]:
-    """The same events with neighbouring deltas of one kind made into one."""
+    """Return the events with neighbouring deltas of one kind joined."""
     joined: list[Event] = []
     for event in events:
         last = joined[-1] if joined else None
@@ -75,5 +75,5 @@ def join(events: Iterable[Event]) -> list[Event]:
 
 
 def content(events: Iterable[Event]) -> list[Event]:
-    """The joined events without those that only accompany an answer: usage, notices, extensions."""
-    return join(event for event in events if not isinstance(event, UsageReport | Notice | Extension))
+    """Return the joined events without those that only accompany a response: usage, notices, passthrough fields."""
+    return join(event for event in events if not isinstance(event, UsageReport | Notice | PassthroughFields))

@@ -1,6 +1,6 @@
-"""The bytes of a wire that go well in, every fault of a backend out, as a script for the faulty backend.
+"""Builds every fault of a backend as a script for the faulty backend, from the bytes of a valid response on its wire.
 
-`FAULTS` names them. An adapter's author writes a `Spoken` down and plays each of them before and after the first text.
+`FAULTS` names them. The author of an adapter defines a `Spoken` and plays each fault before and after the first text.
 """
 
 import asyncio
@@ -21,10 +21,12 @@ PAUSE_S: Final = 0.04
 
 
 class Spoken(msgspec.Struct, frozen=True):
-    """What a wire's answers are made of: whole events, as bytes.
+    """The parts of a wire's responses: whole events, as bytes.
 
-    `begin` is how an answer begins, with a little text in it, `text` goes on, and `end` makes it complete. `failure`
-    reports an error. `media_type` is that of the answer; `lines` says that events are lines, not server-sent events.
+    `begin` is the beginning of a response with a little text, `text` continues it, and `end` makes it complete.
+    `failure` reports an error. `media_type` is that of the response; `lines` is true if events are lines, not
+    server-sent events. `lost_call` is the end of a response that announces a tool call without making one; empty for a
+    wire without calls.
     """
 
     media_type: str
@@ -33,25 +35,26 @@ class Spoken(msgspec.Struct, frozen=True):
     end: bytes
     failure: bytes
     lines: bool = False
+    lost_call: bytes = b""
 
     @property
     def answer(self) -> bytes:
-        """A complete answer."""
+        """A complete response."""
         return self.begin + self.text + self.end
 
     @property
     def malformed(self) -> bytes:
-        """A whole event that no wire has."""
+        """A whole event that is invalid on every wire."""
         return b"\xff{no event\n" if self.lines else b"data: \xff{no event\n\n"
 
     @property
     def silence(self) -> bytes:
-        """What a backend sends to keep a connection open."""
+        """The bytes that a backend sends to keep a connection open."""
         return b"\n" if self.lines else b": still here\n\n"
 
     @property
     def opening(self) -> bytes:
-        """How an event begins."""
+        """The beginning of an event."""
         return b"" if self.lines else b"data: "
 
 
@@ -59,11 +62,11 @@ Then: TypeAlias = Literal["close", "reset", "hold", "stay"]
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Sends `pieces` and `then` closes, resets, holds the connection in silence, or stays for the next request.
+    """Sends `pieces` and `then` closes, resets, holds the connection without sending, or waits for the next request.
 
     `in_body`: the pieces belong to the body of a 200, so that the fault may also come after the first text. `pause_s`
-    lies between the pieces. Without `listens` the port is closed. `tls`: the address says https, and
-    the pieces are the answer to the first bytes of the handshake.
+    is the pause after each piece. Without `listens` the port is closed. `tls`: the address says https, and the pieces
+    are the response to the first bytes of the handshake.
     """
 
     pieces: Callable[[Spoken], Iterable[bytes]]
@@ -74,7 +77,7 @@ class Fault(msgspec.Struct, frozen=True):
     tls: bool = False
 
     def script(self, spoken: Spoken, begun: bool = False) -> Script:
-        """The fault on this wire; `begun`: after the first text (only for a fault in the body)."""
+        """Build the script of the fault on this wire; `begun`: after the first text (only for a fault in the body)."""
 
         async def play(connection: Connection) -> None:
             if self.in_body:
@@ -98,7 +101,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def playing(fault: Fault, spoken: Spoken, begun: bool = False) -> AsyncIterator[FaultyBackend]:
-    """A backend with this fault until the block ends."""
+    """Serve a backend with this fault until the block ends."""
     async with faulty_backend(fault.script(spoken, begun)) as backend:
         if fault.tls:
             backend.scheme = "https"
@@ -135,14 +138,24 @@ def _endless(piece: Callable[[Spoken], bytes], first: Callable[[Spoken], bytes] 
 
 
 @cache
-def _packed() -> bytes:
-    return zlib.compress(b"\0" * 2**24, wbits=31)
+def _packed(silence: bytes) -> bytes:
+    """Build a decompression bomb of keep-alive bytes, which no limit on the size of an event stops."""
+    return zlib.compress(silence * (2**24 // len(silence)), wbits=31)
+
+
+def coded(media_type: str, coding: str, body: bytes) -> bytes:
+    """Build a whole 200 with a body in this content coding."""
+    return answer("200 OK", body, b"content-type: " + media_type.encode(), b"content-encoding: " + coding.encode())
 
 
 def _bomb(spoken: Spoken) -> Iterable[bytes]:
-    packed = _packed()
-    coding = b"content-encoding: gzip\r\ncontent-length: %d" % len(packed)
-    yield b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\n%s\r\n\r\n" % (spoken.media_type.encode(), coding) + packed
+    yield coded(spoken.media_type, "gzip", _packed(spoken.silence))
+
+
+def _cut_gzip(spoken: Spoken) -> Iterable[bytes]:
+    """The framing is complete, the compressed bytes are not."""
+    packed = zlib.compress(spoken.silence * 3, wbits=31)
+    yield coded(spoken.media_type, "gzip", packed[:-4])
 
 
 _SAID: Final = {"error": {"message": "said by the backend", "code": "its_code"}}
@@ -185,6 +198,9 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "status 529": _status("529 Overloaded", _SAID, b"retry-after: 3"),
     "a page with status 200": _page("200 OK"),
     "gzip": Fault(_bomb),
+    "gzip that is cut off": Fault(_cut_gzip, "stay"),
+    "gzip that is none": Fault(lambda spoken: (coded(spoken.media_type, "gzip", spoken.answer),), "stay"),
+    "brotli": Fault(lambda spoken: (coded(spoken.media_type, "br", spoken.answer),), "stay"),
     "a chunk without a size right behind the head": Fault(
         lambda spoken: (head(spoken.media_type) + b"zz\r\n",), "hold"
     ),
@@ -196,6 +212,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "JSON that is none": Fault(_sent(_typed(JSON, b"no answer today")), "stay"),
     "JSON that is too deep": Fault(_sent(_typed(JSON, b'{"a":' * 500 + b"1" + b"}" * 500)), "stay"),
     "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END), "stay"),
+    "a call that is not there": _body(lambda spoken: (chunk(spoken.lost_call), END), "stay"),
     "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END), "stay"),
     "it closes in the body": _body(_sent(), "close"),
     "it resets in the body": _body(_sent(), "reset"),

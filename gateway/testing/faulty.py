@@ -1,11 +1,11 @@
-"""A script in, a backend out that plays it over raw sockets, faults included, and remembers what it was asked.
+"""Runs a backend that plays a script over raw sockets, faults included, and records its requests.
 
     async with faulty_backend(script) as backend:
         ...  # a gateway whose backend entry has backend.base_url
     assert len(backend.seen) == 1
 
-A script is a coroutine that is given the connection once its request has been read. It may send any bytes at all, hang
-up, reset or stall. `gateway.testing.faults` has one for every fault that the gateway makes a promise about.
+A script is a coroutine that receives the connection once its request has been read. It may send any bytes, close,
+reset or stall. `gateway.testing.faults` has one for every fault that the gateway makes a promise about.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ END: Final = b"0\r\n\r\n"
 
 
 def head(media_type: str) -> bytes:
-    """The head of a 200 whose body comes in chunks."""
+    """Build the head of a 200 with a chunked body."""
     return b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n" % media_type.encode()
 
 
@@ -27,12 +27,12 @@ HEAD: Final = head("text/event-stream")
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a chunked body."""
+    """Build one chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 def answer(status: str, body: bytes = b"", *headers: bytes) -> bytes:
-    """A whole answer. `status` is the code and the words behind it: `429 Too Many Requests`."""
+    """Build a whole response. `status` is the code and the reason phrase: `429 Too Many Requests`."""
     lines = [b"HTTP/1.1 " + status.encode(), b"content-length: %d" % len(body), *headers]
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
@@ -47,7 +47,7 @@ class Connection:
         self.body = b""
 
     async def read_request(self) -> bool:
-        """The next request; False when the gateway has hung up."""
+        """Read the next request. Returns False when the gateway has closed the connection."""
         try:
             self.head = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -59,13 +59,13 @@ class Connection:
         return True
 
     async def send(self, *pieces: bytes) -> None:
-        """Send bytes as they are. Raises ConnectionError when the gateway has hung up."""
+        """Send bytes unchanged. Raises ConnectionError when the gateway has closed the connection."""
         for piece in pieces:
             self.writer.write(piece)
             await self.writer.drain()
 
     async def gone(self) -> None:
-        """Wait until the gateway hangs up."""
+        """Wait until the gateway closes the connection."""
         try:
             while await self.reader.read(65536):
                 pass
@@ -73,17 +73,17 @@ class Connection:
             pass
 
     def close(self) -> None:
-        """Close with FIN, after what was sent."""
+        """Close with FIN, after the sent bytes."""
         self.writer.close()
 
     def reset(self) -> None:
-        """Close with RST; what is still on its way is lost."""
+        """Close with RST; bytes in transit are lost."""
         self.writer.transport.abort()
 
 
 class FaultyBackend:
-    """`seen` holds every request, head and body; `closed` is set when the gateway let go of a connection. A backend
-    that `speaks_first` plays its script once per connection, before it has read anything."""
+    """The running backend. `seen` holds every request, head and body; `closed` is set when the gateway closed a
+    connection. A backend that `speaks_first` plays its script once per connection, before it reads."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -118,7 +118,7 @@ class FaultyBackend:
         except ConnectionError:
             pass
         except asyncio.CancelledError:
-            # Python 3.11's streams cannot bear a cancelled callback.
+            # Python 3.11's streams fail if their callback is cancelled.
             if not self._leaving:
                 raise
         finally:
@@ -128,12 +128,12 @@ class FaultyBackend:
             writer.close()
 
     def hang_up(self) -> None:
-        """Reset every connection that is open."""
+        """Reset every open connection."""
         for writer in tuple(self._open):
             writer.transport.abort()
 
     async def leave(self) -> None:
-        """Hang up, and end every script in its midst."""
+        """Reset every connection and cancel every running script."""
         self._leaving = True
         self.hang_up()
         for playing in self._playing:

@@ -1,7 +1,7 @@
-"""A golden folder in, its scenario as a value out.
+"""Reads a golden folder as a scenario value.
 
-A folder holds `scenario.toml` (what it shows, which adapter), `request.json` (what the client posts) and
-`backend_wire.*` (what the backend answers). Expected beside them: `backend_request.txt`, `openai_stream.txt`,
+A folder holds `scenario.toml` (its purpose, its adapter), `request.json` (the client's request) and
+`backend_wire.*` (the backend's response). Expected beside them: `backend_request.txt`, `openai_stream.txt`,
 `openai_completion.txt` and `notices.txt`.
 """
 
@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gateway.policy import Policy
+from gateway.core.policy import Policy
 
-# How a wire that was written down for people becomes bytes again, by the ending of its file.
+# Convert a wire in a readable form back to bytes, by the suffix of its file.
 WireReaders: TypeAlias = Mapping[str, Callable[[str], bytes]]
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """scenario.toml. `status` and `headers` are those of the backend's answer."""
+    """The content of scenario.toml. `status` and `headers` are those of the backend's response."""
 
     purpose: str
     adapter: str
@@ -30,7 +30,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Golden(msgspec.Struct, frozen=True):
-    """One folder, read."""
+    """The content of one folder."""
 
     folder: Path
     scenario: Scenario
@@ -42,7 +42,7 @@ class Golden(msgspec.Struct, frozen=True):
 
 
 def read_golden(folder: Path, readers: WireReaders) -> Golden:
-    """One folder. A wire whose ending has no reader is taken as it is."""
+    """Read one folder. A wire whose suffix has no reader is used unchanged."""
     scenario = msgspec.convert(tomllib.loads((folder / "scenario.toml").read_text(encoding="utf-8")), Scenario)
     (wire,) = folder.glob("backend_wire.*")
     read = readers.get(wire.suffix)
@@ -53,5 +53,5 @@ def read_golden(folder: Path, readers: WireReaders) -> Golden:
 
 
 def read_all(root: Path, readers: WireReaders) -> list[Golden]:
-    """Every folder below `root`, in order of their names."""
+    """Read every folder below `root`, in order of their names."""
     return [read_golden(path.parent, readers) for path in sorted(root.glob("*/scenario.toml"))]

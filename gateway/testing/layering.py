@@ -1,7 +1,7 @@
-"""Source text in, broken import rules out: which package may import what, as one table.
+"""Checks the import rules: one table defines which package may import what.
 
 Imports run one way, `server -> core <- adapters`. The core is sans-IO: no sockets, clock, ids, logger or environment.
-Only what the interpreter would import counts, and imports for type checkers count as well.
+Only imports that the interpreter would execute count, and imports for type checkers count as well.
 """
 
 import ast
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-# Standard modules that do IO, read a clock or draw random numbers. `urllib.parse` does neither.
+# Standard modules that do IO, read a clock or generate random numbers. `urllib.parse` does neither.
 IO: Final = frozenset(
     {"asyncio", "concurrent", "ftplib", "http", "logging", "multiprocessing", "os", "queue", "random", "secrets"}
     | {"select", "selectors", "signal", "smtplib", "socket", "socketserver", "ssl", "subprocess", "tempfile"}
@@ -21,10 +21,10 @@ IO: Final = frozenset(
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """What a package and everything below it may import, besides itself.
+    """The imports that a package and everything below it may use, besides itself.
 
-    `gateway` lists our own packages by prefix, `others` the distributions' packages by prefix; None: any of them.
-    `io` lists what it may use of IO; None: all of it.
+    `gateway` lists the project's packages by prefix, `others` the distributions' packages by prefix; None: any of them.
+    `io` lists the permitted IO modules; None: all of them.
     """
 
     package: str
@@ -37,50 +37,53 @@ def _ours(names: str) -> tuple[str, ...]:
     return tuple(f"gateway.{name}" for name in names.split())
 
 
-_VALUES: Final = "types events notices errors policy"
+_VALUES: Final = "core.conversation core.events core.notices core.errors core.policy"
 
-ADAPTER: Final = _ours(f"{_VALUES} adapter profiles backend_status malformed rejections conversation tools wire")
+ADAPTER: Final = _ours("core adapter history response tool_calls framing")
 
-# The rule with the longest matching package holds.
+# The rule with the longest matching package applies.
 RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway", gateway=None),
-    Rule("gateway.types"),
-    Rule("gateway.notices"),
-    Rule("gateway.profiles", _ours("types")),
-    Rule("gateway.events", _ours("notices types")),
-    Rule("gateway.errors", _ours("events notices types")),
-    Rule("gateway.policy", _ours("types profiles")),
-    Rule("gateway.grammar", _ours("events notices")),
-    Rule("gateway.adapter", _ours("types events notices errors policy")),
-    Rule("gateway.backend_status", _ours("types notices errors")),
-    Rule("gateway.malformed", _ours("notices")),
-    Rule("gateway.rejections", _ours("types notices errors")),
-    Rule("gateway.capabilities", _ours(f"{_VALUES} adapter")),
-    Rule("gateway.stop", _ours("events")),
-    Rule("gateway.wire", _ours("errors")),
-    Rule("gateway.conversation", _ours(f"{_VALUES} profiles tools wire")),
-    Rule("gateway.tools", _ours(f"{_VALUES} profiles")),
-    Rule("gateway.dialects", _ours(f"{_VALUES} profiles conversation.rules wire")),
-    Rule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities rejections stop conversation tools")),
-    Rule("gateway.explain", gateway=None),
-    Rule("gateway.explain_text", gateway=None),
-    Rule("gateway.lint", gateway=None),
-    Rule("gateway.settings", _ours(f"{_VALUES} profiles")),
+    Rule("gateway.core"),
+    Rule("gateway.core.conversation"),
+    Rule("gateway.core.notices"),
+    Rule("gateway.core.profiles", _ours("core.conversation")),
+    Rule("gateway.core.events", _ours("core.notices core.conversation")),
+    Rule("gateway.core.errors", _ours("core.events core.notices core.conversation")),
+    Rule("gateway.core.policy", _ours("core.conversation core.profiles")),
+    Rule("gateway.core.grammar", _ours("core.events core.notices")),
+    Rule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors")),
+    Rule("gateway.core.malformed_event", _ours("core.notices")),
+    Rule("gateway.adapter", _ours(_VALUES)),
+    Rule("gateway.core.json_schema", _ours("core.conversation")),
+    Rule("gateway.capabilities", _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing")),
+    Rule("gateway.framing", _ours("core.errors")),
+    Rule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
+    Rule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
+    Rule("gateway.response", _ours(f"{_VALUES} history.transcript")),
+    Rule("gateway.dialects", _ours(f"{_VALUES} core.profiles history.rules history.violation_error framing")),
+    Rule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
+    Rule("gateway.registry", _ours("core adapter settings")),
+    Rule(
+        "gateway.diagnostics",
+        _ours("core adapter dialects exchange history registry settings"),
+    ),
+    Rule("gateway.settings", _ours(f"{_VALUES} core.profiles")),
     Rule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
     Rule("gateway.server", gateway=None, others=None, io=None),
-    Rule("gateway.server.http", others=("httptools", "msgspec"), io=None),
+    Rule("gateway.server.upstream.http1", others=("httptools", "msgspec"), io=None),
     Rule("gateway.cli", gateway=None, others=None, io=None),
     Rule("gateway.__main__", ("gateway.cli",)),
-    Rule("gateway.demo", (*_ours("types errors wire demo"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
-    Rule("gateway.local", _ours("types errors"), others=("httpx", "xllamacpp"), io=None),
+    Rule("gateway.demo", (*_ours("core framing"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
+    Rule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
     Rule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
     Rule("adapters", ADAPTER, others=("msgspec", "google.protobuf")),
 )
 
 
 def broken_rules(root: Path, rules: Iterable[Rule] = RULES) -> list[str]:
-    """One sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is not
-    allowed. Generated protobuf modules are left out."""
+    """Return one sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is
+    not allowed. Generated protobuf modules are left out."""
     found = []
     for package in ("gateway", "adapters"):
         for path in sorted((root / package).rglob("*.py")):
@@ -92,7 +95,7 @@ def broken_rules(root: Path, rules: Iterable[Rule] = RULES) -> list[str]:
 
 
 def broken_imports(module: str, source: str, rules: Iterable[Rule] = RULES) -> list[str]:
-    """One sentence for each import in the source of `module` that its rule does not allow."""
+    """Return one sentence for each import in the source of `module` that its rule does not allow."""
     rule = max((rule for rule in rules if _below(module, rule.package)), key=lambda rule: len(rule.package))
     return [
         f"{module}, line {line}: {rule.package} may not import {name}"
@@ -106,7 +109,7 @@ def _imports(source: str) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            # `from P import n`: n may be a module as well as a name, so P.n is what counts.
+            # `from P import n`: n may be a module as well as a name, so P.n counts.
             origin = "." * node.level + (node.module or "")
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
 

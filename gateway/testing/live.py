@@ -1,26 +1,26 @@
-"""A running backend in, an AssertionError or nothing out: the conformance kit over a real connection.
+"""Runs the conformance kit against a backend over a real connection; a check raises AssertionError for a broken rule.
 
-The checks ask only what any model with tools can do, so they may also be pointed at a real service. Whoever calls
-pays for about ten short answers.
+The checks need only what any model with tools can do, so they may also run against a real service. The caller
+pays for about ten short responses. Each check is a coroutine; `asyncio.run(check(case))` needs no pytest plugin.
 """
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Final, TypeAlias
 
 import httpx
 import msgspec
 
 from gateway.adapter import Adapter
-from gateway.events import Event
+from gateway.core.conversation import EMPTY, Block, Conversation, JsonObject, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.events import Event
+from gateway.core.grammar import Grammar
+from gateway.core.policy import Policy
 from gateway.exchange import Exchange
-from gateway.grammar import Grammar
-from gateway.policy import Policy
 from gateway.settings import check_options
 from gateway.testing.case import MAX_EVENT, AdapterClass
 from gateway.testing.events import Answer, fold
-from gateway.types import EMPTY, Block, Conversation, JsonObject, Text, ToolCall, ToolResult, ToolSpec, Turn
 
 WEATHER: Final = ToolSpec(
     "get_weather",
@@ -42,12 +42,12 @@ class LiveCase(msgspec.Struct, frozen=True):
     timeout_s: float = 60
 
     def build(self) -> Adapter:
-        """The adapter, made as the gateway makes it."""
+        """Create the adapter, as the gateway does."""
         return self.adapter(check_options(self.options, self.adapter.Options, "options"), MAX_EVENT)
 
 
 async def ask(case: LiveCase, conversation: Conversation) -> list[Event]:
-    """The events of one answer, checked against the grammar. Raises BackendError like any exchange."""
+    """Return the events of one response, checked against the grammar. Raises BackendError like any exchange."""
     named = msgspec.structs.replace(conversation, model=case.model, stream=True)
     exchange = Exchange(case.build(), named, case.policy)
     grammar = Grammar()
@@ -58,7 +58,7 @@ async def ask(case: LiveCase, conversation: Conversation) -> list[Event]:
         headers = {**sent.headers, **case.headers}
         async with client.stream(sent.method, url, headers=headers, content=sent.body) as response:
             body = b"" if response.status_code == 200 else await response.aread()
-            exchange.open(response.status_code, response.headers, body)
+            exchange.on_response_head(response.status_code, response.headers, body)
             async for data in response.aiter_raw():
                 _take(exchange.feed(data), grammar, events)
                 if exchange.done:
@@ -74,14 +74,14 @@ def _take(arrived: list[Event], grammar: Grammar, events: list[Event]) -> None:
 
 
 async def answers_a_question(case: LiveCase) -> None:
-    """A question is answered with text, and the answer stops."""
+    """A question gets a response of text that ends with the finish reason `stop`."""
     answer = fold(await ask(case, _asking("Say hello in one short sentence.")))
     assert answer.text.strip() and answer.calls == ()
     assert answer.finish is not None and answer.finish.reason == "stop"
 
 
 async def knows_the_conversation(case: LiveCase) -> None:
-    """A longer history with a system prompt is taken as it is."""
+    """A longer history with a system prompt is accepted."""
     turns = [
         Turn("system", (Text("You are a polite parrot."),)),
         Turn("user", (Text("My name is Aram."),)),
@@ -92,7 +92,7 @@ async def knows_the_conversation(case: LiveCase) -> None:
 
 
 async def calls_a_tool_and_reads_its_result(case: LiveCase) -> None:
-    """A tool is called by its own name with an object, and its result leads to an answer."""
+    """The model calls a tool by its own name with an object, and responds to the tool's result."""
     first = fold(await ask(case, _asking(QUESTION, WEATHER)))
     assert first.finish is not None and first.finish.reason == "tool_calls"
     assert first.calls and all(call.id and call.name == WEATHER.name for call in first.calls)
@@ -102,7 +102,7 @@ async def calls_a_tool_and_reads_its_result(case: LiveCase) -> None:
 
 
 async def keeps_answers_apart(case: LiveCase) -> None:
-    """Answers that are given at the same time are complete, each for itself."""
+    """Concurrent responses are complete and not mixed up."""
     words = [f"parrot{number}" for number in range(4)]
     asked = (ask(case, _asking(f"Repeat this word and nothing else: {word}")) for word in words)
     answers = [fold(events) for events in await asyncio.gather(*asked)]
@@ -112,7 +112,7 @@ async def keeps_answers_apart(case: LiveCase) -> None:
 
 
 async def refuses_what_is_no_request(case: LiveCase) -> None:
-    """Bytes that are no request get an error status, and the adapter can say what it means."""
+    """Bytes that are not a request get an error status, and the adapter decodes the error."""
     adapter = case.build()
     sent = adapter.encode(_asking("hi"), case.policy)
     async with httpx.AsyncClient(timeout=case.timeout_s, trust_env=False) as client:
@@ -140,7 +140,7 @@ def _conversation(turns: list[Turn], *tools: ToolSpec) -> Conversation:
     return Conversation(tuple(numbered), tools)
 
 
-LiveCheck: TypeAlias = Callable[[LiveCase], Awaitable[None]]
+LiveCheck: TypeAlias = Callable[[LiveCase], Coroutine[None, None, None]]
 
 LIVE_CHECKS: Final[tuple[LiveCheck, ...]] = (
     answers_a_question,

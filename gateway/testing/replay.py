@@ -1,16 +1,16 @@
-"""A recorded answer in, the events of a decoder that was fed with it, in pieces of any size, out."""
+"""Feeds a recorded response to a decoder in pieces of any size and returns the events."""
 
 import random
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Protocol
 
-from gateway.events import Event
-from gateway.grammar import Grammar
+from gateway.core.events import Event
+from gateway.core.grammar import Grammar
 
 
 class Feedable(Protocol):
-    """What takes a backend's bytes: a Decoder, or an Exchange."""
+    """An object that accepts a backend's bytes: a Decoder, or an Exchange."""
 
     @property
     def done(self) -> bool: ...
@@ -21,8 +21,8 @@ class Feedable(Protocol):
 
 
 def replay(decoder: Feedable, pieces: Iterable[bytes]) -> list[Event]:
-    """All events of the answer, as a server would see them: nothing is fed once `done`, and `close` is called
-    only when the bytes ended before. Raises BackendError, and GrammarError for events out of order."""
+    """Return all events of the response, as a server would receive them: nothing is fed once `done`, and `close` is
+    called only when the bytes ended before. Raises BackendError, and GrammarError for events out of order."""
     grammar = Grammar()
     events: list[Event] = []
     for piece in pieces:
@@ -41,13 +41,13 @@ def _checked(grammar: Grammar, events: list[Event]) -> list[Event]:
 
 
 def cut(wire: bytes, places: Iterable[int]) -> list[bytes]:
-    """The wire in pieces, cut at these places."""
+    """Cut the wire into pieces at these offsets."""
     inside = sorted({place for place in places if 0 < place < len(wire)})
     return [wire[start:end] for start, end in pairwise([0, *inside, len(wire)])]
 
 
 def cuttings(wire: bytes, seeds: int = 5) -> Iterator[list[bytes]]:
-    """The wire whole, byte by byte, and cut at places drawn from a fixed seed."""
+    """Yield the wire whole, byte by byte, and cut at offsets drawn from a fixed seed."""
     yield [wire]
     yield cut(wire, range(len(wire)))
     for seed in range(seeds):

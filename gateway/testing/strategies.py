@@ -5,10 +5,10 @@ from typing import Final
 
 from hypothesis import strategies as st
 
+from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.testing.replay import cut
-from gateway.types import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
 
-# Pieces that have broken bridges before: labels, quotes, line boundaries of every kind, joined characters.
+# Pieces that have broken gateways before: labels, quotes, line boundaries of every kind, joined characters.
 HOSTILE: Final = (
     *(
         "User: ",
@@ -45,20 +45,22 @@ TOOLS: Final = (
 
 
 def texts(min_size: int = 0) -> st.SearchStrategy[str]:
-    """Text that mixes harmless words with hostile pieces. Never a lone surrogate: those are mended before the core."""
+    """Generate text that mixes harmless words with hostile pieces. It has no lone surrogate, because those are repaired
+    before the core."""
     piece = st.sampled_from(HOSTILE) | st.text(min_size=1, max_size=8)
     return st.lists(piece, min_size=min_size, max_size=6).map("".join)
 
 
 def arguments() -> st.SearchStrategy[str]:
-    """The JSON text of a call's arguments: always an object."""
+    """Generate the JSON text of a call's arguments: always an object."""
     value = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts()
     return st.dictionaries(st.sampled_from("nsx"), value, max_size=3).map(lambda made: json.dumps(made))
 
 
 @st.composite
 def conversations(draw: st.DrawFn, tools: bool = True) -> Conversation:
-    """A conversation that breaks no rule of the message protocol: every call is answered, in order, exactly once.
+    """Generate a conversation that breaks no rule of the message protocol: every call has its result, in order, exactly
+    once.
 
     It ends with a user turn, or with tool results that wait for the assistant. Without `tools` there are no calls.
     """
@@ -90,13 +92,13 @@ def _user(draw: st.DrawFn) -> Turn:
 
 
 def pieces(wire: bytes) -> st.SearchStrategy[list[bytes]]:
-    """The wire cut at random places."""
+    """Cut the wire at random offsets."""
     return st.sets(st.integers(0, len(wire)), max_size=12).map(lambda places: cut(wire, places))
 
 
 @st.composite
 def damaged(draw: st.DrawFn, wire: bytes) -> bytes:
-    """The wire with up to four ranges replaced by other bytes, by other ranges of itself, or by nothing."""
+    """Replace up to four ranges of the wire by other bytes, by other ranges of itself, or by nothing."""
     made = wire
     for _ in range(draw(st.integers(1, 4))):
         start, end = sorted((draw(st.integers(0, len(made))), draw(st.integers(0, len(made)))))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.errors import BackendProtocolError
-from gateway.events import Event
+from gateway.core.errors import BackendProtocolError
+from gateway.core.events import Event
 from gateway.testing.case import Case
 from gateway.testing.events import fold
 from gateway.testing.replay import cuttings

@@ -11,8 +11,9 @@ from typing import Final
 import httpx
 import pytest
 
+from tests.paths import ROOT
+from tests.server.process.test_run import started
 from tests.server.running import hello
-from tests.server.test_run import ROOT, started
 
 # Where the Makefile has put schemathesis, and for how long it shall draw requests. Not said: always the same ones.
 TOOLS: Final = os.environ.get("CONTRACT_TOOLS", "")

@@ -11,7 +11,7 @@ import msgspec
 from google.protobuf.json_format import MessageToDict
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.types import Json, JsonObject
+from gateway.core.conversation import Json, JsonObject
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
 

@@ -7,7 +7,7 @@ from typing import Final
 import httpx
 import msgspec
 
-from gateway.types import Json, JsonObject
+from gateway.core.conversation import Json, JsonObject
 
 DONE: Final = "[DONE]"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 
 _LABEL = re.compile(r"(System|User|Assistant|Tool calls|Tool result) ?(?:\(([^)\n]*)\))?: ?")
 

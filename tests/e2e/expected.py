@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 
 HELLO: Final = "Hello, world. This is a plain answer."
 UNICODE: Final = (

@@ -7,9 +7,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gateway.core.conversation import Json, JsonObject
 from gateway.demo import DemoBackend, serve_demo
-from gateway.demo.recorder import RecordedRequest
-from gateway.types import Json, JsonObject
+from gateway.demo.player.recorder import RecordedRequest
 from tests.e2e.answers import Answer, read_stream, read_whole
 from tests.server.running import Running, running_gateway
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from gateway.demo.scenarios import TOOLS
-from gateway.errors import SettingsError
-from gateway.server.app import create_app
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import SettingsError
+from gateway.demo.agent.scenarios import TOOLS
+from gateway.server.api.app import create_app
 from gateway.settings import read_settings
-from gateway.types import Json, JsonObject
 from tests.e2e.answers import Answer
 from tests.e2e.checkers import check_log, check_text
 from tests.e2e.house import AGENTS, STREAMED, WHOLE, Fields, House, body_of, open_house, query_of, user
@@ -320,7 +320,7 @@ async def test_the_gateway_is_open_to_other_machines_only_with_a_key(monkeypatch
     assert read_settings({}).server.host == "127.0.0.1"
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         with pytest.raises(SettingsError, match="DRAGOMAN_API_KEYS"):
-            create_app(read_settings({"server": {"host": host}})).services.check_exposure(False)
+            create_app(read_settings({"server": {"host": host}})).gateway_state.check_exposure(False)
 
 
 @pytest.mark.parametrize("length", [0, 1, 127, 128, 16_383, 16_384, 300_000])

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 import gateway
-from gateway.lint import lint
-from gateway.types import Json, JsonObject
+from gateway.core.conversation import Json, JsonObject
+from gateway.diagnostics.lint import lint
 from tests.e2e.checkers import check_chat, check_log, check_text
 from tests.e2e.house import AGENTS, POLICIES, STREAMED, WHOLE, House, body_of, open_house, query_of, user
 

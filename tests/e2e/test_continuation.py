@@ -105,7 +105,7 @@ async def test_a_user_who_writes_the_sentence_is_a_user(house: House) -> None:
     assert told.count(SENTENCE) == 2 and told.endswith(CONTINUATION)
 
 
-async def test_two_rounds_and_two_calls_in_the_order_in_which_they_happened(house: House) -> None:
+async def test_two_rounds_and_the_results_of_two_calls_in_the_order_of_the_calls(house: House) -> None:
     def call(call_id: str, name: str) -> dict[str, Any]:
         return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
 
@@ -123,8 +123,8 @@ async def test_two_rounds_and_two_calls_in_the_order_in_which_they_happened(hous
         "System: Be brief.",
         "User: Go.",
         "Assistant: \nTool calls: Called one with args: {}; Called two with args: {}",
-        "Tool result (b): 2",
         "Tool result (a): 1",
+        "Tool result (b): 2",
         "Assistant: Next.\nTool calls: Called three with args: {}",
         "Tool result (c): 3",
         f"User: {SENTENCE}",

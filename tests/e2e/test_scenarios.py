@@ -2,7 +2,9 @@
 whole and streamed, and in every framing the wire allows."""
 
 import asyncio
+import gc
 import re
+import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,8 +14,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from gateway.demo.scenarios import KNOBS, SCENARIOS, TOOLS
-from gateway.types import Json, JsonObject
+from gateway.core.conversation import Json, JsonObject
+from gateway.demo.agent.scenarios import FRAMING_OPTIONS, SCENARIOS, TOOLS
 from tests.e2e.answers import Answer
 from tests.e2e.expected import CAT, HELLO, HTTP, PART, STREAMS, UNICODE, Expected
 from tests.e2e.house import AGENTS, STREAMED, WHOLE, Fields, House, body_of, busy, open_house, query_of, user
@@ -65,7 +67,9 @@ def check(answer: Answer, expected: Expected, *, streamed: bool, hasty: bool = F
             [*expected.calls],
             expected.finish,
         )
-        assert answer.usage == expected.usage
+        estimated = answer.said.get("usage") == "estimated"
+        assert (answer.usage, estimated) == (expected.usage or answer.usage, expected.usage is None)
+        assert answer.usage is not None
         ids = [call.id for call in answer.calls]
         assert all(ids) and len(set(ids)) == len(ids)
         return
@@ -82,7 +86,7 @@ def check(answer: Answer, expected: Expected, *, streamed: bool, hasty: bool = F
 
 async def test_the_table_is_complete() -> None:
     assert STREAMS.keys() | HTTP.keys() | ELSEWHERE == SCENARIOS.keys()
-    assert {part.partition("=")[0] for framing in FRAMINGS for part in framing.split()} == KNOBS.keys()
+    assert {part.partition("=")[0] for framing in FRAMINGS for part in framing.split()} == FRAMING_OPTIONS.keys()
 
 
 def models_for(name: str) -> tuple[str, str]:
@@ -120,7 +124,7 @@ async def test_answers_without_a_stream(name: str) -> None:
     """A failure has its status, streamed or not; the gateway never tries a second time by itself."""
     expected, recovers = HTTP[name]
     agents: dict[str, dict[str, Json]] = {
-        model: {**AGENTS[model], "timeouts": {"first_byte": 0.4}} for model in ("flat", "structured")
+        model: {**AGENTS[model], "timeouts": {"first_byte": 0.4, "total": 3}} for model in ("flat", "structured")
     }
     async with open_house(agents, {}) as house:
         for model in agents:
@@ -148,7 +152,7 @@ async def test_what_a_failing_backend_says_is_passed_on_only_where_it_helps(hous
     key = await play(house, "flat", "invalid_api_key")
     assert key.error is not None and "Openai" in str(key.error["message"])
     broke = await play(house, "flat", "internal_error")
-    assert broke.error is not None and "it broke" in str(broke.error["message"])
+    assert broke.error is not None and broke.error["message"] == "The backend failed."
 
 
 async def test_a_call_and_its_result(house: House) -> None:
@@ -204,7 +208,7 @@ async def test_a_rollback_of_what_was_sent_already_is_an_error(house: House) -> 
     for model in ("flat-stream", "structured-stream"):
         answer = await play(house, model, "rollback_retry", "delay_ms=15", fields=STREAMED)
         assert (answer.status, answer.text, answer.code) == (200, "This is wrong.", "upstream_rolled_back")
-        assert (await play(house, model, "rollback_retry")).status == 502
+        check(await play(house, model, "rollback_retry"), STREAMS["rollback_retry"], streamed=False)
         check(await play(house, model, "rollback_to_call", fields=STREAMED), STREAMS["rollback_to_call"], streamed=True)
         cut = await play(house, model, "disconnect_in_transaction", "delay_ms=15", fields=STREAMED)
         assert (cut.text, cut.code) == (PART, "upstream_stream_truncated")
@@ -221,7 +225,7 @@ async def test_a_lenient_backend_entry_skips_what_it_cannot_read_and_says_so(hou
     for fields in (WHOLE, STREAMED):
         answer = await house.ask("lenient", [user(f"[[scenario:{name}]]")], fields, explain=True)
         assert (answer.text, answer.finish) == (PART, "stop")
-        assert answer.rules == ["MALFORMED_EVENT"]
+        assert answer.rules == ["MALFORMED_EVENT", "USAGE_ESTIMATED"]
 
 
 async def test_hexadecimal_needs_a_setting(house: House) -> None:
@@ -248,7 +252,8 @@ async def test_nothing_is_changed_or_left_out_in_silence(house: House, name: str
     for fields in (WHOLE, STREAMED):
         question = [user(f"[[scenario:{name}]]")]
         answer = await house.ask("flat", question, fields, tools=TOOLS, explain=True)
-        assert [rule for rule in answer.rules if rule != "ENVELOPE_OPENED"] == NOTICED[name]
+        told = [rule for rule in answer.rules if rule != "ENVELOPE_OPENED"]
+        assert told == [*NOTICED[name], "USAGE_ESTIMATED"]
 
 
 async def test_usage_that_was_not_counted_is_marked(house: House) -> None:
@@ -259,21 +264,31 @@ async def test_usage_that_was_not_counted_is_marked(house: House) -> None:
     assert unasked.usage is None
 
 
+def _delayed() -> list[bool]:
+    """Of each open TCP connection of this process, whether Nagle's delay is on."""
+    transports = [found for found in gc.get_objects() if issubclass(type(found), asyncio.Transport)]
+    sockets = [transport.get_extra_info("socket") for transport in transports]
+    return [
+        sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 0
+        for sock in sockets
+        if sock is not None and sock.fileno() >= 0 and sock.family in (socket.AF_INET, socket.AF_INET6)
+    ]
+
+
 async def test_no_answer_waits_for_the_acknowledgement_of_its_own_head(house: House) -> None:
     """With Nagle's delay on, every answer takes at least the 40 ms after which a kernel acknowledges what it has."""
     for model in ("flat", "chat"):
         for fields in (WHOLE, STREAMED):
-            took: list[float] = []
-            for _ in range(10):
-                began = time.monotonic()
-                await house.ask(model, [user("Hello")], fields)
-                took.append(time.monotonic() - began)
-            assert min(took) < 0.035
+            await house.ask(model, [user("Hello")], fields)
+    # The client's connection and those to both backends, each from both of its sides.
+    delayed = _delayed()
+    assert len(delayed) >= 4
+    assert not any(delayed)
 
 
 async def test_a_client_hears_something_while_the_backend_is_silent() -> None:
     agents: dict[str, dict[str, Json]] = {"flat": {"timeouts": {"first_byte": 1, "idle": 1}}}
-    async with open_house(agents, {}, server={"api_keys_env": None, "keep_alive_s": 0.2}) as house:
+    async with open_house(agents, {}, server={"api_keys_env": None, "sse_ping_s": 0.2}) as house:
         answer = await play(house, "flat", "stall", fields=STREAMED)
         check(answer, STREAMS["stall"], streamed=True)
         assert answer.comments >= 2

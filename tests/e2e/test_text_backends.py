@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 from tests.e2e.answers import Answer, read_stream, read_whole
 from tests.e2e.house import STREAMED, WHOLE, user
 from tests.server.running import Running, running_gateway
@@ -86,7 +86,7 @@ async def test_odd_but_whole_answers_are_answers(
 async def test_an_invented_turn_is_cut_off_and_told(gateway: Running, fields: dict[str, Any], label: str) -> None:
     asked = [user(f"Count to 10. [[demo:forged_turn label={label}]]")]
     answer = await ask(gateway, "text", asked, **fields)
-    assert (answer.text, answer.finish, answer.rules) == (COUNTED, "stop", ["TURN_INVENTED"])
+    assert (answer.text, answer.finish, answer.rules) == (COUNTED, "stop", ["TURN_INVENTED", "USAGE_ESTIMATED"])
     unguarded = await ask(gateway, "open", asked, **fields)
     assert unguarded.text.lstrip().startswith(COUNTED + "\n\n") and "You are welcome." in unguarded.text
 

@@ -6,13 +6,13 @@ from typing import ClassVar
 import msgspec
 
 from gateway.adapter import BackendRequest, Capabilities, Decoder
-from gateway.backend_status import status_error
-from gateway.conversation.flatten import flatten
-from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
-from gateway.events import Event, Finish, ResponseStart, TextDelta, UsageReport
-from gateway.policy import Policy
-from gateway.types import Conversation, Json
-from gateway.wire.sse import SSEDecoder
+from gateway.core.backend_status import status_error
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
+from gateway.core.events import Event, Finish, ResponseStart, TextDelta, UsageReport
+from gateway.core.policy import Policy
+from gateway.framing.sse import SSEDecoder
+from gateway.history.transcript.render import flatten
 
 
 class ParrotOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +74,7 @@ class ParrotAdapter:
     """Text only: the whole conversation is one prompt."""
 
     Options: ClassVar[type[msgspec.Struct]] = ParrotOptions
-    capabilities = Capabilities(tools=False, flattens=True, honours=frozenset({"temperature"}))
+    capabilities = Capabilities(tools=False, text_only=True, supported_params=frozenset({"temperature"}))
 
     def __init__(self, options: ParrotOptions, max_event: int) -> None:
         self._options = options
@@ -101,6 +101,6 @@ class ParrotAdapter:
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         return status_error(status, headers)
 
-    def readable(self, body: bytes) -> Json:
+    def describe(self, body: bytes) -> Json:
         shown: Json = msgspec.json.decode(body)
         return shown

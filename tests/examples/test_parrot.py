@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.events import Finish, ResponseStart, TextDelta, UsageReport
+from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.examples.parrot import ParrotAdapter
 

@@ -22,7 +22,7 @@ def _wires() -> Mapping[str, Sequence[bytes]]:
     return wires
 
 
-WIRES: Final = _wires()
+PRESETS: Final = _wires()
 
 
 @st.composite
@@ -47,7 +47,7 @@ def spliced(draw: st.DrawFn, wires: Sequence[bytes]) -> bytes:
 
 def wires(adapter: str) -> st.SearchStrategy[bytes]:
     """What a backend of this kind might send on a bad day."""
-    made = spliced(WIRES[adapter])
+    made = spliced(PRESETS[adapter])
     return made | made.flatmap(flipped) | made.flatmap(damaged)
 
 
@@ -61,7 +61,7 @@ def answers(draw: st.DrawFn) -> Golden:
 
 def any_wires() -> st.SearchStrategy[bytes]:
     """The same of any backend."""
-    return st.sampled_from(sorted(WIRES)).flatmap(wires)
+    return st.sampled_from(sorted(PRESETS)).flatmap(wires)
 
 
 def asked() -> st.SearchStrategy[bytes]:

@@ -6,8 +6,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
+from gateway.core.conversation import Json
 from gateway.testing.strategies import HOSTILE
-from gateway.types import Json
 from tests.fuzz.recorded import asked
 
 NUMBERS: Final = (0, -1, 2**31, 2**53 + 1, 2**63, 2**64, -(2**70), 1e308, -0.0, 5e-324)
@@ -64,20 +64,23 @@ CALLS: Final = st.lists(
     | WILD,
     max_size=3,
 )
-MESSAGES: Final = st.lists(
-    _objects(
-        role=st.sampled_from(["user", "assistant", "tool", "system", "developer", "function"]) | WILD,
-        content=CONTENTS,
-        tool_calls=CALLS | WILD,
-        tool_call_id=IDS | WILD,
-        name=NAMES | WILD,
-        reasoning_content=TEXTS | WILD,
-        function_call=_objects(name=NAMES, arguments=TEXTS) | WILD,
-        refusal=WILD,
-        cache_control=WILD,
-    )
-    | WILD,
-    max_size=8,
+ROLES: Final = st.sampled_from(["user", "assistant", "tool", "system", "developer", "function"])
+MESSAGE: Final[Mapping[str, st.SearchStrategy[Json]]] = {
+    "content": CONTENTS,
+    "tool_calls": CALLS | WILD,
+    "tool_call_id": IDS | WILD,
+    "name": NAMES | WILD,
+    "reasoning_content": TEXTS | WILD,
+    "function_call": _objects(name=NAMES, arguments=TEXTS) | WILD,
+    "refusal": WILD,
+    "cache_control": WILD,
+}
+# Whatever else is odd in them, these are messages: objects with a role.
+ODD_MESSAGES: Final[st.SearchStrategy[list[Json]]] = st.lists(
+    st.fixed_dictionaries({"role": ROLES | TEXTS}, optional=MESSAGE), max_size=8
+)
+MESSAGES: Final[st.SearchStrategy[list[Json]]] = ODD_MESSAGES | st.lists(
+    _objects(role=ROLES | WILD, **MESSAGE) | WILD, max_size=8
 )
 
 
@@ -109,7 +112,11 @@ FIELDS: Final[Mapping[str, st.SearchStrategy[Json]]] = {
 @st.composite
 def requests(draw: st.DrawFn) -> Json:
     """A chat request whose envelope is sound; what is odd stands in its messages and its tools."""
-    document: dict[str, Json] = {"model": "m", "messages": draw(MESSAGES.filter(bool)), "stream": draw(st.booleans())}
+    document: dict[str, Json] = {
+        "model": "m",
+        "messages": draw(ODD_MESSAGES.filter(bool)),
+        "stream": draw(st.booleans()),
+    }
     if draw(st.booleans()):
         functions = draw(st.lists(FUNCTIONS, max_size=3))
         document["tools"] = [{"type": "function", "function": {"name": "f", **function}} for function in functions]

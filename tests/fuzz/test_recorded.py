@@ -6,24 +6,24 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.warp.frames import FrameReader
-from adapters.warp.mend import mend_texts
+from adapters.warp.decode.frames import FrameReader
+from adapters.warp.decode.output import Output
+from adapters.warp.decode.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
-from adapters.warp.output import Output
-from gateway.errors import BackendProtocolError
-from gateway.notices import Notice
+from gateway.core.errors import BackendProtocolError
+from gateway.core.notices import Notice
+from gateway.framing.ndjson import NDJSONDecoder
+from gateway.framing.sse import SSEDecoder
 from gateway.testing.events import content
 from gateway.testing.golden import Golden
-from gateway.testing.playing import Outcome, play
+from gateway.testing.golden_runner import Outcome, play
 from gateway.testing.strategies import damaged, pieces
-from gateway.wire.ndjson import NDJSONDecoder
-from gateway.wire.sse import SSEDecoder
-from tests.fuzz.recorded import WIRES, answers, any_wires, flipped
+from tests.fuzz.recorded import PRESETS, answers, any_wires, flipped
 
 LIMIT: Final = 300
 PAYLOADS: Final = tuple(
     base64.urlsafe_b64decode(frame.partition(b"data:")[2])
-    for wire in WIRES["adapters.warp:WarpAdapter"]
+    for wire in PRESETS["adapters.warp:WarpAdapter"]
     for frame in wire.split(b"\n\n")
     if frame.startswith(b"event:data\ndata:")
 )
@@ -82,5 +82,5 @@ def test_any_damaged_payload_is_a_message_or_refused(payload: bytes) -> None:
         assert not payload
         return
     # What was read is what the runtime reads, but for texts that are no UTF-8.
-    mended = mend_texts(payload, ResponseEvent)
+    mended = repair_texts(payload, ResponseEvent)
     assert event == ResponseEvent.FromString(payload if mended is None else mended)

@@ -8,24 +8,24 @@ from hypothesis import strategies as st
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from adapters.text import TextAdapter, TextOptions
-from adapters.text.wires import WIRES as TEXT_WIRES
+from adapters.text.presets import PRESETS as TEXT_WIRES
 from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
 from gateway.adapter import Adapter
+from gateway.core.conversation import Conversation
+from gateway.core.errors import BackendError, InvalidRequest
+from gateway.core.events import Event
+from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
+from gateway.core.profiles import PROFILES
+from gateway.diagnostics.explain import explain
+from gateway.diagnostics.lint import FORMATS, lint
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
-from gateway.dialects.openai_chat.schema import ChatCompletionRequest
+from gateway.dialects.openai_chat.request_models import ChatCompletionRequest
 from gateway.dialects.openai_chat.stream import StreamEncoder
-from gateway.errors import BackendError, InvalidRequest
-from gateway.events import Event
 from gateway.exchange import Exchange
-from gateway.explain import explain
-from gateway.lint import FORMATS, lint
-from gateway.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
-from gateway.profiles import PROFILES
-from gateway.tools.prompted.formats import FORMATS as TOOL_FORMATS
-from gateway.types import Conversation
+from gateway.tool_calls.parsers.formats import FORMATS as TOOL_FORMATS
 from tests.fuzz.strategies import FIELDS, TEXTS, WILD, bodies, encoded, requests
 
 LIMIT: Final = 1 << 20
@@ -37,7 +37,7 @@ ADAPTERS: Final[dict[str, Adapter]] = {
     "warp, loose": WarpAdapter(
         WarpOptions(strict_frames=False, rollback="stream", native_tools="expose", empty_answer="error"), LIMIT
     ),
-    **{f"text: {wire}": TextAdapter(TextOptions(wire=wire, estimate_usage=True), LIMIT) for wire in sorted(TEXT_WIRES)},
+    **{f"text: {wire}": TextAdapter(TextOptions(wire=wire), LIMIT) for wire in sorted(TEXT_WIRES)},
     **{
         f"text: {name}": TextAdapter(TextOptions(wire="plain", tool_format=name), LIMIT)
         for name in sorted(TOOL_FORMATS)
@@ -53,7 +53,7 @@ POLICIES: Final = st.builds(
     repair=st.sampled_from(["repair", "repair", "strict", "off"]),
     orphaned_results=st.sampled_from(["note", "drop"]),
     flatten=st.builds(FlattenOptions, style=st.sampled_from(["labels", "json", "fenced"])),
-    envelope_failure=st.sampled_from(["error", "pass"]),
+    wrapper_failure=st.sampled_from(["error", "pass"]),
     images=st.sampled_from(["refuse", "placeholder"]),
     profile=st.sampled_from(list(PROFILES.values())),
     recent_tool_results=st.builds(RecentToolResults, enabled=st.booleans(), redact=st.sampled_from([(), ("a+",)])),
@@ -80,7 +80,7 @@ CHUNKS: Final = st.fixed_dictionaries(
         "choices": CHOICES | WILD,
     },
 ).map(encoded)
-WIRES: Final = st.binary(max_size=80) | st.lists(
+PRESETS: Final = st.binary(max_size=80) | st.lists(
     st.sampled_from([b"data: ", b"\n\n", b"\n", b"[DONE]", b"event: x", b"CgA=", b"EgA=", b"GgA="])
     | CHUNKS.map(lambda chunk: b"data: %b\n\n" % chunk)
     | CHUNKS.map(lambda chunk: b"%b\n" % chunk)
@@ -111,7 +111,7 @@ def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
 SOUND: Final = requests().map(encoded)
 
 
-@given(body=SOUND | SOUND | bodies(), policy=POLICIES, name=st.sampled_from(list(ADAPTERS)), wire=WIRES)
+@given(body=SOUND | SOUND | bodies(), policy=POLICIES, name=st.sampled_from(list(ADAPTERS)), wire=PRESETS)
 def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, name: str, wire: bytes) -> None:
     conversation = _read(body)
     if conversation is None:
@@ -123,7 +123,7 @@ def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, na
         return
     for notice in exchange.notices:
         assert msgspec.json.encode(notice)
-    assert ADAPTERS[name].readable(exchange.request.body) is not None
+    assert ADAPTERS[name].describe(exchange.request.body) is not None
     _answer(exchange, wire)
 
 

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.errors import SettingsError
-from gateway.policy import Policy
-from gateway.profiles import PROFILES
+from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
+from gateway.core.policy import Policy
+from gateway.core.profiles import PROFILES
 from gateway.settings import Settings, load_settings, override_policy, parse_settings, read_settings
-from gateway.types import Json
 from tests.fuzz.strategies import TEXTS, WILD, spoiled
+from tests.paths import ROOT
 
-SHIPPED: Final = (Path(__file__).parent.parent.parent / "settings.json").read_bytes()
+SHIPPED: Final = (ROOT / "settings.json").read_bytes()
 BACKEND: Final[dict[str, Json]] = {"adapter": "adapters.warp:WarpAdapter", "base_url": "http://x"}
 KEYS: Final = sorted(
     {*Policy.__struct_fields__, *Settings.__struct_fields__, "name", "backend", "api_key_env", "refresh", "timeouts"}

@@ -8,16 +8,16 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversation.parse import parse
-from gateway.errors import BackendError
-from gateway.events import Event, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.notices import Notice
-from gateway.policy import Envelope, FlattenOptions, Policy
+from gateway.core.errors import BackendError
+from gateway.core.events import Event, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.notices import Notice
+from gateway.core.policy import FlattenOptions, Policy, WrapperTool
+from gateway.history.transcript.parse import parse
 from gateway.testing.events import content
 from gateway.testing.strategies import TOOLS
-from gateway.tools.envelope import BrokenEnvelope, open_envelope
-from gateway.tools.prompted.formats import FORMATS
-from gateway.tools.unwrap import Unwrapper
+from gateway.tool_calls.parsers.formats import FORMATS
+from gateway.tool_calls.unwrap import Unwrapper
+from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
 from tests.fuzz.strategies import TEXTS, WILD
 
 MARKS: Final = (
@@ -97,23 +97,23 @@ def test_any_text_is_text_and_calls_in_order_or_an_error(pieces: list[str], name
     | st.text(max_size=30)
 )
 def test_any_envelope_holds_a_call_or_is_broken(text: str) -> None:
-    envelopes = {"call_mcp_tool": Envelope(), "other": Envelope(("tool",), ("input", "args"))}
+    wrapper_tools = {"call_mcp_tool": WrapperTool(), "other": WrapperTool(("tool",), ("input", "args"))}
     try:
-        opened = open_envelope(text, envelopes["call_mcp_tool"], envelopes, {"f"})
-    except BrokenEnvelope as error:
+        opened = unwrap_arguments(text, wrapper_tools["call_mcp_tool"], wrapper_tools, {"f"})
+    except BrokenWrapper as error:
         assert str(error)
     else:
         assert opened.name
         assert isinstance(json.loads(opened.arguments), dict)
 
 
-POLICIES: Final = {"error": Policy(envelope_failure="error"), "pass": Policy(envelope_failure="pass")}
+POLICIES: Final = {"error": Policy(wrapper_failure="error"), "pass": Policy(wrapper_failure="pass")}
 
 
 @given(pieces=st.lists(TEXTS | WILD.map(json.dumps), max_size=4), failure=st.sampled_from(sorted(POLICIES)))
 def test_any_enveloped_arguments_are_unwrapped_released_or_refused(pieces: list[str], failure: str) -> None:
     unwrapper = Unwrapper(POLICIES[failure], frozenset({"f"}))
-    begin = ToolCallStart(0, "k0", "call_mcp_tool", enveloped=True)
+    begin = ToolCallStart(0, "k0", "call_mcp_tool", wrapped=True)
     deltas = [ToolCallDelta(0, piece) for piece in pieces]
     try:
         events = unwrapper.feed([begin, *deltas, ToolCallEnd(0)])

@@ -7,16 +7,16 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.warp.frames import FrameReader
-from adapters.warp.mend import mend_texts
+from adapters.warp.decode.frames import FrameReader
+from adapters.warp.decode.output import Output
+from adapters.warp.decode.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
-from adapters.warp.output import Output
-from gateway.errors import BackendProtocolError
-from gateway.types import Json
-from gateway.wire.base64 import decode_base64
-from gateway.wire.json_text import NotJson, decode_json
-from gateway.wire.sse import SSEDecoder
-from gateway.wire.unicode import mend_surrogates, mend_utf8
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendProtocolError
+from gateway.framing.base64 import decode_base64
+from gateway.framing.json_text import NotJson, decode_json
+from gateway.framing.sse import SSEDecoder
+from gateway.framing.utf8 import repair_surrogates, repair_utf8
 from tests.fuzz.strategies import WILD, encoded, spoiled
 
 LIMIT = 64
@@ -76,7 +76,7 @@ def test_any_frame_is_a_message_or_refused(data: bytes, accept_hex: bool) -> Non
 
 @given(payload=st.binary(max_size=100))
 def test_any_payload_is_mended_or_left_alone(payload: bytes) -> None:
-    mended = mend_texts(payload, ResponseEvent)
+    mended = repair_texts(payload, ResponseEvent)
     assert mended is None or mended != payload
 
 
@@ -134,6 +134,6 @@ def _is_clean(value: Json) -> bool:
 
 @given(data=st.binary(max_size=60) | WILD.map(encoded).flatmap(spoiled))
 def test_mending_ends_after_one_time(data: bytes) -> None:
-    mended = mend_utf8(data)
-    assert mended.decode() == mend_utf8(mended).decode()
-    assert mend_surrogates(mend_surrogates(mended)) == mend_surrogates(mended)
+    mended = repair_utf8(data)
+    assert mended.decode() == repair_utf8(mended).decode()
+    assert repair_surrogates(repair_surrogates(mended)) == repair_surrogates(mended)

@@ -141,7 +141,7 @@ def documents(path: bytes) -> Iterator[Hostile]:
         yield Hostile(f"{path!r} {body[:12]!r}", request(body, path=path), (400,))
 
 
-def envelopes() -> Iterator[Hostile]:
+def wrapper_tools() -> Iterator[Hostile]:
     """One wrong field in a good request. Every one is refused, and told which."""
     for field, values in FIELDS.items():
         for value in values:

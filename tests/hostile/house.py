@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 from tests.hostile.wire import Answer, Hostile, answers, said
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, events, faulty_backend
 from tests.server.conftest import PATIENT
@@ -30,7 +30,7 @@ class House:
     def __init__(self, gateway: Running, backend: FaultyBackend) -> None:
         self.gateway = gateway
         self.backend = backend
-        backends = gateway.app.services.backends
+        backends = gateway.app.gateway_state.backends
         addresses = [backends.route(model)[1].base_url for model in ("m", "agent", "chat")]
         self.secrets = (CLIENT_KEY, BACKEND_KEY, *(address.removeprefix("http://") for address in addresses))
 
@@ -66,7 +66,7 @@ class House:
     async def health(self) -> dict[str, str]:
         """Whether the gateway still serves as on its first day."""
         response = await self.gateway.chat()
-        running = self.gateway.app.services.sweeper.size
+        running = self.gateway.app.gateway_state.scheduler.size
         if response.status_code != 200 or running:
             return {"afterwards": f"status {response.status_code}, {running} requests still running"}
         return {}

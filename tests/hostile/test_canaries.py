@@ -10,14 +10,14 @@ from typing import Final
 
 import pytest
 
-from gateway.server.log import logging_to
+from gateway.core.conversation import Json
+from gateway.server.telemetry.log import logging_to
 from gateway.settings import LogSettings
-from gateway.types import Json
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, chunk, faulty_backend
 from tests.server.conftest import PATIENT
 from tests.server.running import Running, hello, running_gateway
-from tests.server.test_credentials import issuer_running
-from tests.server.tracing.collector import Collector, collector_running, told
+from tests.server.telemetry.tracing.collector import Collector, collector_running, told
+from tests.server.upstream.test_credentials import issuer_running
 
 CLIENT: Final = "canary-of-the-client"
 STATIC: Final = "canary-of-the-backend"
@@ -140,7 +140,7 @@ async def _cage(monkeypatch: pytest.MonkeyPatch, log: Path) -> AsyncIterator[Cag
         backend = await stack.enter_async_context(faulty_backend(script))
         collector = await stack.enter_async_context(collector_running())
         gateway = await stack.enter_async_context(running_gateway(_settings(backend, issuer.url, collector)))
-        stack.enter_context(logging_to(LogSettings("debug", str(log), bodies=True), gateway.app.services.redact))
+        stack.enter_context(logging_to(LogSettings("debug", str(log), bodies=True), gateway.app.gateway_state.redact))
         gateway.client.headers["authorization"] = f"Bearer {CLIENT}"
         yield Cage(gateway, script, collector)
 
@@ -161,14 +161,14 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
         for path in ("/metrics", "/v1/models", "/openapi.json", "/docs", "/nowhere"):
             cage.heard.append((await cage.gateway.client.get(path)).text)
         cage.heard.append((await cage.gateway.client.post("/v1/explain", json=hello("chat"))).text)
-        services = cage.gateway.app.services
+        gateway_state = cage.gateway.app.gateway_state
         for part in (
-            services.settings,
-            services,
-            services.backends,
-            services.keys,
-            services.transport,
-            services.tracing,
+            gateway_state.settings,
+            gateway_state,
+            gateway_state.backends,
+            gateway_state.keys,
+            gateway_state.transport,
+            gateway_state.tracing,
         ):
             cage.heard.append(repr(part))
     spans = cage.collector.spans()
@@ -187,6 +187,10 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
     # What a long message is cut to must not end in half a secret either.
     assert not [heard for heard in cage.heard if "yyyy" + "canary"[:4] in heard]
     assert [heard for heard in cage.heard if "yyyy" in heard]
+    assert "yyyy" + "canary"[:4] not in written
+    for status in (401, 500):
+        said = [line for line in written.splitlines() if f"upstream_status={status} " in line]
+        assert [line for line in said if "said='[redacted]'" in line] and [line for line in said if "yyyy" in line]
 
 
 async def test_the_feed_shows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -207,7 +211,7 @@ async def test_the_feed_shows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 async def test_credentials_keep_their_secret_in_repr_and_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_CANARY_STATIC", STATIC)
-    from gateway.server.credentials import credential_for
+    from gateway.server.upstream.credentials import credential_for
     from gateway.settings import BackendSettings
 
     credential = credential_for(BackendSettings(CHAT, "http://x", api_key_env="TEST_CANARY_STATIC"))

@@ -28,7 +28,7 @@ REFUSED: Final[Tables] = {
     "doors": routes.doors,
     "media types": routes.media,
     "documents": lambda: chain(bodies.documents(CHAT), bodies.documents(EXPLAIN)),
-    "envelopes": bodies.envelopes,
+    "wrapper_tools": bodies.wrapper_tools,
     "sizes": bodies.sizes,
     "histories in strict mode": lambda: bodies.histories("strict", (400,)),
 }

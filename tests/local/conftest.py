@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.errors import SettingsError
+from gateway.core.errors import SettingsError
 from gateway.local import LocalModel, find_weights, run_model
 
 

@@ -6,15 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
 
 import httpx
 import pytest
 
 from gateway.local import INSTALL, MODEL, LocalModel
 from tests.local.test_process import child, wait_gone
+from tests.paths import ROOT
 
-ROOT: Final = Path(__file__).parent.parent.parent
 # What the command starts is told by who started it: its children are looked up in /proc.
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import SettingsError
+from gateway.core.errors import SettingsError
 from gateway.local import INSTALL, find_weights
 
 

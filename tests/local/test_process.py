@@ -11,10 +11,10 @@ from typing import Final
 import httpx
 import pytest
 
-from gateway.errors import SettingsError
+from gateway.core.errors import SettingsError
 from gateway.local import run_model
+from tests.paths import ROOT
 
-ROOT: Final = Path(__file__).parent.parent.parent
 WEIGHTS: Final = Path("no-such-model.gguf")
 
 SERVER: Final = """

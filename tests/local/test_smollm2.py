@@ -15,8 +15,8 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
 
+from gateway.core.conversation import Json
 from gateway.local import MODEL, RAW, LocalModel, settings_for_model
-from gateway.types import Json
 from tests.local.prompts import PROMPTS, SCHEMAS, TOOLS, check_call
 from tests.server.running import running_gateway
 

@@ -1,12 +1,13 @@
 """Single requests and answers that are made to cost as much as they can, as bytes."""
 
 import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from gateway.testing.faults import FAULTS
+from gateway.core.conversation import Json
+from gateway.testing.faults import FAULTS, coded
 from gateway.testing.faulty import END, Connection, Script, chunk, head
-from gateway.types import Json
 from tests.promises.wires import Wire
 from tests.server.running import hello
 
@@ -41,6 +42,8 @@ REQUESTS: Final[Mapping[str, Callable[[], bytes]]] = {
     "one very long text": lambda: _said("a" * 4 * MEGABYTE),
     "nothing but newlines": lambda: _said("\n" * 4 * MEGABYTE),
     "labels of turns": lambda: _said("User: x\nAssistant: y\n" * 100_000),
+    "combining marks": lambda: _said("a" + "\u0301\u0316" * 500_000),
+    "ligatures in one line": lambda: _said("\ufdfa" * MEGABYTE),
     "escapes": lambda: b'{"model":"m","messages":[{"role":"user","content":"%s"}]}' % (rb"\u0000" * 500_000),
     "many messages": lambda: _chat(messages=[{"role": "user", "content": "x"}] * 20_000),
     "many rounds": lambda: _chat(messages=_rounds(2_000)),
@@ -94,7 +97,19 @@ def answering(wire: Wire, pieces: Callable[[Wire], Iterable[bytes]]) -> Script:
     return script
 
 
+def packing(wire: Wire) -> Script:
+    """A backend whose answer is compressed as well as it may be, whole events and all in one read."""
+    text = wire.spoken.text * (5 * MEGABYTE // len(wire.spoken.text) // 2)
+    packed = zlib.compress(wire.spoken.begin + text + wire.spoken.end, 9, wbits=31)
+
+    async def script(connection: Connection) -> None:
+        await connection.send(coded(wire.spoken.media_type, "gzip", packed))
+
+    return script
+
+
 def scripts(wire: Wire) -> Mapping[str, Script]:
     """All hostile answers on a wire."""
     told = {name: answering(wire, pieces) for name, pieces in ANSWERS.items()}
+    told["megabytes of events in a few kilobytes"] = packing(wire)
     return told | {name: FAULTS[name].script(wire.spoken) for name in POURED}

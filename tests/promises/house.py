@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
+from gateway.core.conversation import Json
 from gateway.testing.faulty import FaultyBackend
-from gateway.types import Json
 from tests.promises.wires import Wire
 from tests.server.running import Running, running_gateway
 
 # Long ones where nothing is waited for: a busy machine must not look like a silent backend.
 TIMEOUTS: Final[Mapping[str, Json]] = {"connect": 5, "first_byte": 5, "idle": 5, "total": 20}
-SHORT: Final[Mapping[str, Json]] = {**TIMEOUTS, "first_byte": 0.6, "idle": 0.6}
+SHORT: Final[Mapping[str, Json]] = {**TIMEOUTS, "first_byte": 0.6, "idle": 0.6, "total": 3}
 LIMITS: Final[Mapping[str, Json]] = {"max_response_mb": 0.25, "max_event_mb": 0.05}
 
 
@@ -22,7 +22,7 @@ def settings_for(wire: Wire, base_urls: Mapping[str, str], timeouts: Mapping[str
         name: {**wire.entry, "base_url": base_url, "timeouts": dict(timeouts)} for name, base_url in base_urls.items()
     }
     return {
-        "server": {"api_keys_env": None, "keep_alive_s": 60},
+        "server": {"api_keys_env": None, "sse_ping_s": 60},
         "log": {"file": None},
         "limits": dict(LIMITS),
         "backends": entries,

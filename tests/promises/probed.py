@@ -19,10 +19,10 @@ from typing import Final
 
 import msgspec
 
-from gateway.types import Json
+from gateway.core.conversation import Json
+from tests.paths import ROOT
 from tests.server.running import running_gateway
 
-ROOT: Final = Path(__file__).parent.parent.parent
 TICK_S: Final = 0.01
 
 
@@ -111,7 +111,7 @@ async def _serve(settings: dict[str, Json]) -> None:
         sys.stdout.write(f"{gateway.base_url}\n")
         sys.stdout.flush()
         while await asyncio.to_thread(sys.stdin.readline):
-            reading = _read(loop.stood_still, gateway.app.services.sweeper.size)
+            reading = _read(loop.stood_still, gateway.app.gateway_state.scheduler.size)
             sys.stdout.write(f"{msgspec.json.encode(reading).decode()}\n")
             sys.stdout.flush()
             await asyncio.sleep(2 * TICK_S)  # the reading itself does not count

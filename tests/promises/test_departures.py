@@ -27,7 +27,7 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 PHASES: Final[Mapping[str, Phase]] = {
-    "before the head": Phase(False, False, False, "connect"),
+    "before the head": Phase(False, False, False, "head"),
     "before the first text": Phase(True, False, False, "head"),
     "stalled": Phase(True, True, False, "stream"),
     "busy": Phase(True, True, True, "stream"),
@@ -83,8 +83,8 @@ async def test_the_backend_is_let_go(
         await _leave(gateway, phase, streams, resets, backend.asked)
         async with asyncio.timeout(WITHIN_S):
             await backend.closed.wait()
-        assert gateway.app.services.sweeper.size == 0
-        assert gateway.app.services.metrics.value("gateway_client_aborts_total", phase.counted) == 1
+        assert gateway.app.gateway_state.scheduler.size == 0
+        assert gateway.app.gateway_state.metrics.value("gateway_client_aborts_total", phase.counted) == 1
         assert len(backend.seen) == 1
         told = [message for record in caplog.records if " status=499 " in (message := record.getMessage())]
         assert len(told) == 1

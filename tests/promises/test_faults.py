@@ -92,11 +92,11 @@ async def test_a_promise_is_kept(row: Promise, wire: str, caplog: pytest.LogCapt
             _check_log(caplog, played, response.headers["x-request-id"])
             reached = FAULTS[played.fault].listens and not FAULTS[played.fault].tls
             assert len(backends[played.model].seen) == (1 if reached else 0), "attempts"
-        assert gateway.app.services.sweeper.size == 0
+        assert gateway.app.gateway_state.scheduler.size == 0
 
 
 def _check_counters(gateway: Running, played: Played) -> None:
-    value = gateway.app.services.metrics.value
+    value = gateway.app.gateway_state.metrics.value
     assert value("gateway_upstream_errors_total", played.model, played.code, played.phase) == 1
     early = not played.begun
     for name in played.row.counted:

@@ -10,14 +10,14 @@ from typing import Final
 import pytest
 
 from bench import payload
-from bench.under_load.asking import Answer
-from bench.under_load.descriptors import LIMIT, descriptors
-from bench.under_load.figures import Figure, quantile, slope
-from bench.under_load.house import Backends, House, allow_descriptors, backends, house
-from bench.under_load.idle import idle
-from bench.under_load.readers import readers
-from bench.under_load.soak import soak
-from bench.under_load.streams import WIRES, streams, verdict
+from bench.load_test.descriptors import LIMIT, descriptors
+from bench.load_test.figures import Figure, quantile, slope
+from bench.load_test.gateway_process import Backends, GatewayProcess, allow_descriptors, backends, gateway_process
+from bench.load_test.http_client import Answer
+from bench.load_test.idle import idle
+from bench.load_test.slow_clients import readers
+from bench.load_test.soak import soak
+from bench.load_test.streams import WIRES, streams, verdict
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -33,12 +33,12 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backends]:
 
 
 @pytest.fixture(scope="module")
-def opened(behind: Backends, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def opened(behind: Backends, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     """Started with few descriptors, of which it takes as many as the system allows."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-    server = {"max_connections": CONNECTIONS, "head_timeout_s": HEAD_TIMEOUT_S, "write_timeout_s": WRITE_TIMEOUT_S}
-    with house(tmp_path_factory.mktemp("load"), behind, server) as running:
+    server = {"max_connections": CONNECTIONS, "header_timeout_s": HEAD_TIMEOUT_S, "write_timeout_s": WRITE_TIMEOUT_S}
+    with gateway_process(tmp_path_factory.mktemp("load"), behind, server) as running:
         allow_descriptors()
         yield running
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -53,22 +53,22 @@ def seen(figures: list[Figure], what: str) -> float:
     return next(figure.seen for figure in figures if figure.what == what)
 
 
-async def test_a_thousand_streams_stay_apart(opened: House) -> None:
+async def test_a_thousand_streams_stay_apart(opened: GatewayProcess) -> None:
     """All wires by turns; there is room for a thousand, and the others are sent away with words."""
     figures = await streams(opened, WIRES, 1050, deltas=12, delay_ms=300)
     assert broken(figures) == []
     assert seen(figures, "under way at once") > 300
 
 
-async def test_thousands_of_idle_connections_hinder_nobody(opened: House) -> None:
+async def test_thousands_of_idle_connections_hinder_nobody(opened: GatewayProcess) -> None:
     assert broken(await idle(opened, CONNECTIONS, HEAD_TIMEOUT_S, rounds=1, seconds=0.5)) == []
 
 
-async def test_clients_that_take_nothing_hinder_nobody(opened: House) -> None:
+async def test_clients_that_take_nothing_hinder_nobody(opened: GatewayProcess) -> None:
     assert broken(await readers(opened, 10, WRITE_TIMEOUT_S, seconds=0.5)) == []
 
 
-async def test_nothing_grows(opened: House) -> None:
+async def test_nothing_grows(opened: GatewayProcess) -> None:
     """Everything at once, failures and departures among it."""
     figures = await soak(opened, 0.1, lambda _: None, samples=4, settled_s=0)
     # Connections to backends are still kept for a while.
@@ -76,7 +76,7 @@ async def test_nothing_grows(opened: House) -> None:
 
 
 async def test_the_gateway_survives_a_lack_of_descriptors(behind: Backends, tmp_path: Path) -> None:
-    with house(tmp_path, behind, {"max_connections": 10 * LIMIT}, LIMIT) as lacking:
+    with gateway_process(tmp_path, behind, {"max_connections": 10 * LIMIT}, LIMIT) as lacking:
         assert broken(await descriptors(lacking, seconds=1.5, share=0.95)) == []
     told = (tmp_path / "gateway.log").read_text()
     assert told.count("server.max_connections is 1280, but 128 descriptors are enough for 32 clients") == 1

@@ -15,8 +15,8 @@ from typing import Final
 import httpx
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.testing.faulty import END, Connection, FaultyBackend, Script, chunk, faulty_backend, head
-from gateway.types import Json
 from tests.promises.hostile import REQUESTS, answering, scripts
 from tests.promises.house import before, finishes, frames, settings_for, text_of
 from tests.promises.probed import Probed, Reading, probed_gateway

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import zlib
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -17,7 +18,8 @@ from tests.server.running import Running
 
 class Oddity(msgspec.Struct, frozen=True):
     """`body` gives the pieces of the body, each sent as a chunk of its own, and `text` is what the client reads.
-    `holds`: the backend leaves its socket open. `counted` is the counter that tells the operator."""
+    `holds`: the backend leaves its socket open. `gzip`: the body is compressed. `counted` is the
+    counter that tells the operator."""
 
     id: str
     says: str
@@ -26,6 +28,15 @@ class Oddity(msgspec.Struct, frozen=True):
     text: str
     holds: bool = False
     counted: str = ""
+    gzip: bool = False
+
+    def pieces(self, wire: Wire) -> Iterable[bytes]:
+        """The body as it is sent, head and framing apart."""
+        packer = zlib.compressobj(wbits=31)
+        for piece in self.body(wire):
+            yield packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH) if self.gzip else piece
+        if self.gzip:
+            yield packer.flush()
 
 
 def _with(middle: Callable[[Wire], Iterable[bytes]]) -> Callable[[Wire], Iterable[bytes]]:
@@ -61,6 +72,14 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
         "joined",
         _with(_cut),
         "one日é",
+    ),
+    Oddity(
+        "compressed",
+        "A body in gzip or deflate, though identity was asked for",
+        "decompressed as it comes, to at most 200 times its size, or a megabyte",
+        _with(lambda wire: (wire.spoken.text,)),
+        "one two",
+        gzip=True,
     ),
     Oddity(
         "surrogate",
@@ -122,8 +141,9 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
 @pytest.mark.parametrize("odd", ODDITIES, ids=[odd.id for odd in ODDITIES])
 async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
     async def script(connection: Connection) -> None:
-        await connection.send(head(WIRES[wire].spoken.media_type))
-        for piece in odd.body(WIRES[wire]):
+        said = head(WIRES[wire].spoken.media_type)
+        await connection.send(said.replace(b"\r\n\r\n", b"\r\ncontent-encoding: gzip\r\n\r\n") if odd.gzip else said)
+        for piece in odd.pieces(WIRES[wire]):
             await connection.send(chunk(piece))
             await asyncio.sleep(PAUSE_S / 4)
         if odd.holds:
@@ -138,7 +158,7 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
             async with asyncio.timeout(1):
                 await backend.closed.wait()
         assert len(backend.seen) == 2
-        value = gateway.app.services.metrics.value
+        value = gateway.app.gateway_state.metrics.value
         counted = {name for name in (LATE, "gateway_unknown_events_total") if value(name, "m")}
         assert counted == ({odd.counted} if odd.counted else set())
 

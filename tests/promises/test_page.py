@@ -3,15 +3,14 @@
 import ast
 import re
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.paths import ROOT
 from tests.promises.table import PROMISES, Promise
 from tests.promises.test_oddities import ODDITIES, Oddity
 
-ROOT: Final = Path(__file__).parent.parent.parent
 PAGE: Final = ROOT / "docs" / "promises.md"
 
 # The closed list of what else can go wrong: the client's doing, the operator's, the machine's, our own.

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from adapters.warp.multi_agent_pb2 import ResponseEvent
+from gateway.core.conversation import Json
 from gateway.testing.faults import Spoken
-from gateway.types import Json
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -36,6 +36,11 @@ def _chat(content: str | None = None, finish: str | None = None) -> bytes:
     return _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
 
 
+def warp_frame(event: ResponseEvent) -> bytes:
+    """An event of the protobuf wire."""
+    return _frame(event.SerializeToString())
+
+
 def _frame(event: bytes) -> bytes:
     return b"event:data\ndata:" + base64.urlsafe_b64encode(event) + b"\n\n"
 
@@ -50,11 +55,15 @@ def _append(text: str) -> ResponseEvent:
     return ResponseEvent(client_actions={"actions": [{"append_to_message_content": append}]})
 
 
-def broken_call() -> bytes:
-    """A wrapped call without a name, on the protobuf wire."""
-    call = {"tool_call_id": "c", "call_mcp_tool": {"name": ""}}
+def _calls(call: Json) -> bytes:
+    """A message with this call, on the protobuf wire."""
     message = {"id": "m2", "task_id": "t1", "tool_call": call}
     return _actions({"add_messages_to_task": {"task_id": "t1", "messages": [message]}})
+
+
+def broken_call() -> bytes:
+    """A wrapped call without a name, on the protobuf wire."""
+    return _calls({"tool_call_id": "c", "call_mcp_tool": {"name": ""}})
 
 
 def _warp_said(raw: bytes) -> bytes:
@@ -70,6 +79,7 @@ _WARP: Final = Spoken(
     text=_frame(_append(" two").SerializeToString()),
     end=_frame(ResponseEvent(finished={"done": {}}).SerializeToString()),
     failure=_frame(ResponseEvent(finished={"internal_error": {"message": "said in the answer"}}).SerializeToString()),
+    lost_call=_calls({"tool_call_id": "c"}) + _frame(ResponseEvent(finished={"done": {}}).SerializeToString()),
 )
 _FAILURE: Final[Json] = {"error": {"message": "said in the answer"}}
 
@@ -82,6 +92,7 @@ WIRES: Final[Mapping[str, Wire]] = {
             text=_chat(" two"),
             end=_chat(finish="stop") + b"data: [DONE]\n\n",
             failure=_sse(_FAILURE),
+            lost_call=_chat(finish="tool_calls") + b"data: [DONE]\n\n",
         ),
         lambda raw: _chat("???").replace(b"???", raw),
         _sse({"object": "telemetry", "id": "x", "choices": [], "news": {"of": ["tomorrow"]}})
@@ -95,6 +106,7 @@ WIRES: Final[Mapping[str, Wire]] = {
             text=_sse({"content": " two", "stop": False}),
             end=_sse({"content": "", "stop": True, "stop_type": "eos"}),
             failure=_sse(_FAILURE),
+            lost_call=_sse({"content": "", "stop": True, "stop_type": "tool_calls"}),
         ),
         lambda raw: _sse({"content": "???", "stop": False}).replace(b"???", raw),
         _sse({"news": {"of": ["tomorrow"]}, "stop": False}) + _sse({"news": {"of": ["tomorrow"]}}),
@@ -108,6 +120,7 @@ WIRES: Final[Mapping[str, Wire]] = {
             end=_line({"response": "", "done": True, "done_reason": "stop"}),
             failure=_line(_FAILURE),
             lines=True,
+            lost_call=_line({"response": "", "done": True, "done_reason": "tool_calls"}),
         ),
         lambda raw: _line({"response": "???", "done": False}).replace(b"???", raw),
         _line({"news": {"of": ["tomorrow"]}, "done": False}) + _line({"news": {"of": ["tomorrow"]}}),

@@ -10,12 +10,12 @@ from typing import ClassVar
 import msgspec
 
 from gateway.adapter import BackendRequest, Capabilities
-from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
-from gateway.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.notices import Notice
-from gateway.policy import Policy
-from gateway.types import Conversation, Json
-from gateway.wire.sse import SSEDecoder
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
+from gateway.core.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.framing.sse import SSEDecoder
 
 
 class PlainOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class PlainAdapter:
     """Sends the turns' texts, one a line."""
 
     Options: ClassVar[type[msgspec.Struct]] = PlainOptions
-    capabilities = Capabilities(honours=frozenset({"temperature"}))
+    capabilities = Capabilities(supported_params=frozenset({"temperature"}))
 
     def __init__(self, options: PlainOptions, max_event: int) -> None:
         self._path = options.path
@@ -47,7 +47,7 @@ class PlainAdapter:
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         return BackendRejected(f"status {status}: {body.decode(errors='replace')[:100]}", status=status)
 
-    def readable(self, body: bytes) -> Json:
+    def describe(self, body: bytes) -> Json:
         return body.decode()
 
 

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 import httpx
 import msgspec
 
-from gateway.server.app import Gateway, create_app
-from gateway.server.listener import address, bind
-from gateway.server.run import GatewayServer
+from gateway.core.conversation import Json
+from gateway.server.api.app import Gateway, create_app
+from gateway.server.process.listener import address, bind
+from gateway.server.process.run import GatewayServer
 from gateway.settings import read_settings
-from gateway.types import Json
 
 
 class PromptServer(GatewayServer):
@@ -27,7 +27,7 @@ class PromptServer(GatewayServer):
 
     def leave(self) -> None:
         """End what is running, and then serve no more."""
-        self._app.services.stop()
+        self._app.gateway_state.stop()
         self.should_exit = True
         self._leaving.set()
 
@@ -40,7 +40,7 @@ class PromptServer(GatewayServer):
                     await self._leaving.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._app.services.drain()
+        self._app.gateway_state.drain()
         for server in self.servers:
             server.close()
         for connection in tuple(self.server_state.connections):

@@ -9,14 +9,17 @@ import msgspec
 import pytest
 
 from gateway.adapter import BackendRequest, Capabilities, Decoder
-from gateway.errors import BackendError, BackendRejected
-from gateway.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.grammar import GrammarError
-from gateway.policy import Policy
-from gateway.testing import answering, asking
+from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.errors import BackendError, BackendRejected
+from gateway.core.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.grammar import GrammarError
+from gateway.core.policy import Policy
+from gateway.testing import decode_checks as answering
+from gateway.testing import encode_checks as asking
 from gateway.testing.conformance import CHECKS, AdapterClass, Case, Check
-from gateway.types import Conversation, Json, JsonObject, Text, Turn
+from tests.examples.magpie import MagpieAdapter
 from tests.examples.parrot import ParrotAdapter, ParrotDecoder, ParrotOptions
+from tests.examples.test_magpie import WIRE as SPOKEN
 from tests.examples.test_parrot import WIRE
 
 NUMBERS = count()
@@ -76,9 +79,102 @@ class Silent(ParrotAdapter):
 
 
 class TextOnly(ParrotAdapter):
+    """Declares that it takes every part, and takes none."""
+
+    capabilities = Capabilities(tools=False, text_only=True, images=True, files=True)
+
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         turns = tuple(turn.changed(Text(turn.text)) for turn in conversation.turns)
         return super().encode(msgspec.structs.replace(conversation, turns=turns), policy)
+
+
+class Arguing(MagpieAdapter):
+    """Looks into the arguments of earlier calls. Subclasses say how."""
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        for turn in conversation.turns:
+            for call in turn.calls:
+                self.read(call.arguments)
+        return super().encode(conversation, policy)
+
+    def read(self, arguments: str) -> None:
+        raise NotImplementedError
+
+
+class Parsed(Arguing):
+    """Takes them for JSON."""
+
+    def read(self, arguments: str) -> None:
+        json.loads(arguments or "{}")
+
+
+class Keyed(Arguing):
+    """Takes them for an object, if they are JSON."""
+
+    def read(self, arguments: str) -> None:
+        try:
+            value = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return
+        value.items()
+
+
+class Nonempty(Arguing):
+    """Takes them for text that begins somehow."""
+
+    def read(self, arguments: str) -> None:
+        assert arguments[0]
+
+
+class Recursive(Arguing):
+    """Knows that they may be no JSON, not that they may be deep."""
+
+    def read(self, arguments: str) -> None:
+        try:
+            json.loads(arguments)
+        except ValueError:
+            return
+
+
+class Inventing(MagpieAdapter):
+    """Sends nothing in place of what is no object, untold."""
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        return msgspec.structs.replace(super().encode(conversation, policy), notices=(), body=b'{"history": []}')
+
+
+class Literalist(MagpieAdapter):
+    """Declares that it takes images and files, and knows text only."""
+
+    capabilities = Capabilities(images=True, files=True)
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        for turn in conversation.turns:
+            for block in turn.blocks:
+                if not isinstance(block, Text | ToolCall | ToolResult | Reasoning):
+                    raise TypeError(f"what is a {type(block).__name__}?")
+        return super().encode(conversation, policy)
+
+
+class Modest(Literalist):
+    """The same, but it declares what it knows."""
+
+    capabilities = Capabilities()
+
+
+class Choosy(MagpieAdapter):
+    """Refuses to know a field that it does not know, with an exception of its own."""
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        if any(turn.extra for turn in conversation.turns):
+            raise KeyError("unknown field")
+        return super().encode(conversation, policy)
+
+
+class Boastful(MagpieAdapter):
+    """Declares that it carries a field, and does not."""
+
+    capabilities = Capabilities(carries=frozenset({"unknownmarker", "cache_control"}))
 
 
 class Fragile(ParrotAdapter):
@@ -88,7 +184,7 @@ class Fragile(ParrotAdapter):
 
 
 class Secretive(ParrotAdapter):
-    def readable(self, body: bytes) -> Json:
+    def describe(self, body: bytes) -> Json:
         return None
 
 
@@ -233,6 +329,14 @@ BROKEN: list[tuple[Check, Case]] = [
     (asking.request_is_readable, Case("secretive", Secretive, WIRE)),
     (asking.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
     (asking.parts_are_not_dropped_in_silence, Case("text only", TextOnly, WIRE)),
+    (asking.parts_are_not_dropped_in_silence, Case("literalist", Literalist, SPOKEN)),
+    (asking.any_arguments_can_be_sent, Case("parsed", Parsed, SPOKEN)),
+    (asking.any_arguments_can_be_sent, Case("keyed", Keyed, SPOKEN)),
+    (asking.any_arguments_can_be_sent, Case("nonempty", Nonempty, SPOKEN)),
+    (asking.any_arguments_can_be_sent, Case("recursive", Recursive, SPOKEN)),
+    (asking.any_arguments_can_be_sent, Case("inventing", Inventing, SPOKEN)),
+    (asking.unknown_fields_are_not_dropped_in_silence, Case("choosy", Choosy, SPOKEN)),
+    (asking.unknown_fields_are_not_dropped_in_silence, Case("boastful", Boastful, SPOKEN)),
     (asking.any_history_can_be_sent, Case("fragile", Fragile, WIRE)),
     (answering.answer_is_read, Case("other", ParrotAdapter, WIRE, (ResponseStart(), TextDelta("x"), Finish("stop")))),
     (answering.answer_is_read, reading(Late)),
@@ -254,8 +358,13 @@ BROKEN: list[tuple[Check, Case]] = [
 
 @pytest.mark.parametrize(("check", "case"), BROKEN, ids=[f"{check.__name__}-{case}" for check, case in BROKEN])
 def test_a_broken_adapter_is_found(check: Check, case: Case) -> None:
-    with pytest.raises((AssertionError, GrammarError, BackendError, ValueError, TypeError, KeyError)):
+    broken = (AssertionError, GrammarError, BackendError, ValueError, TypeError, KeyError, AttributeError)
+    with pytest.raises((*broken, IndexError, RecursionError)):
         check(case)
+
+
+def test_an_adapter_that_knows_text_only_conforms_as_soon_as_it_declares_it() -> None:
+    asking.parts_are_not_dropped_in_silence(Case("modest", Modest, SPOKEN))
 
 
 def test_every_check_is_broken_by_somebody() -> None:
@@ -266,5 +375,5 @@ def test_a_case_names_itself() -> None:
     assert str(Case("greeting", ParrotAdapter, WIRE)) == "ParrotAdapter-greeting"
     assert Case("x", ParrotAdapter, WIRE, options={"voice": "loud"}).build() is not None
     assert ParrotAdapter(ParrotOptions(), 1).capabilities == Capabilities(
-        tools=False, flattens=True, honours=frozenset({"temperature"})
+        tools=False, text_only=True, supported_params=frozenset({"temperature"})
     )

@@ -1,10 +1,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.events import (
+from gateway.core.conversation import ToolCall
+from gateway.core.events import (
     Event,
-    Extension,
     Finish,
+    PassthroughFields,
     ReasoningDelta,
     ResponseStart,
     TextDelta,
@@ -13,9 +14,8 @@ from gateway.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.notices import Notice
+from gateway.core.notices import Notice
 from gateway.testing.events import Answer, content, fold, join
-from gateway.types import ToolCall
 
 NOTICE = Notice("backend", "seen", "RULE", "something")
 EVENTS: list[Event] = [
@@ -32,7 +32,7 @@ EVENTS: list[Event] = [
     ToolCallEnd(3),
     ToolCallEnd(1),
     NOTICE,
-    Extension("delta", {}),
+    PassthroughFields("delta", {}),
     UsageReport(1, 2, 3),
     Finish("tool_calls", "raw"),
 ]
@@ -60,7 +60,7 @@ def test_deltas_with_something_between_them_stay_apart() -> None:
 
 
 def test_content_is_what_a_client_cannot_do_without() -> None:
-    assert not any(isinstance(event, Notice | Extension | UsageReport) for event in content(EVENTS))
+    assert not any(isinstance(event, Notice | PassthroughFields | UsageReport) for event in content(EVENTS))
     assert content([TextDelta("a"), NOTICE, TextDelta("b")]) == [TextDelta("ab")]
 
 

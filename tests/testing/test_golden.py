@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from gateway.testing.golden import Golden, read_all, read_golden
-from gateway.testing.playing import play
+from gateway.testing.golden_format import show
+from gateway.testing.golden_runner import play
 from gateway.testing.replay import cut
-from gateway.testing.showing import show
 
 SCENARIO = 'purpose = "A parrot speaks."\nadapter = "tests.examples.parrot:ParrotAdapter"\n'
 REQUEST = b'{"model": "parrot", "messages": [{"role": "user", "content": "Hi"}]}'

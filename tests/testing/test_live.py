@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.errors import BackendError
+from gateway.core.errors import BackendError
 from gateway.testing import live
 from gateway.testing.case import GREETING
 from gateway.testing.faulty import Connection, answer, faulty_backend

@@ -5,12 +5,13 @@ import codecs
 import pytest
 
 from gateway.adapter import BackendRequest, Decoder
-from gateway.errors import InvalidRequest
-from gateway.events import Event, Finish, ResponseStart, TextDelta
-from gateway.policy import Policy
-from gateway.testing import answering, asking
+from gateway.core.conversation import Conversation
+from gateway.core.errors import InvalidRequest
+from gateway.core.events import Event, Finish, ResponseStart, TextDelta
+from gateway.core.policy import Policy
+from gateway.testing import decode_checks as answering
+from gateway.testing import encode_checks as asking
 from gateway.testing.conformance import Case, Check
-from gateway.types import Conversation
 from tests.examples.parrot import ParrotAdapter
 
 WIRE = "Good morning, 日本.".encode()

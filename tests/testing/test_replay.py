@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.errors import BackendTruncated
-from gateway.events import Event, Finish, ResponseStart, TextDelta
-from gateway.grammar import GrammarError
+from gateway.core.errors import BackendTruncated
+from gateway.core.events import Event, Finish, ResponseStart, TextDelta
+from gateway.core.grammar import GrammarError
 from gateway.testing.replay import cut, cuttings, replay
 from tests.scripted import ScriptedDecoder
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from gateway.conversation.prepare import prepare
-from gateway.policy import Policy
+from gateway.core.conversation import Conversation
+from gateway.core.policy import Policy
+from gateway.history.prepare import prepare
 from gateway.testing.strategies import arguments, conversations, damaged, pieces, texts
-from gateway.types import Conversation
 
 UNSHRUNK = settings(phases=[Phase.generate], database=None)
 WIRE = b"data: one\n\ndata: two\n\n"

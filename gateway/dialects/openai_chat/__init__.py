@@ -1,1 +1,1 @@
-"""The OpenAI chat completions dialect: request bytes in, Conversation out; events in, SSE or one JSON answer out."""
+"""The OpenAI chat completions dialect: decodes requests, and encodes events as SSE or as one JSON response."""

@@ -1,38 +1,45 @@
-"""The `tool_calls` of an assistant message in, ToolCall blocks out."""
+"""Reads the `tool_calls` of an assistant message as ToolCall blocks."""
 
 from typing import Final
 
+from gateway.core.conversation import EMPTY, Json, JsonObject, ToolCall
 from gateway.dialects.openai_chat.content import json_text, kind_of
 from gateway.dialects.openai_chat.faults import Faults
-from gateway.types import EMPTY, Json, JsonObject, ToolCall
 
-# Where each type of call keeps its name and arguments. Other types do not exist in the published API.
+# The fields for the name and arguments of each type of call. The published API has no other types.
 BODIES: Final = {"function": "arguments", "custom": "input"}
 UNNAMED: Final = "unknown"
-# `index` belongs to stream deltas; clients that collect deltas carelessly store it.
+# `index` belongs to stream deltas; clients that merge deltas without care store it.
 _READ: Final = frozenset({"id", "type", "function", "custom", "index"})
 _PLAIN: Final = frozenset({"id", "type", "function"})
 _FLAT: Final = frozenset({"name", "arguments"})
 
 
 def read_calls(value: Json, index: int, faults: Faults) -> tuple[ToolCall, ...]:
-    """The calls in `tool_calls`. Faults: CALLS_TYPE, CALLS_EMPTY and those of each call.
+    """Returns the calls in `tool_calls`. Faults: CALLS_TYPE, CALLS_EMPTY and those of each call.
 
-    An entry that is no object names no function and is left out. A missing id stays empty: what it answers to is
-    found when calls and results are paired.
+    An entry that is no object names no function and is left out. A missing id stays empty: the pairing of calls and
+    results resolves it.
     """
     if not isinstance(value, list):
         faults.add("CALLS_TYPE", index, ".tool_calls", f"tool_calls is {kind_of(value)}, not an array")
         value = [value] if isinstance(value, dict) else []
     elif not value:
         faults.add("CALLS_EMPTY", index, ".tool_calls")
-    calls = []
+    calls: list[ToolCall] = []
+    odd: list[int] = []
     for position, entry in enumerate(value):
-        place = f".tool_calls[{position}]"
         if isinstance(entry, dict):
-            calls.append(_read_call(entry, index, place, faults))
+            calls.append(_read_call(entry, index, f".tool_calls[{position}]", faults))
         else:
-            faults.add("CALL_TYPE", index, place, f"a tool call is {kind_of(entry)}, not an object")
+            odd.append(position)
+    if odd:
+        faults.add_each(
+            "CALL_TYPE",
+            len(odd),
+            lambda n: (index, f".tool_calls[{odd[n]}]", f"a tool call is {kind_of(value[odd[n]])}, not an object"),
+            "tool calls are no objects",
+        )
     return tuple(calls)
 
 
@@ -57,20 +64,32 @@ def _read_call(entry: dict[str, Json], index: int, place: str, faults: Faults) -
     )
 
 
+def read_function_call(value: Json, index: int, faults: Faults) -> tuple[ToolCall, ...]:
+    """Reads the deprecated `function_call`, which has no id. Faults: CALL_TYPE, CALL_NAME and CALL_ARGS_TYPE."""
+    place = ".function_call"
+    if not isinstance(value, dict):
+        faults.add("CALL_TYPE", index, place, f"function_call is {kind_of(value)}, not an object")
+        return ()
+    name = _name(value.get("name"), index, f"{place}.name", None, faults)
+    arguments = read_arguments(value.get("arguments"), index, f"{place}.arguments", None, faults)
+    more = {key: field for key, field in value.items() if key not in _FLAT}
+    return (ToolCall("", name, arguments, {"function": more} if more else EMPTY, id_derived=True),)
+
+
 def derived_id(value: Json) -> str | None:
-    """An id that was written as a number, as text, so that a call and its result still meet."""
+    """Returns an id that was written as a number as text, so that a call and its result still match."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _name(name: Json, index: int, place: str, identity: str, faults: Faults) -> str:
+def _name(name: Json, index: int, place: str, identity: str | None, faults: Faults) -> str:
     if isinstance(name, str) and name.strip():
         return name
     faults.add("CALL_NAME", index, place, "a tool call names no function", identity)
     return UNNAMED
 
 
-def read_arguments(arguments: Json, index: int, place: str, identity: str, faults: Faults) -> str:
-    """JSON text as it came, valid or not; any other value as JSON text, null as `{}`. Fault: CALL_ARGS_TYPE."""
+def read_arguments(arguments: Json, index: int, place: str, identity: str | None, faults: Faults) -> str:
+    """Returns JSON text unchanged, valid or not; any other value as JSON text, null as `{}`. Fault: CALL_ARGS_TYPE."""
     if isinstance(arguments, str):
         return arguments
     faults.add("CALL_ARGS_TYPE", index, place, f"arguments is {kind_of(arguments)}, not JSON text", identity)

@@ -1,17 +1,15 @@
-"""All events of an answer in, one `chat.completion` object out: the fold of what a stream would have said."""
+"""Folds all events of a response into one `chat.completion` object with the content of the equivalent stream."""
 
 from collections.abc import Iterable
 from typing import Final, assert_never
 
 import msgspec
 
-from gateway.dialects.openai_chat.fields import call_object, merged
-from gateway.dialects.openai_chat.remarks import remarks
-from gateway.dialects.openai_chat.usage import merge_usage, usage_object
-from gateway.events import (
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.events import (
     Event,
-    Extension,
     Finish,
+    PassthroughFields,
     Reason,
     ReasoningDelta,
     ResponseStart,
@@ -22,8 +20,10 @@ from gateway.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.notices import Notice
-from gateway.types import EMPTY, Json, JsonObject
+from gateway.core.notices import Notice
+from gateway.dialects.openai_chat.diagnostics import diagnostics_field
+from gateway.dialects.openai_chat.fields import call_object, merged
+from gateway.dialects.openai_chat.usage import merge_usage, usage_object
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -31,7 +31,7 @@ _encode: Final = msgspec.json.Encoder().encode
 def encode_completion(
     events: Iterable[Event], *, id: str, created: int, model: str, diagnostics: bool = False
 ) -> bytes:
-    """One JSON answer from the events of a complete response. `diagnostics` adds the notices among them."""
+    """Returns one JSON response from the events of a complete response. `diagnostics` adds the notices among them."""
     fold = _Fold()
     fold.sort(events)
     answer: dict[str, Json] = {
@@ -45,13 +45,13 @@ def encode_completion(
         answer.update(merged(fold.unknown["response"], "response"))
     if fold.usage is not None:
         answer["usage"] = usage_object(fold.usage)
-    if said := remarks(fold.usage, fold.notices if diagnostics else None):
+    if said := diagnostics_field(fold.usage, fold.notices if diagnostics else None):
         answer["dragoman"] = said
     return _encode(answer)
 
 
 class _Fold(msgspec.Struct):
-    """The answer, its pieces sorted by what they are pieces of."""
+    """The response, its pieces sorted by kind."""
 
     text: list[str] = []
     reasoning: list[str] = []
@@ -63,7 +63,7 @@ class _Fold(msgspec.Struct):
     unknown: dict[Scope, list[JsonObject]] = {}
 
     def sort(self, events: Iterable[Event]) -> None:
-        # Classes are compared: to match an event that is of another one takes several times as long.
+        # Compares classes: a match statement on an event of another class takes several times as long.
         for event in events:
             if type(event) is TextDelta:
                 self.text.append(event.text)
@@ -71,7 +71,7 @@ class _Fold(msgspec.Struct):
                 self.arguments[event.index].append(event.arguments)
             elif type(event) is ReasoningDelta:
                 self.reasoning.append(event.text)
-            elif type(event) is Extension:
+            elif type(event) is PassthroughFields:
                 self.unknown.setdefault(event.scope, []).append(event.fields)
             elif type(event) is Finish:
                 self.reason = event.reason
@@ -86,7 +86,7 @@ class _Fold(msgspec.Struct):
                 assert_never(event)
 
     def choice(self) -> dict[str, Json]:
-        """The one choice, with the fields that nobody here knows."""
+        """Returns the one choice, with the backend's unknown fields."""
         unknown = self.unknown
         fields = merged(unknown["delta"], "delta") if "delta" in unknown else EMPTY
         silent = not self.text and (self.starts or self.reasoning or fields)

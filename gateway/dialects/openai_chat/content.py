@@ -1,11 +1,11 @@
-"""A message's content in, blocks out: text, images and everything else as the client wrote it."""
+"""Reads a message's content as blocks: text, images, and any other part as the client wrote it."""
 
 from typing import Final
 
 import msgspec
 
+from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
 from gateway.dialects.openai_chat.faults import Faults
-from gateway.types import EMPTY, File, Image, Json, JsonObject, Text
 
 Part = Text | Image | File
 
@@ -14,31 +14,48 @@ _TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text"})
 
 
 def read_content(content: Json, index: int, faults: Faults) -> tuple[Part, ...]:
-    """The blocks of a content that is there (not null). Faults: CONTENT_TYPE, CONTENT_EMPTY_ARRAY, PART_TYPE."""
+    """Returns the blocks of a content that is not null. Faults: CONTENT_TYPE, CONTENT_EMPTY_ARRAY, PART_TYPE."""
     if isinstance(content, str):
         return (Text(content),)
     if isinstance(content, list):
         if not content:
             faults.add("CONTENT_EMPTY_ARRAY", index, ".content")
-        return tuple(_read_part(part, index, position, faults) for position, part in enumerate(content))
+        return _read_parts(content, index, faults)
     faults.add("CONTENT_TYPE", index, ".content", f"content is {kind_of(content)}, not text or an array of parts")
     if isinstance(content, dict) and ("type" in content or "text" in content):
-        return (_read_part(content, index, 0, Faults()),)
+        return (_read_part(content) or _mended_part(content),)
     return (Text(json_text(content)),)
 
 
-def _read_part(part: Json, index: int, position: int, faults: Faults) -> Part:
-    if isinstance(part, dict):
-        kind = part.get("type")
-        block = _known_part(kind, part) if isinstance(kind, str) and kind else None
-        if block is not None:
-            return block
-    faults.add("PART_TYPE", index, f".content[{position}]", _part_fault(part))
-    return _mended_part(part)
+def _read_parts(content: list[Json], index: int, faults: Faults) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    broken: list[int] = []
+    for position, part in enumerate(content):
+        block = _read_part(part)
+        if block is None:
+            broken.append(position)
+            block = _mended_part(part)
+        parts.append(block)
+    if broken:
+        faults.add_each(
+            "PART_TYPE",
+            len(broken),
+            lambda n: (index, f".content[{broken[n]}]", _part_fault(content[broken[n]])),
+            "content parts are malformed",
+        )
+    return tuple(parts)
+
+
+def _read_part(part: Json) -> Part | None:
+    """The block for a part that is well formed."""
+    if not isinstance(part, dict):
+        return None
+    kind = part.get("type")
+    return _known_part(kind, part) if isinstance(kind, str) and kind else None
 
 
 def _known_part(kind: str, part: dict[str, Json]) -> Part | None:
-    """The block for a well-formed part, None for one whose type promises what it does not hold."""
+    """Returns the block for a well-formed part, None for a part without the content of its type."""
     if kind in _TEXT_TYPES:
         text = part.get("text")
         return Text(text, _rest(part, "text")) if isinstance(text, str) else None
@@ -87,14 +104,14 @@ def _part_fault(part: Json) -> str:
 
 
 def _rest(part: JsonObject, *read: str) -> JsonObject:
-    """The fields of a part that its block does not hold itself; the type is one of them unless it is plain text."""
+    """Returns the fields of a part that its block does not hold itself, with its type unless that is plain text."""
     if len(part) == 2 and part.get("type") in ("text", "image_url"):
         return EMPTY
     return {key: value for key, value in part.items() if key not in read and (key, value) != ("type", "text")}
 
 
 def json_text(value: Json) -> str:
-    """Any JSON value as text."""
+    """Returns any JSON value as text."""
     return msgspec.json.encode(value).decode()
 
 
@@ -109,5 +126,5 @@ _KINDS: Final[dict[type, str]] = {
 
 
 def kind_of(value: Json) -> str:
-    """What JSON calls the value, in words."""
+    """Names the JSON type of the value in words."""
     return _KINDS.get(type(value), "null")

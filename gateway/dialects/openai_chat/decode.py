@@ -1,7 +1,7 @@
-"""A chat completions request in, a Conversation out.
+"""Decodes a chat completions request into a Conversation.
 
-The envelope is typed strictly: a wrong field is a 400 that names it. The messages are not: what is wrong with them is
-mended and listed in `faults`, so that one message of a long history cannot make the whole of it unusable unseen.
+The fields around the messages are typed strictly: a wrong field is a 400 that names it. The messages are not: their
+faults are repaired and listed in `faults`, so that one faulty message does not silently make a long history unusable.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,16 @@ from typing import Final
 
 import msgspec
 
-from gateway.conversation.rules import violation
-from gateway.dialects.openai_chat.document import decode_document
+from gateway.core.conversation import Conversation, Json, Sampling
+from gateway.core.errors import InvalidRequest
 from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.openai_chat.json_body import decode_document
 from gateway.dialects.openai_chat.message import read_turns
-from gateway.dialects.openai_chat.schema import Envelope
+from gateway.dialects.openai_chat.request_models import RequestBody
 from gateway.dialects.openai_chat.tools import read_tool_choice, read_tools
-from gateway.errors import InvalidRequest
-from gateway.types import Conversation, Json, Sampling
-from gateway.wire.json_text import MAX_DEPTH
+from gateway.framing.json_text import MAX_DEPTH
+from gateway.history.rules import violation
+from gateway.history.violation_error import violation_error
 
 _WORDS: Final[Mapping[str, str]] = {
     "str": "text",
@@ -31,31 +32,31 @@ _WORDS: Final[Mapping[str, str]] = {
 
 
 def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
-    """Read one request. Raises InvalidRequest that names the parameter, and nothing else.
+    """Decodes one request. Raises InvalidRequest that names the parameter, and nothing else.
 
-    `model` is the name the client asked for; the server puts the backend's own name there.
+    `model` is the name that the client requested; the server replaces it by the backend's own name.
     """
     faults = Faults()
     return read_request(decode_document(body, faults, max_depth), faults)
 
 
 def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
-    """The same of a body that is decoded already; `faults` are those that were met while decoding it."""
+    """Reads a body that is decoded already; `faults` are those found while decoding it."""
     source = dict(document)
     messages = _messages(source)
-    envelope = _envelope(source)
+    request = _read_body(source)
+    if not messages:
+        raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages")])
     turns = read_turns(messages, faults)
-    if not turns:
-        raise _empty()
-    options = envelope.stream_options
+    options = request.stream_options
     return Conversation(
         turns,
-        read_tools(envelope, source, faults),
-        read_tool_choice(envelope, source),
-        envelope.parallel_tool_calls is not False,
-        envelope.model,
-        _sampling(envelope),
-        envelope.stream is True,
+        read_tools(request, source, faults),
+        read_tool_choice(request, source),
+        request.parallel_tool_calls is not False,
+        request.model,
+        _sampling(request),
+        request.stream is True,
         options is not None and options.include_usage is True,
         tuple(faults.found),
         source,
@@ -63,7 +64,7 @@ def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
 
 
 def _messages(source: dict[str, Json]) -> list[Json]:
-    """They are taken out of the request: what is left is its envelope."""
+    """Takes the messages out of the request; the other fields stay."""
     if "messages" not in source:
         raise _missing("messages")
     messages = source.pop("messages")
@@ -72,34 +73,29 @@ def _messages(source: dict[str, Json]) -> list[Json]:
     return messages
 
 
-def _empty() -> InvalidRequest:
-    empty = violation("MESSAGES_EMPTY", -1, param="messages")
-    return InvalidRequest(f"{empty.detail} {empty.advice}", code="empty_array", param="messages")
-
-
-def _envelope(source: dict[str, Json]) -> Envelope:
+def _read_body(source: dict[str, Json]) -> RequestBody:
     if "model" not in source:
         raise _missing("model")
     try:
-        envelope = msgspec.convert(source, Envelope)
+        request = msgspec.convert(source, RequestBody)
     except msgspec.ValidationError:
-        envelope = _whole_envelope(source)
-    if not envelope.model.strip():
+        request = _whole_body(source)
+    if not request.model.strip():
         raise InvalidRequest("model must name a model; it is empty.", param="model")
-    return envelope
+    return request
 
 
-def _whole_envelope(source: dict[str, Json]) -> Envelope:
-    """100.0 is a whole number, to JSON Schema and to languages that know no other numbers."""
+def _whole_body(source: dict[str, Json]) -> RequestBody:
+    """100.0 is a whole number in JSON Schema and in languages with a single number type."""
     whole = {key: int(value) for key, value in source.items() if isinstance(value, float) and value.is_integer()}
     try:
-        return msgspec.convert({**source, **whole}, Envelope)
+        return msgspec.convert({**source, **whole}, RequestBody)
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error)) from error
 
 
 def _wrong_type(said: str) -> InvalidRequest:
-    """msgspec says "Expected `int | null`, got `str` - at `$.max_tokens`"; clients shall read words, not types."""
+    """Rewrites msgspec's "Expected `int | null`, got `str` - at `$.max_tokens`" in words for the client."""
     reason, _, place = said.partition(" - at `$")
     param = place.rstrip("`").removeprefix(".") or None
     where = param or "The request"
@@ -120,14 +116,14 @@ def _missing(param: str) -> InvalidRequest:
     return InvalidRequest(f"{param} is missing.", code="missing_required_parameter", param=param)
 
 
-def _sampling(envelope: Envelope) -> Sampling:
+def _sampling(request: RequestBody) -> Sampling:
     """`max_completion_tokens` is the newer name of `max_tokens` and wins where a client sends both."""
-    stop = envelope.stop
-    limit = envelope.max_completion_tokens
+    stop = request.stop
+    limit = request.max_completion_tokens
     return Sampling(
-        envelope.temperature,
-        envelope.top_p,
-        envelope.max_tokens if limit is None else limit,
+        request.temperature,
+        request.top_p,
+        request.max_tokens if limit is None else limit,
         (stop,) if isinstance(stop, str) else tuple(stop or ()),
-        envelope.seed,
+        request.seed,
     )

@@ -1,15 +1,15 @@
-"""A GatewayError in, the OpenAI error answer or the one error frame of a broken stream out."""
+"""Encodes a GatewayError as an OpenAI error response, or as the one error frame of a broken stream."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from gateway.errors import GatewayError
+from gateway.core.errors import GatewayError
 
 
 class ErrorAnswer(NamedTuple):
-    """A whole HTTP answer."""
+    """A whole HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -17,11 +17,11 @@ class ErrorAnswer(NamedTuple):
 
 
 def encode_error(error: GatewayError) -> ErrorAnswer:
-    """The answer while no byte has been sent. Violations, when there are any, stand beside its message."""
+    """Returns the response if no byte has been sent yet. It holds the violations, if any, beside the message."""
     headers = {"content-type": "application/json", **error.headers}
     return ErrorAnswer(error.status, headers, msgspec.json.encode(error.body()))
 
 
 def encode_error_frame(error: GatewayError) -> bytes:
-    """The one event that ends a stream which had already begun. No `[DONE]` may follow: that would say success."""
-    return b"data: " + msgspec.json.encode(error.body()) + b"\n\n"
+    """Returns the last event of a stream that failed after its start. No `[DONE]` follows: it would report success."""
+    return b"data: " + msgspec.json.encode(error.body(in_stream=True)) + b"\n\n"

@@ -1,17 +1,33 @@
-"""The violations of shape that reading a request meets, in the order of its messages."""
+"""Collects the violations of shape in a request, in the order of its messages."""
+
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
-from gateway.conversation.rules import RuleCode, violation
-from gateway.types import Violation
+from gateway.core.conversation import Violation
+from gateway.history.rules import RuleCode, violation
+
+# Of one kind that a few bytes can repeat, so many are told one by one, and the others in one: what is told of a fault
+# takes a hundred times the memory.
+_MOST_TOLD: Final = 100
 
 
 class Faults(msgspec.Struct):
-    """A list that knows how the client names a place in its request."""
+    """A list of violations that names places by their path in the client's request."""
 
     found: list[Violation] = []
 
     def add(self, rule: RuleCode, index: int, place: str, detail: str = "", tool_call_id: str | None = None) -> None:
-        """A broken rule at `place` inside message `index` (-1: inside the request itself)."""
+        """Adds a broken rule at `place` inside message `index` (-1: inside the request itself)."""
         param = place if index < 0 else f"messages[{index}]{place}"
         self.found.append(violation(rule, index, param=param, detail=detail, tool_call_id=tool_call_id))
+
+    def add_each(self, rule: RuleCode, count: int, nth: Callable[[int], tuple[int, str, str]], others: str) -> None:
+        """The same rule, broken so many times: `nth` gives the message, the place inside it and the detail of one.
+        `others` is the detail of those that are told together, behind their number."""
+        for n in range(min(count, _MOST_TOLD)):
+            self.add(rule, *nth(n))
+        if count > _MOST_TOLD:
+            index, place, _ = nth(_MOST_TOLD)
+            self.add(rule, index, place, f"{count - _MOST_TOLD} more {others}")

@@ -1,14 +1,14 @@
-"""Fields the dialect does not know, put back where they belong."""
+"""Puts unknown fields back into the objects that carried them."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.events import Scope
-from gateway.types import EMPTY, Json, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.events import Scope
 
 
 def call_object(id: str, name: str, arguments: str, extra: JsonObject) -> dict[str, Json]:
-    """A tool call as the dialect writes it, with the fields we do not know in their places."""
+    """Returns a tool call in the dialect's form, with its unknown fields in their places."""
     kind, field = ("custom", "input") if extra.get("type") == "custom" else ("function", "arguments")
     inner = extra.get(kind)
     body: dict[str, Json] = {"name": name, field: arguments, **(inner if isinstance(inner, dict) else {})}
@@ -20,7 +20,7 @@ _GROWING: Final = (str, list, dict)
 
 
 def merged(objects: Sequence[JsonObject], scope: Scope) -> JsonObject:
-    """The fields of one scope, told one after the other, as one object: only those of the response do not grow."""
+    """Merges the successive fields of one scope into one object; those of the response are never continued."""
     if not objects:
         return EMPTY
     if len(objects) == 1:
@@ -32,11 +32,13 @@ def merged(objects: Sequence[JsonObject], scope: Scope) -> JsonObject:
 
 
 class _Fields:
-    """Objects that came one after the other, as one. Where they `grow`, text, arrays and objects of a delta are
-    continued, as clients do it; any other later value replaces what was there, unless it is null.
+    """Merges successive objects into one.
 
-    Pieces are kept until `joined` asks for the whole: to continue a text or an array piece by piece would copy all of
-    it each time.
+    Where they `grow`, text, arrays and objects of a delta are continued, as clients do it; any other later value
+    replaces the earlier one, unless it is null.
+
+    Pieces are kept until `joined` is called: continuing a text or an array piece by piece would copy all of it each
+    time.
     """
 
     def __init__(self, *, grow: bool) -> None:
@@ -44,7 +46,7 @@ class _Fields:
         self._pieces: dict[str, list[Json]] = {}
 
     def add(self, fields: JsonObject) -> None:
-        """The next object."""
+        """Adds the next object."""
         for key, value in fields.items():
             pieces = self._pieces.get(key)
             if pieces is not None and value is None:
@@ -55,12 +57,12 @@ class _Fields:
                 self._pieces[key] = [value]
 
     def joined(self) -> dict[str, Json]:
-        """All of them as one object."""
+        """Returns all of them as one object."""
         return {key: _joined(pieces) for key, pieces in self._pieces.items()}
 
 
 def _joined(pieces: list[Json]) -> Json:
-    """One value of the pieces, which are all of one type if there are several."""
+    """Joins the pieces of one value, which are all of one type if there are several."""
     if len(pieces) == 1:
         return pieces[0]
     if isinstance(pieces[0], str):

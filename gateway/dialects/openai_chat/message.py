@@ -1,14 +1,15 @@
-"""One message in, one Turn out: it keeps its source, and what had to be mended in it says which rule it broke."""
+"""Reads each message as one Turn, which keeps its source; every repaired fault names its rule."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
-from gateway.dialects.openai_chat.calls import derived_id, read_arguments, read_calls
-from gateway.dialects.openai_chat.content import Part, json_text, kind_of, read_content
+from gateway.core.conversation import EMPTY, Block, Json, JsonObject, Reasoning, Role, Text, ToolCall, ToolResult, Turn
+from gateway.dialects.openai_chat.calls import derived_id, read_calls, read_function_call
+from gateway.dialects.openai_chat.content import Part, kind_of, read_content
+from gateway.dialects.openai_chat.deprecated_functions import derive_ids
 from gateway.dialects.openai_chat.faults import Faults
-from gateway.types import EMPTY, Block, Json, JsonObject, Reasoning, Role, Text, ToolCall, ToolResult, Turn
 
 Message = dict[str, Json]
 
@@ -26,8 +27,9 @@ _SPEAKERS: Final[dict[str, Role]] = {
 
 
 def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
-    """A turn for every message but null, which says nothing and cannot be a turn. `faults` collects what was broken."""
+    """Returns a turn for every message that is an object. `faults` collects the violations."""
     turns: list[Turn] = []
+    odd: list[int] = []
     reader = _Reader(faults)
     for index, message in enumerate(messages):
         # Most messages are nothing but a role and a text.
@@ -36,26 +38,51 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
             if isinstance(text, str) and isinstance(role, str) and (speaker := _SPEAKERS.get(role)) is not None:
                 turns.append(Turn(speaker, (Text(text, EMPTY),), None, index, EMPTY, message))
                 continue
-        turn = reader.turn(message, index)
-        if turn is not None:
-            turns.append(turn)
-    return tuple(turns)
+        if isinstance(message, dict):
+            turns.append(reader.turn(message, index))
+        else:
+            odd.append(index)
+    if odd:
+        faults.add_each(
+            "NOT_OBJECT",
+            len(odd),
+            lambda n: (odd[n], "", f"the message is {kind_of(messages[odd[n]])}, not an object"),
+            "messages are no objects",
+        )
+    if reader.numbered:
+        turns = _without_numbers(turns, reader.numbered)
+    return derive_ids(turns, faults) if reader.derives else tuple(turns)
+
+
+def _without_numbers(turns: Sequence[Turn], numbered: set[int]) -> list[Turn]:
+    """A number in `tool_call_id` counts only if a call has it: any other is no id, and the position decides."""
+    known = {call.id for turn in turns for call in turn.calls}
+    return [
+        msgspec.structs.replace(turn, blocks=tuple(_known(block, known) for block in turn.blocks))
+        if turn.index in numbered
+        else turn
+        for turn in turns
+    ]
+
+
+def _known(block: Block, known: set[str]) -> Block:
+    if isinstance(block, ToolResult) and block.call_id not in known:
+        return msgspec.structs.replace(block, call_id="")
+    return block
 
 
 class _Reader(msgspec.Struct):
-    """Reads messages in order. That matters only to the deprecated `function` role, whose messages answer the last
-    call of their name."""
+    """Reads single messages, and records what depends on all of them.
+
+    `numbered` are the indices of results whose id was a number; `derives` says that a call or a result has the
+    deprecated form without ids.
+    """
 
     faults: Faults
-    legacy_ids: dict[str, str] = {}
+    numbered: set[int] = set()
+    derives: bool = False
 
-    def turn(self, message: Json, index: int) -> Turn | None:
-        if not isinstance(message, dict):
-            self.faults.add("NOT_OBJECT", index, "", f"the message is {kind_of(message)}, not an object")
-            if message is None:
-                return None
-            text = message if isinstance(message, str) else json_text(message)
-            return Turn("user", (Text(text),), index=index)
+    def turn(self, message: Message, index: int) -> Turn:
         role = message.get("role")
         reader = _READERS.get(role) if isinstance(role, str) else None
         if reader is None:
@@ -63,14 +90,21 @@ class _Reader(msgspec.Struct):
         return reader(self, message, index)
 
     def _role(self, message: Message, index: int) -> Role:
-        """What a message without a known role is read as: what only one role may hold tells it, else the user's."""
+        """Returns the role of a message whose role is unknown.
+
+        A field that only one role may hold decides; without one the role is `user`. A message whose role is no
+        text is refused; the rest of it is still read, so that every other fault of the history is found.
+        """
         role = message.get("role")
         if isinstance(message.get("tool_calls"), list):
             read: Role = "assistant"
         else:
             read = "tool" if isinstance(message.get("tool_call_id"), str) else "user"
-        said = f"the role {role[:40]!r} is unknown" if isinstance(role, str) else "the message has no role"
-        self.faults.add("ROLE_UNKNOWN", index, ".role", f"{said}; read as {read}")
+        if isinstance(role, str):
+            self.faults.add("ROLE_UNKNOWN", index, ".role", f"the role {role[:40]!r} is unknown; read as {read}")
+        else:
+            said = f"the role is {kind_of(role)}, not text" if "role" in message else "the message has no role"
+            self.faults.add("ROLE_TYPE", index, ".role", said)
         return read
 
     def _system(self, message: Message, index: int) -> Turn:
@@ -103,30 +137,48 @@ class _Reader(msgspec.Struct):
         calls: tuple[ToolCall, ...] = ()
         if (value := message.get("tool_calls")) is not None:
             calls = read_calls(value, index, self.faults)
-        legacy = message.get("function_call")
-        if not calls and isinstance(legacy, dict) and isinstance(name := legacy.get("name"), str) and name:
-            identity = f"call_function_{index}"
-            place = ".function_call.arguments"
-            arguments = read_arguments(legacy.get("arguments"), index, place, identity, self.faults)
-            self.legacy_ids[name] = identity
-            return (ToolCall(identity, name, arguments),)
+        if (value := message.get("function_call")) is not None:
+            deprecated = read_function_call(value, index, self.faults)
+            if calls:
+                deprecated = self._beside(calls, deprecated, index)
+            self.derives |= bool(deprecated)
+            calls = (*calls, *deprecated)
         return calls
+
+    def _beside(self, calls: Sequence[ToolCall], deprecated: tuple[ToolCall, ...], index: int) -> tuple[ToolCall, ...]:
+        """Returns the calls that `function_call` adds to `tool_calls`: some clients write one call in both forms."""
+        said = {(call.name, call.arguments) for call in calls}
+        added = tuple(call for call in deprecated if (call.name, call.arguments) not in said)
+        if deprecated:
+            ending = "it is read as one more of them" if added else "it repeats one of them and is left out"
+            detail = f"function_call stands beside tool_calls; {ending}"
+            self.faults.add("CALL_FORMS_MIXED", index, ".function_call", detail)
+        return added
 
     def _tool(self, message: Message, index: int) -> Turn:
         call_id = message.get("tool_call_id")
         if not isinstance(call_id, str) or not call_id.strip():
-            self.faults.add("TOOL_ID_MISSING", index, ".tool_call_id")
+            said = (
+                "" if call_id is None or isinstance(call_id, str) else f"tool_call_id is {kind_of(call_id)}, not text"
+            )
+            self.faults.add("TOOL_ID_MISSING", index, ".tool_call_id", said)
             call_id = derived_id(call_id) or ""
-        return self._result(call_id, message, index)
+            if call_id:
+                self.numbered.add(index)
+        return self._result(ToolResult(call_id, self._content(message, index)), message, index)
 
     def _function(self, message: Message, index: int) -> Turn:
         name = message.get("name")
-        call_id = self.legacy_ids.pop(name, None) if isinstance(name, str) else None
-        return self._result(call_id or f"call_function_{index}", message, index)
+        named = isinstance(name, str) and bool(name.strip())
+        if named:
+            self.derives = True
+        else:
+            self.faults.add("TOOL_ID_MISSING", index, ".name", "a function message does not name its function")
+        return self._result(ToolResult("", self._content(message, index), id_derived=named), message, index)
 
-    def _result(self, call_id: str, message: Message, index: int) -> Turn:
+    def _result(self, result: ToolResult, message: Message, index: int) -> Turn:
         name, extra = _name_and_extra(message, _TOOL_KEYS)
-        return Turn("tool", (ToolResult(call_id, self._content(message, index)),), name, index, extra, message)
+        return Turn("tool", (result,), name, index, extra, message)
 
     def _content(self, message: Message, index: int, *, required: bool = True) -> tuple[Part, ...]:
         content = message.get("content")
@@ -148,12 +200,12 @@ _READERS: Final[dict[str, Callable[[_Reader, Message, int], Turn]]] = {
 
 
 def _name_and_extra(message: Message, read: frozenset[str]) -> tuple[str | None, JsonObject]:
-    """The speaker's name and the fields that no block holds. Null fields say nothing (SDKs write many)."""
+    """Returns the speaker's name and the fields that no block holds, without null fields (SDKs write many)."""
     keys = message.keys()
     if keys <= read and keys.isdisjoint(_TEXT_KEYS):
         return None, EMPTY
     extra = {} if keys <= read else {key: message[key] for key in message if key not in read}
-    # Only as text is one of these a name, a refusal or reasoning.
+    # A name, a refusal or reasoning is valid only as text.
     extra.update((key, message[key]) for key in keys & _TEXT_KEYS if not isinstance(message[key], str))
     name = message.get("name")
     return name if isinstance(name, str) else None, _without_nulls(extra)

@@ -1,7 +1,7 @@
-"""Events in, server-sent events of `chat.completion.chunk` objects out.
+"""Encodes events as server-sent events of `chat.completion.chunk` objects.
 
-Every chunk is a constant head, a changing middle and a constant tail; only the middle is encoded anew. Known fields
-and a backend's unknown ones never meet in one dictionary: their JSON is laid side by side.
+Every chunk is a constant head, a changing middle and a constant tail; only the middle is encoded for each chunk. Known
+fields and a backend's unknown ones never share a dictionary: their JSON is concatenated.
 """
 
 from collections.abc import Iterable
@@ -10,15 +10,12 @@ from typing import Final, assert_never
 
 import msgspec
 
-from gateway.dialects.openai_chat.errors import encode_error_frame
-from gateway.dialects.openai_chat.fields import call_object, merged
-from gateway.dialects.openai_chat.remarks import remarks
-from gateway.dialects.openai_chat.usage import merge_usage, usage_object
-from gateway.errors import GatewayError
-from gateway.events import (
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.errors import GatewayError
+from gateway.core.events import (
     Event,
-    Extension,
     Finish,
+    PassthroughFields,
     ReasoningDelta,
     ResponseStart,
     Scope,
@@ -28,8 +25,11 @@ from gateway.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.notices import Notice
-from gateway.types import EMPTY, Json, JsonObject
+from gateway.core.notices import Notice
+from gateway.dialects.openai_chat.diagnostics import diagnostics_field
+from gateway.dialects.openai_chat.errors import encode_error_frame
+from gateway.dialects.openai_chat.fields import call_object, merged
+from gateway.dialects.openai_chat.usage import merge_usage, usage_object
 
 DONE: Final = b"data: [DONE]\n\n"
 
@@ -37,15 +37,16 @@ _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'
 _ROLE_NULL: Final = b'"role":"assistant","content":null'
 _SCOPES: Final[tuple[Scope, ...]] = ("response", "choice", "delta")
-# No event is this one.
-_NOTHING: Final = (Extension("response", EMPTY),)
+# Not equal to any event.
+_NOTHING: Final = (PassthroughFields("response", EMPTY),)
 
 
 class StreamEncoder:
-    """One answer. `feed` gives the bytes to send now, `close` the last ones; `error` ends the stream instead.
+    """Encodes one response.
 
-    `id`, `created` and `model` stand in every chunk. `include_usage` asks for the token counts in a last chunk
-    without choices; `diagnostics` asks for the notices in the last chunk's `dragoman` field.
+    `feed` returns the bytes to send now, `close` the last ones; `error` ends the stream instead. `id`, `created` and
+    `model` stand in every chunk. `include_usage` adds the token counts in a last chunk without choices; `diagnostics`
+    adds the notices in the last chunk's `dragoman` field.
     """
 
     def __init__(
@@ -55,8 +56,8 @@ class StreamEncoder:
         self._head = b"data: " + _encode(head)[:-1] + b","
         self._open = self._head + b'"choices":[{"index":0,"delta":{'
         self._tail = b'}],"usage":null}\n\n' if include_usage else b"}]}\n\n"
-        # The unknown fields that came since the last chunk, and those that the frame around a delta was made of.
-        self._pending: list[Extension] = []
+        # The unknown fields since the last chunk, and those that the current frame around a delta was made of.
+        self._pending: list[PassthroughFields] = []
         self._frame(())
         self._calls: dict[int, _Call] = {}
         self._begun = False
@@ -68,12 +69,12 @@ class StreamEncoder:
         self._notices: list[Notice] | None = [] if diagnostics else None
 
     def feed(self, events: Iterable[Event]) -> bytes:
-        """The bytes of these events; they may be sent in one piece."""
+        """Returns the bytes of these events; they may be sent in one piece."""
         out: list[bytes] = []
         expected, met = self._expected(), 0
         for event in events:
             due = expected[met]
-            # Nearly every event is one of these three: a field of the frame that comes again, or a delta behind all.
+            # Nearly every event is one of these three: a repeated field of the frame, or a delta after all of them.
             if event is due:
                 met += 1
             elif due is None and type(event) is TextDelta:
@@ -95,7 +96,7 @@ class StreamEncoder:
         return _one_line_each(b"".join(out))
 
     def close(self) -> bytes:
-        """The usage or diagnostics chunk where one was asked for, then `[DONE]`. Nothing after an error."""
+        """Returns the usage or diagnostics chunk, if requested, then `[DONE]`. Returns nothing after an error."""
         if self._ended:
             return b""
         self._ended = True
@@ -103,21 +104,21 @@ class StreamEncoder:
         last: dict[str, Json] = {**self._usage_fields, "choices": []}
         if usage is not None:
             last["usage"] = usage_object(usage)
-        if said := remarks(usage, self._notices):
+        if said := diagnostics_field(usage, self._notices):
             last["dragoman"] = said
         if len(last) == 1 or (usage is None and not said):
             return DONE
         return _one_line_each(self._head + _encode(last)[1:] + b"\n\n" + DONE)
 
     def error(self, error: GatewayError) -> bytes:
-        """The one error frame. What would follow it is never sent."""
+        """Returns the one error frame. Later output is never sent."""
         if self._ended:
             return b""
         self._ended = True
         return _one_line_each(encode_error_frame(error))
 
     def _event(self, event: Event, out: list[bytes]) -> None:
-        if type(event) is Extension:
+        if type(event) is PassthroughFields:
             self._pending.append(event)
         elif type(event) is TextDelta:
             self._chunk(out, b'"content":' + _encode(event.text), _ROLE_TEXT)
@@ -154,7 +155,7 @@ class StreamEncoder:
             self._chunk(out, call.head + b'"{}"}}]')
 
     def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes = b"null") -> None:
-        """One chunk. The role comes in a chunk of its own before the first, as clients know it from OpenAI."""
+        """Writes one chunk. Before the first one the role is sent in a chunk of its own, as OpenAI does."""
         if not self._begun:
             self._begun = True
             out.append(self._open + role + b'},"finish_reason":null' + self._tail)
@@ -164,10 +165,12 @@ class StreamEncoder:
         comma = b"," if delta and self._more else b""
         out += (self._start, delta, comma, self._more, b'},"finish_reason":', reason, self._end)
 
-    def _frame(self, extensions: tuple[Extension, ...]) -> None:
-        """Write down what stands before and behind the delta of a chunk with these fields. Backends repeat their
-        unknown fields in every chunk: they are written once, until others come. Only the very same objects
-        are the same: 1, 1.0 and true are equal."""
+    def _frame(self, extensions: tuple[PassthroughFields, ...]) -> None:
+        """Encodes the constant parts before and behind the delta of a chunk with these unknown fields.
+
+        Backends repeat their unknown fields in every chunk: they are encoded once, until other fields arrive. The
+        comparison is by identity, because 1, 1.0 and true are equal.
+        """
         self._framed = extensions
         response, choice, self._more = [_members(_merged(extensions, scope)) for scope in _SCOPES]
         self._start = self._head + response + b',"choices":[{"index":0,"delta":{' if response else self._open
@@ -175,27 +178,30 @@ class StreamEncoder:
         self._end = b"," + choice + self._tail if choice else self._tail
         self._close = (b"," + self._more if self._more else b"") + b'},"finish_reason":null' + self._end
 
-    def _expected(self) -> tuple[Extension | None, ...]:
-        """The fields that make the next chunk like the last one, None behind them: then a delta may come."""
+    def _expected(self) -> tuple[PassthroughFields | None, ...]:
+        """Returns the pending fields that would repeat the last frame, then None: a delta may follow."""
         return _NOTHING if self._pending or not self._begun else (*self._framed, None)
 
     def _own_chunk(self, out: list[bytes]) -> None:
-        """Fields that came without any event of their own. Before the first chunk those of the response wait for it,
-        and a choice with nothing to say stands by those of the middle: many clients read `choices[0]` unasked."""
+        """Writes fields that came without an event of their own.
+
+        Before the first chunk those of the response wait for it. In the middle of the stream they are sent with an
+        empty choice, because many clients read `choices[0]` unconditionally.
+        """
         if any(event.scope != "response" for event in self._pending) or (self._begun and not self._finished):
             self._chunk(out, b"")
         elif self._finished:
             out += (self._head, _members(self._take("response")), b',"choices":[]}\n\n')
 
     def _take(self, scope: Scope) -> JsonObject:
-        """The pending fields of a scope, which are pending no more."""
+        """Removes and returns the pending fields of a scope."""
         taken = _merged(self._pending, scope)
         self._pending = [event for event in self._pending if event.scope != scope]
         return taken
 
 
 class _Call:
-    """A tool call under way: its dense index, and the constant head of its argument deltas."""
+    """An open tool call: its dense index, and the constant head of its argument deltas."""
 
     def __init__(self, index: int, custom: bool) -> None:
         self.index = index
@@ -208,18 +214,21 @@ class _Call:
         return _encode({"index": self.index, **call_object(event.id, event.name, "", event.extra)})
 
 
-def _merged(extensions: Iterable[Extension], scope: Scope) -> JsonObject:
+def _merged(extensions: Iterable[PassthroughFields], scope: Scope) -> JsonObject:
     return merged([extension.fields for extension in extensions if extension.scope == scope], scope)
 
 
 def _members(fields: JsonObject) -> bytes:
-    """The members of a JSON object without its braces."""
+    """Returns the members of a JSON object without its braces."""
     return _encode(fields)[1:-1] if fields else b""
 
 
 def _one_line_each(data: bytes) -> bytes:
-    """U+2028, U+2029 and U+0085 as escapes. They are legal in JSON and no line ends in SSE, but many a client splits
-    with a function that takes them for line ends."""
+    """Escapes U+2028, U+2029 and U+0085.
+
+    They are legal in JSON and no line ends in SSE, but many clients split lines with a function that takes them for
+    line ends.
+    """
     if data.isascii():
         return data
     if b"\xe2\x80" in data:

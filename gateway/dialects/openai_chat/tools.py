@@ -1,35 +1,41 @@
-"""The functions a request offers and the choice it leaves the model, as ToolSpecs and a ToolChoice."""
+"""Reads the functions that a request offers and its tool choice as ToolSpecs and a ToolChoice."""
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
+from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, ToolChoice, ToolSpec
+from gateway.core.errors import InvalidRequest
 from gateway.dialects.openai_chat.faults import Faults
-from gateway.dialects.openai_chat.schema import TOOL_CHOICES, Envelope, ForcedTool, FunctionName, FunctionSpec
-from gateway.errors import InvalidRequest
-from gateway.types import EMPTY, Json, JsonObject, NamedTool, ToolChoice, ToolSpec
+from gateway.dialects.openai_chat.request_models import (
+    TOOL_CHOICES,
+    ForcedTool,
+    FunctionName,
+    FunctionSpec,
+    RequestBody,
+)
 
 MAX_TOOLS: Final = 128
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
-    """Every function of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT, TOOLS_NAME.
+def read_tools(request: RequestBody, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
+    """Returns every function of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT, TOOLS_NAME.
 
-    A choice of type `allowed_tools` leaves out the others, which says the same to a backend that cannot read it.
-    Tools of other types are no functions: only a backend that receives the request as it is can know them.
-    Raises InvalidRequest for an entry of type function without a function.
+    A choice of type `allowed_tools` leaves out the others, which has the same effect for a backend that cannot read it.
+    Tools of other types are no functions: only a backend that receives the request unchanged can use them. Raises
+    InvalidRequest for an entry of type function without a function.
     """
-    if envelope.tools is None:
-        if not envelope.functions:
+    if request.tools is None:
+        if not request.functions:
             return ()
-        specs = [_spec(function, None) for function in envelope.functions]
+        specs = [_spec(function, None) for function in request.functions]
         names = [f"functions[{position}].name" for position in range(len(specs))]
     else:
         sources = document["tools"]
         assert isinstance(sources, list)  # msgspec has read it as one
         specs, names = [], []
-        for position, (tool, source) in enumerate(zip(envelope.tools, sources, strict=True)):
+        for position, (tool, source) in enumerate(zip(request.tools, sources, strict=True)):
             if tool.type != "function":
                 continue
             if tool.function is None:
@@ -43,7 +49,7 @@ def read_tools(envelope: Envelope, document: JsonObject, faults: Faults) -> tupl
 
 
 def _allowed(choice: Json) -> set[str] | None:
-    """The functions that `tool_choice` of type `allowed_tools` leaves; None when it leaves them all."""
+    """Returns the functions that `tool_choice` of type `allowed_tools` permits; None when it permits all of them."""
     match choice:
         case {"type": "allowed_tools", "allowed_tools": {"tools": [*tools]}}:
             names: set[str] = set()
@@ -77,9 +83,9 @@ def _check(specs: Sequence[ToolSpec], names: Sequence[str], faults: Faults) -> N
             faults.add("TOOLS_NAME", -1, place)
 
 
-def read_tool_choice(envelope: Envelope, document: JsonObject) -> ToolChoice:
-    """What `tool_choice`, or the deprecated `function_call`, asks for. Raises InvalidRequest for an unknown word."""
-    choice, older = envelope.tool_choice, envelope.function_call
+def read_tool_choice(request: RequestBody, document: JsonObject) -> ToolChoice:
+    """Reads `tool_choice`, or the deprecated `function_call`. Raises InvalidRequest for an unknown word."""
+    choice, older = request.tool_choice, request.function_call
     if choice is None:
         return "auto" if older is None else _choice(older, "function_call")
     if isinstance(choice, ForcedTool):
@@ -103,7 +109,7 @@ def _forced(choice: ForcedTool, source: Json) -> ToolChoice:
     match source:
         case {"type": "custom", "custom": {"name": str(name)}}:
             return NamedTool(name)
-        # To ignore a list that is none would offer more than was allowed.
+        # Ignoring a list that is invalid would offer more tools than the client allowed.
         case {"type": "allowed_tools", "allowed_tools": {"tools": tools}} if not isinstance(tools, list):
             param = "tool_choice.allowed_tools.tools"
             raise InvalidRequest(f"{param} must be an array.", code="invalid_type", param=param)

@@ -1,15 +1,15 @@
-"""Token counts as the OpenAI usage object: nothing is invented, and what was derived is said beside it."""
+"""Encodes token counts as the OpenAI usage object; invents no count and marks derived ones."""
 
 from typing import Literal
 
-from gateway.events import UsageReport
-from gateway.types import Json
+from gateway.core.conversation import Json
+from gateway.core.events import UsageReport
 
-Remark = Literal["total_only", "partial", "estimated"]
+UsageNote = Literal["total_only", "partial", "estimated"]
 
 
 def merge_usage(earlier: UsageReport | None, later: UsageReport) -> UsageReport:
-    """What is known after another report: some wires count the prompt first and the answer last."""
+    """Merges another report: some wires report the prompt tokens first and the completion tokens last."""
     if earlier is None:
         return later
     return UsageReport(
@@ -22,9 +22,9 @@ def merge_usage(earlier: UsageReport | None, later: UsageReport) -> UsageReport:
 
 
 def usage_object(usage: UsageReport) -> dict[str, Json]:
-    """The three counts, which clients require as numbers, then the backend's other fields.
+    """Returns the three counts, which clients require as numbers, then the backend's other fields.
 
-    A missing count follows from the two others; where it does not, it is 0 and `usage_remark` says so.
+    A missing count follows from the two others; where it does not, it is 0 and `usage_note` says so.
     """
     prompt, completion, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
     if total is not None:
@@ -41,8 +41,8 @@ def usage_object(usage: UsageReport) -> dict[str, Json]:
     }
 
 
-def usage_remark(usage: UsageReport) -> Remark | None:
-    """What a reader of the counts must know; None when the backend counted all of them."""
+def usage_note(usage: UsageReport) -> UsageNote | None:
+    """Returns how the counts came about; None when the backend reported all of them."""
     if usage.estimated:
         return "estimated"
     asked, answered = usage.prompt_tokens is not None, usage.completion_tokens is not None

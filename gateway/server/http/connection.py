@@ -1,152 +1,172 @@
-"""One socket to a backend: a request goes out, its answer is read as it arrives, and perhaps another one follows."""
+"""Serves the requests of a client's connection one after the other and closes it at its deadline.
+
+The class takes the place of uvicorn's protocol: uvicorn's server passes it its configuration and state, counts it and
+shuts it down.
+"""
 
 import asyncio
 import math
-import select
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from gateway.server.http.errors import HttpError, HungUp, NotHttp, Truncated, Unsent
-from gateway.server.http.response import ResponseDecoder
+from starlette.types import Scope
+from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+from uvicorn.server import ServerState
 
-# So much may lie here unread before the backend has to wait.
-HIGH_WATER: Final = 64 * 1024
+from gateway.server.http.response_writer import ResponseWriter
+from gateway.server.http.write_timeout import WriteTimeout
+
+# The timers of the event loop count milliseconds.
+_TICK_S: Final = 0.001
 
 
-class Connection(asyncio.Protocol):
-    """One request at a time. `since` is when the last one was done with. `paused`: so much has arrived unread that
-    the backend has to wait, until `resume`. `on_open` and `on_lost` are told once of the socket's beginning and end."""
+class ClientConnection(asyncio.Protocol):
+    """The part of a connection that does not depend on how its requests are parsed.
+
+    One deadline suffices: it is set while a head is awaited and during the idle time between two requests. Moving it
+    costs one assignment, since the timer reads the deadline only when it expires."""
+
+    header_timeout_s: float = 10
+    on_lost: Callable[[], None] | None = None
+
+    # Whether a head has begun, or the first one is awaited.
+    in_head = True
+    # The request that is being served, and the one that was parsed last, which may wait behind it.
+    served: ResponseWriter | None = None
+    latest: ResponseWriter | None = None
+    due = math.inf
+    _timer: asyncio.TimerHandle | None = None
+    _timer_at = math.inf
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        on_open: Callable[["Connection"], None],
-        on_lost: Callable[["Connection"], None],
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, object],
+        _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self._loop = loop
-        self._on_open = on_open
-        self._on_lost = on_lost
-        self.response = ResponseDecoder()
-        self._error: HttpError | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._asked = False
-        self._last = False
-        self._unwritten = False
-        self.paused = False
-        # There is no socket yet.
-        self._lost = True
-        self.since = -math.inf
+        self.app = config.loaded_app
+        self.app_state = app_state
+        self.timeout_keep_alive: float = config.timeout_keep_alive
+        self.server_state = server_state
+        self.connections: set[ClientConnection] = server_state.connections  # type: ignore[assignment]  # its own only
+        self.loop = _loop or asyncio.get_running_loop()
+        self._waiting: deque[tuple[ResponseWriter, Scope]] = deque()
 
-    # What the caller does:
-
-    def ask(self, request: bytes, most: int, last: bool = False) -> None:
-        """Send a request, whose answer may have a body of `most` bytes. `last`: there will be no other request."""
-        self._asked = True
-        self._last = last
-        self.response.begin(most)
-        self._transport.write(request)
-        if self._transport.is_closing():
-            self._unwritten = True
-
-    def resume(self) -> None:
-        """What had arrived was taken from `response`: the backend need not wait any longer."""
-        self.paused = False
-        self._transport.resume_reading()
-
-    def arrival(self) -> asyncio.Future[None]:
-        """Done as soon as something has come, or nothing will; for the one who asked. Raises HttpError when it is known
-        that nothing will."""
-        if self._error is not None:
-            raise self._error
-        self._waiter = self._loop.create_future()
-        return self._waiter
-
-    def rest(self, now: float) -> bool:
-        """Whether the connection can be kept, now that nobody reads its answer any more. If so, it is kept quiet."""
-        self._asked = False
-        self.since = now
-        busy = self._last or self.paused or self._unwritten or self._transport.is_closing()
-        return self.response.reusable and not busy
-
-    def is_quiet(self) -> bool:
-        """Whether a kept connection is still open and silent. The event loop may not have come to see yet that the
-        backend hung up, or said something unasked: both make the socket readable."""
-        return not self._transport.is_closing() and not self._poll.poll(0)
-
-    @property
-    def forsaken(self) -> bool:
-        """Whether a lost connection ended behind an answer and by the backend's will, asked for another or not."""
-        return self._error is None or isinstance(self._error, HungUp)
-
-    def abort(self) -> None:
-        """Close at once, whatever is under way. Whoever reads still is told."""
-        self._fail(Truncated())
-        # asyncio's own transports cannot bear it once they have ended by themselves.
-        if not self._lost:
-            self._transport.abort()
-
-    def disown(self) -> None:
-        """Count as lost, since its opening was cancelled: uvloop then says no more, even of a socket that it had told
-        to be open."""
-        self.connection_lost(None)
-
-    # What the event loop calls:
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
-        self._transport = transport
-        self._lost = False
-        # Told of every byte that does not leave at once, we know whether a request has been written in full.
-        transport.set_write_buffer_limits(high=1)
-        self._poll = select.poll()
-        self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-        self._on_open(self)
-
-    def pause_writing(self) -> None:
-        self._unwritten = True
-
-    def resume_writing(self) -> None:
-        self._unwritten = False
-
-    def data_received(self, data: bytes) -> None:
-        if not self._asked:
-            self._fail(NotHttp())
-            self._transport.abort()
-            return
-        response = self.response
-        try:
-            response.feed(data)
-        except HttpError as error:
-            self._fail(error)
-            self._transport.abort()
-            return
-        if response.fed - response.taken > HIGH_WATER and response.waiting and not self.paused:
-            self.paused = True
-            self._transport.pause_reading()
-        self._wake()
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        self.connections.add(self)
+        self.transport = transport
+        self.flow = FlowControl(transport)
+        self.server = get_local_addr(transport)
+        self.client = get_remote_addr(transport)
+        self._write_timeout = WriteTimeout(transport, self.write_timeout_s())
+        self.expect(self.header_timeout_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._lost:
+        self.connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._write_timeout.end()
+        if self.on_lost is not None:
+            self.on_lost()
+        for writer in (self.served, self.latest):
+            if writer is not None:
+                writer.request_body.end()
+        self.flow.resume_writing()
+        # They refer to this connection, and would wait for the garbage collector.
+        self.served = self.latest = None
+        self._waiting.clear()
+
+    def pause_writing(self) -> None:
+        self.flow.pause_writing()
+        self._write_timeout.begin()
+
+    def resume_writing(self) -> None:
+        self.flow.resume_writing()
+        self._write_timeout.end()
+
+    @staticmethod
+    def write_timeout_s() -> float:
+        """Returns the seconds for which a client of a new connection may read nothing."""
+        return 60
+
+    @property
+    def serving(self) -> bool:
+        """Whether a response is being made or sent."""
+        return self.served is not None and not self.served.request_body.over
+
+    def begin(self, writer: ResponseWriter, scope: Scope) -> None:
+        """Begins another request, whose head is complete. Its task begins when all bytes read so far are parsed."""
+        waits = self.latest is not None and not self.latest.request_body.over
+        self.latest = writer
+        if waits:
+            self.flow.pause_reading()
+            self._waiting.append((writer, scope))
+        else:
+            self._serve(writer, scope)
+
+    def answered(self) -> None:
+        """Records that a response is complete; the next request may begin."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
             return
-        self._lost = True
-        unsent = self.since > -math.inf and self._unwritten and not self.response.begun
-        # After a fault the end means nothing, least of all that a body without a length is complete.
-        if self._error is None:
-            try:
-                self.response.close(clean=exc is None)
-            except HttpError as error:
-                lost = Unsent() if unsent else error
-                lost.__cause__ = exc
-                self._fail(lost)
-        self.response.release()
-        self._wake()
-        self._on_lost(self)
+        self.flow.resume_reading()
+        if self._waiting:
+            self._serve(*self._waiting.popleft())
+        elif not self.in_head:
+            self.expect(self.timeout_keep_alive)
 
-    def _fail(self, error: HttpError) -> None:
-        """Only the first fault counts."""
-        if self._error is None:
-            self._error = error
-            self._wake()
+    def shutdown(self) -> None:
+        """Accepts no more requests; uvicorn calls it when the server stops."""
+        if self.latest is None or self.latest.request_body.over:
+            self.transport.close()
+        else:
+            self.latest.keep_alive = False
 
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+    def cut(self) -> None:
+        """Closes the connection now; unsent bytes are lost."""
+        # asyncio's own transports fail when they are aborted after they have closed by themselves.
+        if self in self.connections:
+            self.transport.abort()
+
+    def expect(self, seconds: float) -> None:
+        """Sets the deadline to this many seconds from now."""
+        self.due = self.loop.time() + seconds
+        if self.due < self._timer_at:
+            self._arm()
+
+    def _serve(self, writer: ResponseWriter, scope: Scope) -> None:
+        self.served = writer
+        task = self.loop.create_task(self.app(scope, writer.request_body.receive, writer.send))
+        self.server_state.tasks.add(task)
+        task.add_done_callback(writer.conclude)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = self.due
+        self._timer = self.loop.call_at(self.due, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        self._timer_at = math.inf
+        if self.due <= self.loop.time() + _TICK_S:
+            self._late()
+        elif self.due < math.inf:
+            self._arm()
+
+    def _late(self) -> None:
+        self.due = math.inf
+        if self.transport.is_closing():
+            # Bytes in the send buffer may still arrive; the write timeout covers a client that reads nothing.
+            return
+        if not self.in_head:
+            self.transport.close()
+        elif self.serving:
+            # A slow request must not interrupt the response before it.
+            self.expect(self.header_timeout_s)
+        else:
+            self.transport.abort()

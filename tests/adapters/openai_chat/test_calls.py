@@ -4,13 +4,13 @@ import pytest
 
 from adapters.openai_chat import calls
 from adapters.openai_chat.decoder import ChatDecoder
-from gateway.errors import BackendProtocolError
-from gateway.events import Event
-from gateway.notices import Notice
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendProtocolError
+from gateway.core.events import Event, ToolCallStart
+from gateway.core.notices import Notice
+from gateway.framing.json_text import decode_json
 from gateway.testing.events import fold
 from gateway.testing.replay import cuttings, replay
-from gateway.types import Json
-from gateway.wire.json_text import decode_json
 from tests.adapters.openai_chat.wires import call, chunk, completion, entry, sse
 
 Calls = list[tuple[str, str, str]]
@@ -162,6 +162,52 @@ def test_calls_are_told_apart(habit: str) -> None:
         assert rules_of(events) == rules
 
 
+STUB: Json = {"type": "function", "function": {"name": "", "arguments": None}}
+LOST: dict[str, list[Json]] = {
+    "an id and nothing else": [call(0, "a")],
+    "arguments and nothing else": [call(0, arguments="{}")],
+    "a field that nobody knows and nothing else": [{"tool_calls": [{"index": 0, "signature": "s"}]}],
+    "an id beside text": [{"content": "I look.", "tool_calls": [entry(0, "a")]}],
+    "an id beside a call": [call(0, "a", "f", "{}"), call(1, "b")],
+    "nothing at all": [call(0)],
+    "empty fields": [{"tool_calls": [STUB]}],
+    "an empty object": [{"tool_calls": [{}]}],
+    "the deprecated field, empty": [{"function_call": {}}],
+    "the deprecated field without a name": [{"function_call": {"name": "", "arguments": "{}"}}],
+}
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "stop"])
+@pytest.mark.parametrize("case", LOST)
+def test_a_call_without_a_function_is_an_error(case: str, finish: str) -> None:
+    wire = sse(*(chunk(delta) for delta in LOST[case]), chunk(finish=finish))
+    for cutting in cuttings(wire, 1):
+        with pytest.raises(BackendProtocolError) as caught:
+            replay(ChatDecoder(1 << 20, 5), cutting)
+        assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_tool_call")
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "stop", None])
+@pytest.mark.parametrize("case", LOST)
+def test_a_call_without_a_function_is_an_error_in_a_whole_answer(case: str, finish: str | None) -> None:
+    message: dict[str, Json] = {"role": "assistant", "content": None}
+    calls: list[Json] = []
+    for delta in LOST[case]:
+        assert isinstance(delta, dict)
+        message |= delta
+        made = delta.get("tool_calls")
+        calls += made if isinstance(made, list) else []
+    message |= {"tool_calls": calls} if calls else {}
+    with pytest.raises(BackendProtocolError) as caught:
+        read(completion(message, finish))
+    assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_tool_call")
+
+
+def test_an_empty_stub_beside_text_is_left_out() -> None:
+    events = read(sse(chunk({"content": "Hi", "tool_calls": [STUB]}), chunk({"content": "!"}), chunk(finish="stop")))
+    assert (fold(events).text, rules_of(events)) == ("Hi!", ["CALL_EMPTY"])
+
+
 def test_unknown_fields_of_a_call_stay_with_it() -> None:
     signed: Json = {**entry(0, "a", "f", "{}"), "extra_content": {"google": {"thought_signature": "s"}}}
     (made,) = fold(read(sse(chunk({"tool_calls": [signed]}), chunk(finish="stop")))).calls
@@ -223,3 +269,38 @@ def test_arguments_are_judged_by_work_that_grows_with_their_size(
         tracker.feed([entry(0, "a", "f", arguments)])
         fed += len(arguments)
     assert sum(judged) <= 100 * fed
+
+
+def test_long_arguments_are_not_read_again_with_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+
+    def judge(data: bytes) -> Json:
+        judged.append(len(data))
+        return decode_json(data)
+
+    monkeypatch.setattr(calls, "decode_json", judge)
+    tracker = calls.CallTracker(1)
+    fed = 0
+    for arguments in ('{"text":"', *["{" + "x" * 300_000 + "}"] * 10):
+        tracker.feed([entry(0, "a", "f", arguments)])
+        fed += len(arguments)
+    assert 0 < sum(judged) <= fed
+
+
+class _Looked(dict[str, calls._Call]):
+    times = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.times += 1
+        return super().__contains__(key)
+
+
+def test_an_id_is_derived_without_trying_all_that_are_taken() -> None:
+    tracker = calls.CallTracker(1)
+    tracker._by_id = looked = _Looked()
+    n = 500
+    tracker.feed([entry(at, f"a_1_{n + at}", "f", "{}") for at in range(n)])
+    events = tracker.feed([entry(n + at, "a", "f", "{}") for at in range(n + 1)])
+    derived = [event.id for event in events if isinstance(event, ToolCallStart)]
+    assert derived == ["a", *(f"a_1_{2 * n + at}" for at in range(n))]
+    assert looked.times < 10 * n

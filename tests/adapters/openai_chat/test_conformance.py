@@ -1,7 +1,7 @@
 import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter
-from gateway.events import (
+from gateway.core.events import (
     Finish,
     ReasoningDelta,
     ResponseStart,

@@ -6,9 +6,7 @@ import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.adapter import Adapter
-from gateway.policy import Policy
-from gateway.profiles import Profile
-from gateway.types import (
+from gateway.core.conversation import (
     Conversation,
     File,
     Image,
@@ -22,6 +20,8 @@ from gateway.types import (
     ToolSpec,
     Turn,
 )
+from gateway.core.policy import Policy
+from gateway.core.profiles import Profile
 
 
 def adapter(**options: str) -> Adapter:
@@ -163,25 +163,17 @@ def test_a_request_of_another_dialect_is_written_from_its_values() -> None:
     }
 
 
-def test_a_renamed_tool_is_written_anew_beside_the_others() -> None:
-    own: Json = {"type": "function", "function": {"name": "g"}}
-    search: Json = {"type": "web_search"}
-    assert isinstance(own, dict)
-    conversation = Conversation(
-        (Turn("user", (Text("x"),)),),
-        (ToolSpec("f_1"), ToolSpec("g", source=own)),
-        NamedTool("f_1"),
-        model="m",
-        source={"model": "x", "tools": [search, {"type": "function", "function": {"name": "f 1"}}, own],
-                "tool_choice": {"type": "function", "function": {"name": "f 1"}}},
-    )  # fmt: skip
-    body = sent(conversation)
-    assert body["tools"] == [search, {"type": "function", "function": {"name": "f_1"}}, own]
-    assert body["tool_choice"] == {"type": "function", "function": {"name": "f_1"}}
-    assert body["model"] == "m"
+def test_the_input_of_a_custom_tool_is_no_object() -> None:
+    call = ToolCall("a", "c", '{"n": 1}', {"type": "custom"})
+    conversation = Conversation((Turn("assistant", (call,)),), model="m")
+    (written,) = sent(conversation, Policy(profile=Profile(arguments="object")))["messages"]
+    assert written["tool_calls"][0]["custom"]["input"] == '{"n": 1}'
 
 
-@pytest.mark.parametrize(("text", "arguments"), [('{"n": 1}', {"n": 1}), ("{", "{"), ("[1]", "[1]"), ("", "")])
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [('{"n": 1}', {"n": 1}), ("{", {"arguments": "{"}), ("[1]", {"arguments": "[1]"}), ("", {}), (" ", {})],
+)
 def test_arguments_as_objects_where_the_provider_wants_them(text: str, arguments: Json) -> None:
     conversation = Conversation((Turn("assistant", (ToolCall("a", "f", text),)),), model="m")
     (written,) = sent(conversation, Policy(profile=Profile(arguments="object")))["messages"]

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from gateway.errors import BackendError
-from gateway.types import Json
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError
 
 
 def failed(status: int, body: bytes, **headers: str) -> BackendError:

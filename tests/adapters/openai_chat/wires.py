@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 
 
 def sse(*chunks: Json, done: bool = True) -> bytes:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from gateway.types import Json
+from gateway.core.conversation import Json
 
 PIECES = ("Grüß", " dich", "", "\u2028", "!")
 TEXT = "".join(PIECES)

@@ -8,11 +8,11 @@ import msgspec
 
 from adapters.text import TextAdapter
 from gateway.adapter import BackendRequest
+from gateway.core.conversation import Conversation, Json, Sampling, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.policy import Policy
 from gateway.exchange import Exchange
-from gateway.policy import Policy
 from gateway.settings import check_options
 from gateway.testing.case import MAX_EVENT
-from gateway.types import Conversation, Json, Sampling, Text, ToolCall, ToolResult, ToolSpec, Turn
 
 WEATHER = ToolSpec(
     "get_weather",

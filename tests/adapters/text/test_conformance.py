@@ -5,11 +5,11 @@ import json
 import pytest
 
 from adapters.text import TextAdapter
-from adapters.text.wires import WIRES
-from gateway.events import Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart, UsageReport
+from adapters.text.presets import PRESETS
+from gateway.core.conversation import Conversation, JsonObject, Text, ToolSpec, Turn
+from gateway.core.events import Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.testing.conformance import CHECKS, Case, Check
-from gateway.tools.prompted.ids import id_prefix
-from gateway.types import Conversation, JsonObject, Text, ToolSpec, Turn
+from gateway.tool_calls.parsers.ids import id_prefix
 from tests.adapters.text import answers
 
 USAGE = UsageReport(3, 5, 8)
@@ -113,7 +113,7 @@ CASES = [
 
 
 def test_every_wire_is_held_to_the_kit() -> None:
-    assert WIRES.keys() <= {str(case.options.get("wire", "llama_cpp")) for case in CASES}
+    assert PRESETS.keys() <= {str(case.options.get("wire", "llama_cpp")) for case in CASES}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.__name__))

@@ -1,20 +1,36 @@
 """What becomes of answers, of odd ones above all."""
 
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from gateway.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated, InvalidToolCall
-from gateway.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, UsageReport
-from gateway.notices import Notice
+from gateway.core.conversation import Conversation, Json, Sampling
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated, InvalidToolCall
+from gateway.core.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, UsageReport
+from gateway.core.notices import Notice
 from gateway.testing.events import fold
-from gateway.types import Conversation, Json, Sampling
+from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text import answers
 from tests.adapters.text.asking import TIME, WEATHER, adapter, conversation, exchange
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 SECOND = '\n<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>'
 TOOLS = conversation(tools=(WEATHER, TIME))
+LLAMA_END = answers.llama(())
+# Every wire whose model goes on where the prompt ends.
+WRITERS: dict[str, Callable[[Sequence[str]], bytes]] = {
+    "llama_cpp": answers.llama,
+    "completions": answers.completions,
+    "vllm": answers.completions,
+    "ollama": answers.ollama,
+    "ollama_chat": answers.ollama_chat,
+    "tgi": answers.tgi,
+    "koboldcpp": answers.koboldcpp,
+    "plain": lambda pieces: "".join(pieces).encode(),
+    "plain_ndjson": answers.plain_ndjson,
+}
 
 
 def played(data: bytes, asked: Conversation | None = None, **options: Json) -> list[Event]:
@@ -213,15 +229,6 @@ def test_a_character_that_is_cut_is_put_together_and_what_is_none_is_mended() ->
     assert fold([*events, *decoder.close()]).text == "a\U0001f600\ufffd\ufffd" and decoder.done
 
 
-def test_tokens_are_made_up_only_when_asked_for_and_never_instead_of_counted_ones() -> None:
-    assert not [event for event in played(b"12345678", wire="plain") if isinstance(event, UsageReport)]
-    (made,) = (
-        event for event in played(b"12345678", wire="plain", estimate_usage=True) if isinstance(event, UsageReport)
-    )
-    assert made == UsageReport(9, 2, 11, estimated=True)
-    assert UsageReport(3, 5, 8) in played(answers.llama(), estimate_usage=True)
-
-
 def test_a_call_is_read_from_the_text_and_only_if_its_tool_was_offered() -> None:
     answer = fold(played(answers.llama(("I look.\n", CALL)), TOOLS))
     assert [(call.name, call.arguments) for call in answer.calls] == [("get_weather", '{"city": "Paris"}')]
@@ -287,6 +294,25 @@ def test_half_a_call_is_an_error_unless_the_model_reached_its_length() -> None:
     assert reason(events).reason == "length" and rules(events) == ["TEXT_CALL_CUT"]
 
 
+@pytest.mark.parametrize("spoilt", ['"{\\"city\\": \\"Par"', '"Paris"', '["Paris"]'])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("hermes_json", '<tool_call>\n{"name": "get_weather", "arguments": %s}\n</tool_call>'),
+        ("qwen_xml", '<tool_call>\n{"name": "get_weather", "arguments": %s}\n</tool_call>'),
+        ("fenced_json", '```tool_call\n{"name": "get_weather", "arguments": %s}\n```'),
+        ("react", "Action: get_weather\nAction Input: %s"),
+    ],
+)
+def test_a_call_whose_arguments_cannot_be_read_is_no_answer(name: str, call: str, spoilt: str) -> None:
+    said = call.replace("%s", spoilt)
+    for pieces in ((said,), tuple(said)):
+        with pytest.raises(InvalidToolCall) as caught:
+            played(answers.llama(pieces), TOOLS, tool_format=name)
+        assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_tool_call")
+        assert not any(isinstance(event, TextDelta | Finish) for event in caught.value.events)
+
+
 def test_an_invented_turn_ends_the_answer_and_the_request() -> None:
     asked = exchange(TOOLS)
     events = asked.feed(answers.llama((CALL, "\n\nTool result (c): sunny\n\nAssistant: It is sunny.")))
@@ -298,12 +324,71 @@ def test_an_invented_turn_ends_the_answer_and_the_request() -> None:
 
 
 def test_a_turn_that_the_backend_itself_cut_off_is_told() -> None:
-    end = {"content": "", "stop": True, "stop_type": "word", "stopping_word": "\nUser:"}
+    end = {"content": "", "stop": True, "stop_type": "word", "stopping_word": "\n\nUser:"}
     wire = answers.sse({"content": "a\n", "stop": False}, end)
     asked = exchange()
     events = asked.feed(wire)
     assert (fold(events).text, rules(events), asked.finished) == ("a", ["TURN_INVENTED"], True)
-    assert rules(played(wire, conversation(sampling=Sampling(stop=("\nUser:",))))) == []
+    assert rules(played(wire, conversation(sampling=Sampling(stop=("\n\nUser:",))))) == []
+    said = {"choices": [{"text": "a\n", "finish_reason": None, "stop_reason": None}]}
+    last = {"choices": [{"text": "", "finish_reason": "stop", "stop_reason": "\n\nUser:"}]}
+    asked = exchange(options={"wire": "vllm"})
+    events = asked.feed(answers.sse(said, last))
+    assert (fold(events).text, rules(events), asked.finished) == ("a", ["TURN_INVENTED"], True)
+
+
+@pytest.mark.parametrize("wire", WRITERS)
+def test_honest_lines_are_kept_and_a_turn_is_cut_without_the_blanks_before_it(wire: str) -> None:
+    honest = "Config:\nUser: postgres\nPassword: x"
+    for pieces in ((honest, "\n\n\nUser: Thanks!"), tuple(honest + "\n\nUser: Thanks!")):
+        asked = exchange(options={"wire": wire})
+        events = asked.feed(WRITERS[wire](pieces))
+        assert (fold(events).text, rules(events), asked.done) == (honest, ["TURN_INVENTED"], True)
+    asked = exchange(options={"wire": wire})
+    events = asked.feed(WRITERS[wire]((honest,)))
+    assert (fold([*events, *asked.close()]).text, rules(events)) == (honest, [])
+
+
+@pytest.mark.parametrize(
+    "inner", ["<tool_response>", "</tool_call>", "\nObservation: x", "```tool_result", "\n\nUser: x"]
+)
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("raw", [False, True])
+def test_marks_of_results_in_an_argument_end_nothing(name: str, inner: str, raw: bool) -> None:
+    tools = conversation(tools=(WEATHER,))
+    written = FORMATS[name].render_call("get_weather", json.dumps({"city": f"a{inner}\n{inner} b"}))
+    call = written.replace("\\n", "\n") if raw else written
+    for pieces in ((call,), tuple(call)):
+        asked = exchange(tools, options={"tool_format": name})
+        events = [event for piece in pieces for event in asked.feed(answers.llama((piece,))[: -len(LLAMA_END)])]
+        events += asked.feed(LLAMA_END)
+        (made,) = fold(events).calls
+        assert json.loads(made.arguments) == {"city": f"a{inner}\n{inner} b"}
+        assert reason(events).reason == "tool_calls" and "TURN_INVENTED" not in rules(events)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if FORMATS[name].ends])
+@pytest.mark.parametrize("between", ["\n", "", "\n\n", "\nThen.\n"])
+def test_a_result_that_the_model_writes_itself_ends_the_answer(name: str, between: str) -> None:
+    tools = conversation(tools=(WEATHER,))
+    call = FORMATS[name].render_call("get_weather", "{}")
+    for end in FORMATS[name].ends:
+        said = f"{call}{between}{end} sunny\n{call}"
+        for pieces in ((said,), tuple(said)):
+            asked = exchange(tools, options={"tool_format": name})
+            events = asked.feed(answers.llama(pieces))
+            answer = fold(events)
+            assert (answer.text.strip(), len(answer.calls)) == (between.strip(), 1)
+            assert (rules(events), asked.done, reason(events).reason) == (["TURN_INVENTED"], True, "tool_calls")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_mark_of_a_result_without_a_call_is_text(name: str) -> None:
+    said = "".join(f"\n{end} is how\n" for end in ("Results:", *FORMATS[name].ends)).lstrip()
+    for pieces in ((said,), tuple(said)):
+        asked = exchange(conversation(tools=(WEATHER,)), options={"tool_format": name})
+        events = asked.feed(answers.llama(pieces))
+        assert (fold(events).text, rules(events)) == (said, [])
 
 
 @pytest.mark.parametrize("body", [b"null", b"7", b"[]", b'"text"', b"{}", b'{"words": "a"}', b""])

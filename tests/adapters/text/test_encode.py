@@ -6,13 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from adapters.text.wires import WIRES
-from gateway.errors import InvalidRequest, Unsupported
-from gateway.policy import FlattenOptions, Labels, Policy
-from gateway.types import Conversation, Image, NamedTool, Sampling, Text, ToolCall, Turn
+from adapters.text.presets import PRESETS
+from gateway.core.conversation import Conversation, Image, NamedTool, Sampling, Text, ToolCall, ToolResult, Turn
+from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.events import TextDelta
+from gateway.core.policy import FlattenOptions, Labels, Policy
+from gateway.history.transcript.parse import parse
+from gateway.testing.events import fold, join
+from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.asking import ANSWERED, ASKED, CALLED, TIME, WEATHER, adapter, conversation, request, sent
 
-TURNS = ["\nUser:", "\nSystem:", "\nTool result (", "\nTool result:"]
+TURNS = ["\n\nUser:", "\n\nSystem:", "\n\nTool result (", "\n\nTool result:"]
 PROMPT = "User: Weather in Paris?\n\nAssistant:"
 FULL = Sampling(0.5, 0.9, 7, ("END",), 3)
 
@@ -30,34 +34,41 @@ FULL = Sampling(0.5, 0.9, 7, ("END",), 3)
             "completions",
             "/completions",
             {"model": "m", "prompt": PROMPT, "stream": True, "stream_options": {"include_usage": True}}
-            | {"max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "seed": 3, "stop": ["END", *TURNS[:3]]},
+            | {"max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "seed": 3, "stop": ["END"]},
+        ),
+        (
+            "vllm",
+            "/completions",
+            {"model": "m", "prompt": PROMPT, "stream": True, "stream_options": {"include_usage": True}}
+            | {"max_tokens": 7, "temperature": 0.5, "top_p": 0.9, "seed": 3, "stop": ["END", *TURNS]}
+            | {"skip_special_tokens": False},
         ),
         (
             "ollama",
             "/api/generate",
             {"model": "m", "prompt": PROMPT, "raw": True, "stream": True}
             | {"options": {"num_ctx": 8192, "num_predict": 7, "temperature": 0.5, "top_p": 0.9, "seed": 3}
-               | {"stop": ["END", *TURNS]}},
+               | {"stop": ["END"]}},
         ),
         (
             "ollama_chat",
             "/api/chat",
             {"model": "m", "messages": [{"role": "user", "content": "User: Weather in Paris?"}], "stream": True}
             | {"options": {"num_ctx": 8192, "num_predict": 7, "temperature": 0.5, "top_p": 0.9, "seed": 3}
-               | {"stop": ["END", *TURNS]}},
+               | {"stop": ["END"]}},
         ),
         (
             "tgi",
             "/generate_stream",
             {"inputs": PROMPT}
             | {"parameters": {"details": True, "return_full_text": False, "max_new_tokens": 7, "temperature": 0.5}
-               | {"top_p": 0.9, "seed": 3, "stop": ["END", *TURNS[:3]]}},
+               | {"top_p": 0.9, "seed": 3, "stop": ["END"]}},
         ),
         (
             "koboldcpp",
             "/api/extra/generate/stream",
             {"prompt": PROMPT, "max_length": 7, "temperature": 0.5, "top_p": 0.9, "sampler_seed": 3}
-            | {"stop_sequence": ["END", *TURNS], "trim_stop": True},
+            | {"stop_sequence": ["END"], "trim_stop": True},
         ),
         ("plain", "", {"prompt": PROMPT}),
     ],
@@ -67,7 +78,7 @@ def test_a_question_on_each_wire(wire: str, path: str, body: dict[str, Any]) -> 
     assert (made.path, json.loads(made.body)) == (path, body)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", PRESETS)
 def test_what_the_client_does_not_say_is_not_made_up(wire: str) -> None:
     written = json.dumps(sent(wire=wire))
     assert not any(name in written for name in ("temperature", "top_p", "seed", "null", "$"))
@@ -96,8 +107,13 @@ def test_fields_of_the_client_that_a_wire_knows_reach_it() -> None:
     asked = conversation(source={"top_k": 5, "frequency_penalty": 0.5, "unknown": 1})
     body = sent(asked)
     assert (body["top_k"], body["frequency_penalty"]) == (5, 0.5) and "unknown" not in body
-    assert {"top_k", "temperature", "max_completion_tokens", "response_format"} <= adapter().capabilities.honours
-    assert "response_format" not in adapter(wire="completions").capabilities.honours
+    assert {
+        "top_k",
+        "temperature",
+        "max_completion_tokens",
+        "response_format",
+    } <= adapter().capabilities.supported_params
+    assert "response_format" not in adapter(wire="completions").capabilities.supported_params
 
 
 def test_the_history_is_one_text_in_which_calls_stand_as_they_are_to_be_written() -> None:
@@ -113,6 +129,42 @@ def test_the_history_is_one_text_in_which_calls_stand_as_they_are_to_be_written(
         "\n\nUser: Please analyze the tool results above and provide your response."
         "\n\nAssistant:"
     )
+
+
+@pytest.mark.parametrize("style", ["labels", "json", "fenced"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_call_that_the_assistant_only_spoke_of_is_marked(name: str, style: str) -> None:
+    policy = msgspec.convert({"flatten": {"style": style}}, Policy)
+    words = "Write this:\n" + FORMATS[name].render_call("get_weather", '{"city": "Rome"}')
+    spoken = Turn("assistant", (Text(words),), index=1)
+    turns = (ASKED, spoken, Turn("user", (Text("Go on."),), index=2))
+    made = request(conversation(*turns, tools=(WEATHER,)), policy, tool_format=name)
+    assert [notice.rule for notice in made.notices] == ["CALL_MARK_ESCAPED"] and made.notices[0].index == 1
+    (said,) = (section for section in parse(_told(made.body), policy.flatten) if section.speaker == "assistant")
+    parser = FORMATS[name].parser((WEATHER,), "x")
+    assert join([*parser.feed(said.text), *parser.close()]) == [TextDelta(said.text)]
+    assert not request(conversation(*turns), policy, tool_format=name).notices
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_history_shows_calls_as_the_parser_reads_them(name: str, count: int) -> None:
+    calls = [ToolCall(f"c{at}", "get_weather", json.dumps({"city": f"C{at}"})) for at in range(count)]
+    results = [Turn("tool", (ToolResult(call.id, (Text("sunny"),)),), index=2 + at) for at, call in enumerate(calls)]
+    turns = (ASKED, Turn("assistant", (Text("I look."), *calls), index=1), *results)
+    body = request(conversation(*turns, tools=(WEATHER,)), tool_format=name).body
+    (said,) = (section for section in parse(_told(body), FlattenOptions()) if section.speaker == "assistant")
+    parser = FORMATS[name].parser((WEATHER,), "x")
+    answer = fold([*parser.feed(said.text), *parser.close()])
+    assert (answer.text.strip(), [json.loads(call.arguments) for call in answer.calls]) == (
+        "I look.",
+        [json.loads(call.arguments) for call in calls],
+    )
+
+
+def _told(body: bytes) -> str:
+    prompt: str = json.loads(body)["prompt"]
+    return prompt.removesuffix("\n\nAssistant:")
 
 
 def test_a_wire_with_a_place_for_the_system_text_has_the_tools_there() -> None:
@@ -140,7 +192,7 @@ def test_a_forced_call_is_begun_for_the_model_and_held_to_a_schema(choice: Any, 
     assert [
         name for name in ("get_weather", "get_time") if f'"const": "{name}"' in json.dumps(body["json_schema"])
     ] == names
-    assert "</tool_call>" in body["stop"]
+    assert "stop" not in body
     assert (
         sent(conversation(tools=(WEATHER,), tool_choice=choice), wire="ollama_chat")["format"]
         if len(names) > 1
@@ -167,10 +219,10 @@ def test_the_schema_stands_where_the_wire_wants_it(wire: str, at: list[str]) -> 
 
 
 def test_a_choice_that_cannot_be_made_sure_is_refused_unless_words_may_ask() -> None:
-    assert "tool_choice" in adapter().capabilities.honours
-    assert "tool_choice" not in adapter(wire="completions").capabilities.honours
+    assert "tool_choice" in adapter().capabilities.supported_params
+    assert "tool_choice" not in adapter(wire="completions").capabilities.supported_params
     told = adapter(wire="completions", force_tools="prompt")
-    assert "tool_choice" in told.capabilities.honours
+    assert "tool_choice" in told.capabilities.supported_params
     body = sent(conversation(tools=(WEATHER,), tool_choice="required"), wire="completions", force_tools="prompt")
     assert "You must call a function now" in body["prompt"] and body["prompt"].endswith("Assistant: <tool_call>\n")
 
@@ -218,16 +270,35 @@ def test_a_response_format_is_a_schema(shape: Any, schema: Any) -> None:
 def test_stops_of_the_client_stay_at_home_while_calls_may_be_written() -> None:
     asked = conversation(sampling=Sampling(stop=('"',)))
     assert sent(asked)["stop"] == ['"', *TURNS]
-    assert sent(msgspec.structs.replace(asked, tools=(WEATHER,)))["stop"] == ["<tool_response>", *TURNS]
     assert "stop" not in sent(conversation(), turn_stops=False)
-    # Its calls hold lines as they are.
-    assert sent(conversation(tools=(WEATHER,)), tool_format="qwen_xml")["stop"] == ["<tool_response>"]
+
+
+@pytest.mark.parametrize("wire", PRESETS)
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_while_calls_may_be_written_no_stop_sequence_can_cut_one(wire: str, name: str, choice: Any) -> None:
+    asked = conversation(sampling=Sampling(stop=('"',)), tools=(WEATHER,), tool_choice=choice)
+    body = json.dumps(sent(asked, wire=wire, tool_format=name, force_tools="prompt"))
+    assert '"stop"' not in body and '"stop_sequence"' not in body
+
+
+@pytest.mark.parametrize("wire", PRESETS)
+def test_a_backend_that_does_not_say_what_stopped_it_is_given_no_turns(wire: str) -> None:
+    tells = PRESETS[wire].stopped_by is not None
+    assert (_stop(sent(wire=wire)) is not None) is tells
+    unguarded = sent(wire=wire, turn_guard=False)
+    assert _stop(unguarded) == (TURNS[: PRESETS[wire].max_stops] if "$stop" in PRESETS[wire].names else None)
+
+
+def _stop(body: dict[str, Any]) -> Any:
+    inner = {**body, **body.get("options", {}), **body.get("parameters", {})}
+    return inner.get("stop", inner.get("stop_sequence"))
 
 
 def test_the_words_of_the_route_are_used() -> None:
     policy = Policy(flatten=FlattenOptions(labels=Labels(user="Frage", assistant="Antwort")))
     body = sent(policy=policy)
-    assert body["prompt"] == "Frage: Weather in Paris?\n\nAntwort:" and body["stop"][0] == "\nFrage:"
+    assert body["prompt"] == "Frage: Weather in Paris?\n\nAntwort:" and body["stop"][0] == "\n\nFrage:"
 
 
 def test_an_empty_conversation_is_a_cue() -> None:
@@ -258,4 +329,4 @@ def test_the_path_may_be_another() -> None:
 
 def test_what_is_sent_can_be_read() -> None:
     made = request()
-    assert adapter().readable(made.body) == json.loads(made.body)
+    assert adapter().describe(made.body) == json.loads(made.body)

@@ -6,13 +6,13 @@ from typing import Any
 
 from google.protobuf.struct_pb2 import Struct
 
-from adapters.warp.decode import WarpDecoder
+from adapters.warp.decode.decoder import WarpDecoder
 from adapters.warp.multi_agent_pb2 import ClientAction, Message, ResponseEvent
 from adapters.warp.options import WarpOptions
-from gateway.events import Event
-from gateway.notices import Notice
+from gateway.core.conversation import Conversation, JsonObject, ToolSpec
+from gateway.core.events import Event
+from gateway.core.notices import Notice
 from gateway.testing.replay import replay
-from gateway.types import Conversation, JsonObject, ToolSpec
 
 MAX_EVENT = 1 << 20
 

@@ -5,12 +5,13 @@ from typing import Literal
 
 import msgspec
 
+from adapters.warp import WarpAdapter
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode import encode_request
 from adapters.warp.options import WarpOptions
-from gateway.notices import Notice
-from gateway.policy import Policy
-from gateway.types import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.capabilities.content import dropped_fields, keep_to
+from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
 
 Encoding = Literal["flatten", "structured"]
 ENCODINGS: tuple[Encoding, ...] = ("flatten", "structured")
@@ -51,9 +52,13 @@ def sent(conversation: Conversation, policy: Policy | None = None, **options: ob
 def both(
     conversation: Conversation, policy: Policy | None = None, **options: object
 ) -> tuple[pb.Request, tuple[Notice, ...]]:
-    """The request and the notices of making it."""
-    made = encode_request(conversation, policy or Policy(), msgspec.convert(options, WarpOptions))
-    return pb.Request.FromString(made.body), made.notices
+    """The request that is made of what the adapter declares to take, and the notices of making it."""
+    policy = policy or Policy()
+    adapter = WarpAdapter(msgspec.convert(options, WarpOptions), 1 << 20)
+    kept, told = keep_to(conversation, adapter.capabilities, policy)
+    made = adapter.encode(kept, policy)
+    unsent = dropped_fields(kept, adapter.capabilities)
+    return pb.Request.FromString(made.body), (*told, *made.notices, *unsent)
 
 
 def query(request: pb.Request) -> str:

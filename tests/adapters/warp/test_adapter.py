@@ -6,11 +6,11 @@ import pytest
 from adapters.warp import WarpAdapter
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.options import WarpOptions
-from gateway.errors import BackendRejected, SettingsError, Unsupported
-from gateway.events import Event, Finish, TextDelta, ToolCallDelta, ToolCallStart
+from gateway.core.conversation import Conversation, Json, NamedTool, Sampling, ToolCall, ToolChoice
+from gateway.core.errors import BackendRejected, SettingsError, Unsupported
+from gateway.core.events import Event, Finish, TextDelta, ToolCallDelta, ToolCallStart
+from gateway.core.policy import Policy
 from gateway.exchange import Exchange
-from gateway.policy import Policy
-from gateway.types import Conversation, Json, NamedTool, Sampling, ToolCall, ToolChoice
 from tests.adapters.warp.sent import ENCODINGS, EXECUTE, Encoding, assistant, conversation, result, sent, user
 
 LOOK = conversation(user("look"))
@@ -31,14 +31,14 @@ def exchange(conversation: Conversation, **options: object) -> Exchange:
 
 
 def answered(asked: Exchange, *frames: str) -> list[Event]:
-    asked.open(200, {"content-type": "text/event-stream;charset=utf-8"})
+    asked.on_response_head(200, {"content-type": "text/event-stream;charset=utf-8"})
     return asked.feed("".join(f"event:data\ndata:{frame}\n\n" for frame in frames).encode()) + asked.close()
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_only_text_needs_a_continuation_turn(encoding: Encoding) -> None:
     capabilities = adapter(encoding=encoding).capabilities
-    assert capabilities.flattens is (encoding == "flatten")
+    assert capabilities.text_only is (encoding == "flatten")
     assert capabilities.images
 
 
@@ -107,7 +107,7 @@ def test_a_structured_call_carries_what_the_next_turn_needs() -> None:
 
 def test_an_error_is_the_backends() -> None:
     with pytest.raises(BackendRejected):
-        exchange(LOOK).open(429, {}, b"{}")
+        exchange(LOOK).on_response_head(429, {}, b"{}")
 
 
 def test_the_slow_parser_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

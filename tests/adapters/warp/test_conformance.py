@@ -1,7 +1,7 @@
 import pytest
 
 from adapters.warp import WarpAdapter
-from gateway.events import Finish, ReasoningDelta, ResponseStart, TextDelta, UsageReport
+from gateway.core.events import Finish, ReasoningDelta, ResponseStart, TextDelta, UsageReport
 from gateway.testing.conformance import CHECKS, Case, Check
 from tests.adapters.warp.script import (
     BEGIN,

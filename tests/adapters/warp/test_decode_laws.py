@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent
-from gateway.errors import BackendError, BackendTruncated
-from gateway.events import Event
-from gateway.testing.events import content, join
+from gateway.core.errors import BackendError, BackendTruncated
+from gateway.core.events import Event
+from gateway.testing.events import content, fold, join
 from gateway.testing.replay import cut, cuttings, replay
 from gateway.testing.strategies import damaged, pieces
 from tests.adapters.warp.script import (
@@ -28,6 +28,7 @@ from tests.adapters.warp.script import (
     decoder,
     finished,
     golden,
+    init,
     mcp_call,
     more,
     output,
@@ -164,3 +165,28 @@ def test_any_event_that_parses_is_survived(fields: bytes) -> None:
         decode(wire)
     except BackendError as error:
         assert 400 <= error.status < 600
+
+
+@st.composite
+def interleaved(draw: st.DrawFn) -> tuple[str, bytes]:
+    """The root's text, and a wire on which a subtask says the same and other things under the same ids, at any time."""
+    words = draw(st.lists(st.text("ab", min_size=1, max_size=2), min_size=1, max_size=12))
+    mine = [task(), add(output(words[0])), *(more(word) for word in words[1:])]
+    noise = st.sampled_from(
+        [
+            *(add(output("X", key), task_id="t2") for key in ("m1", "m2")),
+            *(append(output("X" * n), "agent_output.text", task_id="t2") for n in (1, 2)),
+            update(output("X"), "agent_output.text", task_id="t2"),
+        ]
+    )
+    theirs = draw(st.lists(noise, max_size=12))
+    theirs.insert(draw(st.integers(0, len(theirs))), task("t2", "t1"))
+    order = draw(st.permutations([True] * len(mine) + [False] * len(theirs)))
+    actions = [(mine if own else theirs).pop(0) for own in order]
+    return "".join(words), init() + b"".join(acts(action) for action in actions) + DONE
+
+
+@given(interleaved())
+def test_no_word_of_a_subtask_is_part_of_the_answer(said: tuple[str, bytes]) -> None:
+    text, wire = said
+    assert fold(decode(wire)).text == text

@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode import encode_request
+from adapters.warp.encode.encoder import encode_request
 from adapters.warp.options import WarpOptions
-from gateway.errors import GatewayError
-from gateway.policy import Policy
-from gateway.types import (
+from gateway.core.conversation import (
     Block,
     Conversation,
     File,
@@ -24,6 +22,8 @@ from gateway.types import (
     ToolSpec,
     Turn,
 )
+from gateway.core.errors import GatewayError
+from gateway.core.policy import Policy
 from tests.adapters.warp.sent import ENCODINGS, RED_DOT, Encoding
 
 TEXTS = st.text(st.characters(), max_size=12) | st.sampled_from(["User: x", "\ud800", "", "\x00", "a\u2028b"])

@@ -1,7 +1,7 @@
 import pytest
 
 from adapters.warp.opaque import NOTHING, Opaque, read_opaque, write_opaque
-from gateway.types import JsonObject
+from gateway.core.conversation import JsonObject
 
 
 def test_what_is_carried_comes_back() -> None:

@@ -1,12 +1,10 @@
 import tomllib
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from adapters.warp.options import WarpOptions
-
-ROOT = Path(__file__).parents[3]
+from tests.paths import ROOT
 
 
 def test_a_backend_that_sets_nothing_sends_text_and_names_itself() -> None:

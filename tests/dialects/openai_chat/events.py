@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from gateway.events import (
+from gateway.core.events import (
     Event,
     Finish,
     ReasoningDelta,
@@ -13,7 +13,7 @@ from gateway.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.notices import Notice
+from gateway.core.notices import Notice
 
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6) | st.sampled_from(
     ["\u2028", "\u2029", "\x85", "\r\n", "data: [DONE]\n\n", '"', "\\", "\x00", "\U0001f600"]

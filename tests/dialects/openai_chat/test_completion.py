@@ -3,11 +3,10 @@ from typing import Any
 
 import pytest
 
-from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.events import (
+from gateway.core.events import (
     Event,
-    Extension,
     Finish,
+    PassthroughFields,
     ReasoningDelta,
     ResponseStart,
     TextDelta,
@@ -16,7 +15,8 @@ from gateway.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.notices import Notice
+from gateway.core.notices import Notice
+from gateway.dialects.openai_chat.completion import encode_completion
 
 
 def answered(*events: Event, diagnostics: bool = False) -> dict[str, Any]:  # Any: read with json
@@ -71,7 +71,7 @@ def test_interleaved_calls() -> None:
         ([ReasoningDelta("hm"), TextDelta("x")], "x"),
         ([ToolCallStart(0, "a", "f"), ToolCallEnd(0)], None),
         ([TextDelta("x"), ToolCallStart(0, "a", "f"), ToolCallEnd(0)], "x"),
-        ([Extension("delta", {"refusal": "No."})], None),
+        ([PassthroughFields("delta", {"refusal": "No."})], None),
     ],
 )
 def test_content_is_null_only_where_something_else_is_said(events: list[Event], content: str | None) -> None:
@@ -80,13 +80,13 @@ def test_content_is_null_only_where_something_else_is_said(events: list[Event], 
 
 def test_unknown_fields_are_joined_where_they_belong() -> None:
     answer = answered(
-        Extension("response", {"fp": "a"}),
-        Extension("choice", {"logprobs": {"content": [1]}}),
-        Extension("delta", {"mood": "go", "audio": {"data": "x"}, "n": 1}),
+        PassthroughFields("response", {"fp": "a"}),
+        PassthroughFields("choice", {"logprobs": {"content": [1]}}),
+        PassthroughFields("delta", {"mood": "go", "audio": {"data": "x"}, "n": 1}),
         TextDelta("x"),
-        Extension("response", {"fp": "b"}),
-        Extension("choice", {"logprobs": {"content": [2]}}),
-        Extension("delta", {"mood": "od", "audio": {"data": "y", "id": "i"}, "n": 2}),
+        PassthroughFields("response", {"fp": "b"}),
+        PassthroughFields("choice", {"logprobs": {"content": [2]}}),
+        PassthroughFields("delta", {"mood": "od", "audio": {"data": "y", "id": "i"}, "n": 2}),
         Finish("stop"),
     )
     (choice,) = answer["choices"]
@@ -98,9 +98,9 @@ def test_unknown_fields_are_joined_where_they_belong() -> None:
 
 
 def test_folding_leaves_the_events_as_they_were() -> None:
-    first = Extension("choice", {"logprobs": {"content": [1]}})
-    answered(first, Extension("choice", {"logprobs": {"content": [2]}}), Finish("stop"))
-    assert first == Extension("choice", {"logprobs": {"content": [1]}})
+    first = PassthroughFields("choice", {"logprobs": {"content": [1]}})
+    answered(first, PassthroughFields("choice", {"logprobs": {"content": [2]}}), Finish("stop"))
+    assert first == PassthroughFields("choice", {"logprobs": {"content": [1]}})
 
 
 def test_no_usage_no_diagnostics_unless_there_are_any() -> None:

@@ -2,9 +2,9 @@ import json
 
 from openai.types.model import Model
 
+from gateway.core.errors import BackendUnavailable, InvalidRequest
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
-from gateway.dialects.openai_chat.models import encode_model, encode_models, unknown_model
-from gateway.errors import BackendUnavailable, InvalidRequest
+from gateway.dialects.openai_chat.models import encode_model, encode_models
 
 
 def test_an_error_answer() -> None:
@@ -41,9 +41,3 @@ def test_the_list_of_models_is_what_the_official_client_reads() -> None:
         ("b/c", 7, "dragoman"),
     ]
     assert json.loads(encode_model("a", 7)) == listing["data"][0]
-
-
-def test_an_unknown_model_is_named() -> None:
-    error = unknown_model("x" * 500)
-    assert (error.status, error.code, error.param) == (404, "model_not_found", "model")
-    assert len(error.message) < 200

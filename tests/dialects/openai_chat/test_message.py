@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from gateway.dialects.openai_chat.decode import decode
-from gateway.types import (
+from gateway.core.conversation import (
     Block,
     Conversation,
     File,
@@ -15,6 +14,7 @@ from gateway.types import (
     ToolResult,
     Turn,
 )
+from gateway.dialects.openai_chat.decode import decode
 
 
 def decoded(*messages: Json) -> Conversation:
@@ -106,9 +106,6 @@ def test_a_well_formed_message_keeps_its_source(case: str) -> None:
 
 
 MENDED: dict[str, tuple[Json, str, str, str, tuple[Block, ...]]] = {
-    "text for a message": ("hi", "NOT_OBJECT", "messages[0]", "user", (Text("hi"),)),
-    "a number for a message": (7, "NOT_OBJECT", "messages[0]", "user", (Text("7"),)),
-    "no role": ({"content": "x"}, "ROLE_UNKNOWN", "messages[0].role", "user", (Text("x"),)),
     "an unknown role": ({"role": "bot", "content": "x"}, "ROLE_UNKNOWN", "messages[0].role", "user", (Text("x"),)),
     "an unknown role that calls": (
         {"role": "model", "tool_calls": [call()]},
@@ -259,6 +256,44 @@ MENDED: dict[str, tuple[Json, str, str, str, tuple[Block, ...]]] = {
         "assistant",
         (ToolCall("a", "unknown", "{}"),),
     ),
+    "a deprecated call as text": (
+        {"role": "assistant", "content": "x", "function_call": "auto"},
+        "CALL_TYPE",
+        "messages[0].function_call",
+        "assistant",
+        (Text("x"),),
+    ),
+    "a deprecated call without a name": (
+        {"role": "assistant", "content": None, "function_call": {"arguments": "{}"}},
+        "CALL_NAME",
+        "messages[0].function_call.name",
+        "assistant",
+        (ToolCall("call_function_0", "unknown", "{}", id_derived=True),),
+    ),
+    "a deprecated call beside calls": (
+        {"role": "assistant", "tool_calls": [call()], "function_call": {"name": "g", "arguments": "{}", "x": 1}},
+        "CALL_FORMS_MIXED",
+        "messages[0].function_call",
+        "assistant",
+        (
+            ToolCall("a", "f", "{}"),
+            ToolCall("call_function_0", "g", "{}", {"function": {"x": 1}}, id_derived=True),
+        ),
+    ),
+    "a call in both forms": (
+        {"role": "assistant", "tool_calls": [call()], "function_call": {"name": "f", "arguments": "{}"}},
+        "CALL_FORMS_MIXED",
+        "messages[0].function_call",
+        "assistant",
+        (ToolCall("a", "f", "{}"),),
+    ),
+    "a function message without a name": (
+        {"role": "function", "content": "x"},
+        "TOOL_ID_MISSING",
+        "messages[0].name",
+        "tool",
+        (ToolResult("", (Text("x"),)),),
+    ),
     "arguments as an object": (
         {"role": "assistant", "tool_calls": [call(function={"name": "f", "arguments": {"x": "é"}})]},
         "CALL_ARGS_TYPE",
@@ -292,7 +327,7 @@ MENDED: dict[str, tuple[Json, str, str, str, tuple[Block, ...]]] = {
         "TOOL_ID_MISSING",
         "messages[0].tool_call_id",
         "tool",
-        (ToolResult("7", (Text("x"),)),),
+        (ToolResult("", (Text("x"),)),),
     ),
 }
 
@@ -307,10 +342,19 @@ def test_a_broken_message_is_mended_and_named(case: str) -> None:
     assert (turn.role, turn.blocks, turn.index) == (role, blocks, 0)
 
 
-def test_null_is_no_message_and_indices_stay_the_clients() -> None:
-    conversation = decoded(None, {"role": "user", "content": "x"})
+@pytest.mark.parametrize("message", [None, "hi", 7, True, ["hi"]])
+def test_what_is_no_object_becomes_no_turn_and_indices_stay_the_clients(message: Json) -> None:
+    conversation = decoded(message, {"role": "user", "content": "x"})
     assert [turn.index for turn in conversation.turns] == [1]
-    assert [(fault.rule, fault.index) for fault in conversation.faults] == [("NOT_OBJECT", 0)]
+    faults = [(fault.rule, fault.index, fault.param) for fault in conversation.faults]
+    assert faults == [("NOT_OBJECT", 0, "messages[0]")]
+
+
+@pytest.mark.parametrize("role", [{}, {"role": None}, {"role": 7}, {"role": ["user"]}, {"role": {"x": "user"}}])
+def test_a_role_that_is_no_text_is_named(role: dict[str, Json]) -> None:
+    conversation = decoded({**role, "content": "x"})
+    faults = [(fault.rule, fault.index, fault.param) for fault in conversation.faults]
+    assert faults == [("ROLE_TYPE", 0, "messages[0].role")]
 
 
 def test_every_message_keeps_its_source_for_whoever_sends_it_as_it_is() -> None:
@@ -367,3 +411,32 @@ def test_unknown_fields_of_a_call_survive_what_it_lost(lost: str) -> None:
     broken: Json = {key: value for key, value in whole.items() if key != lost}
     (turn,) = decoded({"role": "assistant", "content": "", "tool_calls": [broken]}).turns
     assert turn.calls[0].extra == {"extra_content": {"g": 1}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "places", "rest"),
+    [
+        (
+            [{"role": "user", "content": [1] * 1000}],
+            [f"messages[0].content[{n}]" for n in range(101)],
+            "900 more content parts are malformed",
+        ),
+        (
+            [{"role": "assistant", "content": "x", "tool_calls": [1] * 1000}],
+            [f"messages[0].tool_calls[{n}]" for n in range(101)],
+            "900 more tool calls are no objects",
+        ),
+        (
+            [{"role": "user", "content": "x"}, *[1] * 1000],
+            [f"messages[{n}]" for n in range(1, 102)],
+            "900 more messages are no objects",
+        ),
+    ],
+    ids=["parts", "calls", "messages"],
+)
+def test_of_many_equal_faults_the_first_are_told_one_by_one(messages: list[Json], places: list[str], rest: str) -> None:
+    """What is told of each would take a hundred times the memory of the body."""
+    faults = decoded(*messages).faults
+    assert [fault.param for fault in faults] == places
+    assert rest in faults[-1].detail
+    assert not any("more" in fault.detail for fault in faults[:-1])

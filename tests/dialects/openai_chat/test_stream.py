@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.stream import DONE, StreamEncoder
-from gateway.errors import BackendTruncated
-from gateway.events import (
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendTruncated
+from gateway.core.events import (
     Event,
-    Extension,
     Finish,
+    PassthroughFields,
     ReasoningDelta,
     ResponseStart,
     TextDelta,
@@ -23,9 +22,10 @@ from gateway.events import (
     ToolCallStart,
     UsageReport,
 )
-from gateway.grammar import Grammar
-from gateway.notices import Notice
-from gateway.types import Json
+from gateway.core.grammar import Grammar
+from gateway.core.notices import Notice
+from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.stream import DONE, StreamEncoder
 from tests.dialects.openai_chat.events import answers
 
 START = ResponseStart()
@@ -161,7 +161,7 @@ def test_values_that_python_calls_equal_are_told_apart() -> None:
     values: list[Json] = [1, True, 1.0, 0, False, {"a": 0}, {"a": False}]
     events: list[Event] = [TextDelta("x")]
     for value in values:
-        events += [Extension("response", {"v": value}), TextDelta("x")]
+        events += [PassthroughFields("response", {"v": value}), TextDelta("x")]
     told = [json.dumps(chunk["v"]) for chunk in streamed([START, *events, STOP]) if "v" in chunk]
     assert told == [json.dumps(value) for value in values]
 
@@ -169,12 +169,12 @@ def test_values_that_python_calls_equal_are_told_apart() -> None:
 def test_unknown_fields_stay_in_their_places() -> None:
     events: list[Event] = [
         START,
-        Extension("response", {"fp": 1}),
-        Extension("choice", {"logprobs": {"content": []}}),
-        Extension("delta", {"mood": "good"}),
+        PassthroughFields("response", {"fp": 1}),
+        PassthroughFields("choice", {"logprobs": {"content": []}}),
+        PassthroughFields("delta", {"mood": "good"}),
         TextDelta("x"),
         TextDelta("y"),
-        Extension("choice", {"stop_reason": 7}),
+        PassthroughFields("choice", {"stop_reason": 7}),
         STOP,
     ]
     _, first, second, last = streamed(events)
@@ -189,9 +189,18 @@ def test_unknown_fields_stay_in_their_places() -> None:
 @pytest.mark.parametrize(
     ("events", "at"),
     [
-        ([Extension("response", {"fp": 1}), START, TextDelta("x"), STOP], 1),
-        ([START, Extension("response", {"a": 1}), Extension("response", {"fp": 1}), TextDelta("x"), STOP], 1),
-        ([START, TextDelta("x"), Extension("response", {"fp": 1}), STOP], 2),
+        ([PassthroughFields("response", {"fp": 1}), START, TextDelta("x"), STOP], 1),
+        (
+            [
+                START,
+                PassthroughFields("response", {"a": 1}),
+                PassthroughFields("response", {"fp": 1}),
+                TextDelta("x"),
+                STOP,
+            ],
+            1,
+        ),
+        ([START, TextDelta("x"), PassthroughFields("response", {"fp": 1}), STOP], 2),
     ],
 )
 def test_fields_of_the_response_go_with_the_next_chunk(events: list[Event], at: int) -> None:
@@ -199,10 +208,10 @@ def test_fields_of_the_response_go_with_the_next_chunk(events: list[Event], at: 
 
 
 FIELDS = (
-    Extension("response", {"r": 1}),
-    Extension("response", {"r": 2}),
-    Extension("choice", {"c": 1}),
-    Extension("delta", {"d": 1}),
+    PassthroughFields("response", {"r": 1}),
+    PassthroughFields("response", {"r": 2}),
+    PassthroughFields("choice", {"c": 1}),
+    PassthroughFields("delta", {"d": 1}),
 )
 PIECES: tuple[Event, ...] = (TextDelta("x"), ReasoningDelta("x"), ToolCallDelta(0, "x"), ToolCallDelta(1, "x"))
 
@@ -232,17 +241,17 @@ def test_fields_that_come_again_without_a_delta_have_a_chunk_too() -> None:
 def test_fields_alone_make_a_chunk() -> None:
     made = encoder()
     made.feed([START, TextDelta("x")])
-    (middle,) = chunks(made.feed([Extension("response", {"fp": 1})]))
+    (middle,) = chunks(made.feed([PassthroughFields("response", {"fp": 1})]))
     assert (middle["fp"], middle["choices"]) == (1, [{"index": 0, "delta": {}, "finish_reason": None}])
-    (unknown,) = chunks(made.feed([Extension("delta", {"a": "b"}), Extension("delta", {"a": "c"})]))
+    (unknown,) = chunks(made.feed([PassthroughFields("delta", {"a": "b"}), PassthroughFields("delta", {"a": "c"})]))
     assert unknown["choices"][0]["delta"] == {"a": "bc"}
     made.feed([STOP])
-    (late,) = chunks(made.feed([Extension("response", {"fp": 2})]))
+    (late,) = chunks(made.feed([PassthroughFields("response", {"fp": 2})]))
     assert (late["fp"], late["choices"]) == (2, [])
 
 
 def test_fields_beside_the_usage_stay_there() -> None:
-    events: list[Event] = [START, STOP, Extension("response", {"fp": 1}), UsageReport(1, 2, 3)]
+    events: list[Event] = [START, STOP, PassthroughFields("response", {"fp": 1}), UsageReport(1, 2, 3)]
     assert streamed(events, include_usage=True)[-1]["fp"] == 1
     assert len(streamed(events)) == 2
 

@@ -1,7 +1,7 @@
 import pytest
 
-from gateway.dialects.openai_chat.usage import merge_usage, usage_object, usage_remark
-from gateway.events import UsageReport
+from gateway.core.events import UsageReport
+from gateway.dialects.openai_chat.usage import merge_usage, usage_note, usage_object
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_counts_and_how_far_to_trust_them(
     report: UsageReport, counts: tuple[int, int, int], remark: str | None
 ) -> None:
     assert tuple(usage_object(report).values()) == counts
-    assert usage_remark(report) == remark
+    assert usage_note(report) == remark
 
 
 def test_later_counts_complete_earlier_ones() -> None:

@@ -1,0 +1,102 @@
+"""Decodes the bytes of a whole response that holds one text choice and nothing else.
+
+Nearly every whole response has this form. The types list the fields it may have; a response with any other field is
+read in full.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from adapters.openai_chat.finish import REASONS
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.events import Event, Finish, PassthroughFields, ResponseStart, TextDelta, UsageReport
+
+_Empty: TypeAlias = Annotated[list[None], msgspec.Meta(max_length=0)]
+_Numbers: TypeAlias = dict[str, int | float | None]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Usage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+    total_tokens: _Count | None = None
+    prompt_tokens_details: _Numbers | None = None
+    completion_tokens_details: _Numbers | None = None
+
+
+class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    content: Annotated[str, msgspec.Meta(min_length=1)]
+    role: str | None = None
+    refusal: None = None
+    annotations: _Empty | None = None
+    reasoning_content: Literal["", None] = None
+    reasoning: None = None
+    tool_calls: _Empty | None = None
+    function_call: None = None
+    audio: None = None
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    message: _Message
+    finish_reason: str
+    index: Literal[0, None] = None
+    logprobs: None = None
+    stop_reason: None = None
+    token_ids: None = None
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    choices: tuple[_Choice]
+    id: str | None = None
+    object: Literal["chat.completion", None] = None
+    created: int | float | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+    service_tier: str | None = None
+    system_fingerprint: str | None = None
+    timings: _Numbers | None = None
+    prompt_logprobs: None = None
+    prompt_token_ids: None = None
+    kv_transfer_params: None = None
+
+
+# Fields that are passed through for the client to interpret.
+_OF_ANSWER: Final = ("service_tier", "system_fingerprint", "timings")
+_OF_USAGE: Final = ("prompt_tokens_details", "completion_tokens_details")
+_FINISHES: Final = {word: Finish(reason, word) for word, reason in REASONS.items()}
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+def read_plain(body: bytes) -> list[Event] | None:
+    """Return the same events that `ChunkReader` returns. None: the response has another form or is not valid, and must
+    be read in full."""
+    try:
+        answer = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    choice = answer.choices[0]
+    finish = _FINISHES.get(choice.finish_reason)
+    if finish is None:
+        return None
+    events: list[Event] = [ResponseStart(answer.id or None, answer.model or None)]
+    if unknown := _said(answer, _OF_ANSWER):
+        events.append(PassthroughFields("response", unknown))
+    if choice.message.annotations is not None:
+        events.append(PassthroughFields("delta", {"annotations": []}))
+    events += (TextDelta(choice.message.content), finish)
+    if (said := answer.usage) is not None:
+        extra = _said(said, _OF_USAGE)
+        events.append(UsageReport(said.prompt_tokens, said.completion_tokens, said.total_tokens, False, extra))
+    return events
+
+
+def _said(answer: _Answer | _Usage, fields: Sequence[str]) -> JsonObject:
+    said: dict[str, Json] = {}
+    for field in fields:
+        value = getattr(answer, field)
+        if value is not None:
+            said[field] = value
+    return said or EMPTY

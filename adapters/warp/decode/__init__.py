@@ -1,0 +1,1 @@
+"""Decodes a Warp response into events."""

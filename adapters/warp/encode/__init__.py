@@ -1,0 +1,1 @@
+"""Encodes a conversation as a Warp request."""

@@ -1,0 +1,55 @@
+"""Encodes a prepared conversation as one Warp request, in the encoding that the options select."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from adapters.warp.encode.flat import write_flat
+from adapters.warp.encode.request import open_request
+from adapters.warp.encode.structured import write_structured
+from adapters.warp.options import WarpOptions
+from gateway.adapter import BackendRequest, Told
+from gateway.core.conversation import Conversation
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+
+MEDIA_TYPE: Final = "application/x-protobuf"
+EVENTS: Final = "text/event-stream"
+
+
+def encode_request(conversation: Conversation, policy: Policy, options: WarpOptions) -> BackendRequest:
+    """Encode the request; the same conversation gives the same bytes. Raises InvalidRequest for content that protobuf
+    cannot represent and Unsupported for content that this wire cannot."""
+    try:
+        body, told, notices = _serialize(conversation, policy, options)
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            "The request holds half a surrogate pair, which is no character; protobuf text is UTF-8."
+        ) from error
+    return BackendRequest(options.path, _headers(options), body, (EVENTS,), tuple(notices), told=told)
+
+
+def _serialize(
+    conversation: Conversation, policy: Policy, options: WarpOptions
+) -> tuple[bytes, Told | None, list[Notice]]:
+    request, notices = open_request(conversation, policy, options)
+    told = None
+    if options.encoding == "flatten":
+        told, written = write_flat(request, conversation, policy)
+    else:
+        written = write_structured(request, conversation)
+    return request.SerializeToString(deterministic=True), told, [*notices, *written]
+
+
+def _headers(options: WarpOptions) -> Mapping[str, str]:
+    named = {
+        "content-type": MEDIA_TYPE,
+        "accept": EVENTS,
+        "accept-encoding": "identity",
+        "x-warp-client-id": options.client_id,
+        "x-warp-client-version": options.client_version,
+        "x-warp-os-category": options.os_category,
+        "x-warp-os-name": options.os_name,
+        "x-warp-os-version": options.os_version,
+    }
+    return {name: value for name, value in named.items() if value}

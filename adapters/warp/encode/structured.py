@@ -1,0 +1,115 @@
+"""Encodes a conversation as the Warp wire's own history: a task's message log, and the client's new input.
+
+The turns up to the model's last turn are the log; the turns after it (results, questions) are the input.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+from adapters.warp import multi_agent_pb2 as pb
+from adapters.warp.encode.indexed_turn import IndexedTurn, index_turns
+from adapters.warp.encode.request import attach_system, write_images, write_query
+from adapters.warp.encode.results import write_result
+from adapters.warp.encode.task_log import write_log
+from adapters.warp.opaque import Opaque, read_opaque
+from gateway.core.conversation import Conversation
+from gateway.core.notices import Notice
+
+SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+
+
+def write_structured(request: pb.Request, conversation: Conversation) -> list[Notice]:
+    """Fill the task context and the input. Raises InvalidRequest or Unsupported for content that the wire cannot
+    hold."""
+    notices: list[Notice] = []
+    turns = index_turns(conversation.turns)
+    for indexed in turns:
+        indexed.check()
+    history, news = _parted(turns)
+    notices += _write_history(request, history)
+    notices += _write_inputs(request.input, news)
+    return [*notices, *_write_system(request, turns), *_names_left_out(turns)]
+
+
+def history_task(conversation: Conversation) -> str | None:
+    """Return the id of the task that the request carries as its history, or None when there is no history."""
+    history, _ = _parted(index_turns(conversation.turns))
+    return _task_id(history) if history else None
+
+
+def _parted(turns: Sequence[IndexedTurn]) -> tuple[list[IndexedTurn], list[IndexedTurn]]:
+    """Split the dialogue into the turns up to the model's last turn and the turns after it."""
+    dialogue = [indexed for indexed in turns if indexed.turn.role not in SYSTEM_ROLES]
+    answered = 1 + max((n for n, indexed in enumerate(dialogue) if indexed.turn.role == "assistant"), default=-1)
+    return dialogue[:answered], dialogue[answered:]
+
+
+def _write_history(request: pb.Request, turns: Sequence[IndexedTurn]) -> list[Notice]:
+    if not turns:
+        return []
+    opaque = _newest_opaque(turns)
+    if opaque.conversation_id:
+        request.metadata.conversation_id = opaque.conversation_id
+    return write_log(request.task_context.tasks.add(id=_task_id(turns)), turns)
+
+
+def _task_id(turns: Sequence[IndexedTurn]) -> str:
+    return _newest_opaque(turns).task_id or _derived_id(turns)
+
+
+def _newest_opaque(turns: Sequence[IndexedTurn]) -> Opaque:
+    """Return the newest provider state of the conversation, because each turn starts where the one before ended."""
+    for indexed in reversed(turns):
+        for extra in (*(call.extra for call in reversed(indexed.turn.calls)), indexed.turn.extra):
+            opaque = read_opaque(extra)
+            if opaque.conversation_id:
+                return opaque
+    return Opaque()
+
+
+def _derived_id(turns: Sequence[IndexedTurn]) -> str:
+    """Derive an id from the first turn, so that it is deterministic and differs between conversations."""
+    opening = turns[0].turn
+    return "task-" + hashlib.sha256(f"{opening.role}\n{opening.text}".encode()).hexdigest()[:16]
+
+
+def _write_inputs(target: pb.Input, turns: Sequence[IndexedTurn]) -> list[Notice]:
+    """Write results and questions in order. With neither, ask the model to continue its response."""
+    notices: list[Notice] = []
+    inputs = target.user_inputs.inputs
+    for indexed in turns:
+        for result in indexed.turn.results:
+            written = inputs.add().tool_call_result
+            written.tool_call_id = result.call_id
+            notices += write_result(written.call_mcp_tool, result, indexed.index)
+        if indexed.asks:
+            write_query(inputs.add().user_query, indexed.turn.text)
+        if indexed.shows:
+            write_images(target.context, indexed)
+    if not inputs:
+        target.resume_conversation.SetInParent()
+    return notices
+
+
+def _write_system(request: pb.Request, turns: Sequence[IndexedTurn]) -> list[Notice]:
+    """Attach the system text to the newest question on every request, including one that carries only results."""
+    system = [n for n, indexed in enumerate(turns) if indexed.turn.role in SYSTEM_ROLES]
+    text = "\n\n".join(filter(None, (turns[n].turn.text for n in system)))
+    if text:
+        attach_system(request, text)
+    return [_moved(turns[n]) for rank, n in enumerate(system) if n != rank]
+
+
+def _names_left_out(turns: Sequence[IndexedTurn]) -> list[Notice]:
+    detail = "the log has no place for the name of the speaker"
+    return [
+        Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, indexed.index, level="debug")
+        for indexed in turns
+        if indexed.turn.name is not None
+    ]
+
+
+def _moved(indexed: IndexedTurn) -> Notice:
+    detail = f"the {indexed.turn.role} message stands with the other system text, beside the newest question"
+    return Notice("encode", "moved", "SYSTEM_MOVED", detail, indexed.index)

@@ -1,0 +1,1 @@
+"""Checks a gateway's promises under load: `make load`, described in docs/performance.md."""

@@ -1,0 +1,118 @@
+"""Runs the named parts of the load test and prints their tables: `python -m bench.load_test streams idle ...`.
+
+The exit status is 1 if a promise was broken.
+"""
+
+import argparse
+import contextlib
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from bench.load_test.descriptors import LIMIT, descriptors
+from bench.load_test.figures import Figure, table
+from bench.load_test.gateway_process import Backends, GatewayProcess, allow_descriptors, backends, gateway_process
+from bench.load_test.idle import idle
+from bench.load_test.slow_clients import readers
+from bench.load_test.soak import soak
+from bench.load_test.streams import WIRES, streams
+from gateway.core.conversation import Json
+
+HEAD_TIMEOUT_S: Final = 10
+SPARE: Final = 1500
+WRITE_TIMEOUT_S: Final = 5
+READERS: Final = 10
+Table = tuple[str, list[Figure]]
+
+
+def main() -> int:
+    """Run the named parts and print their figures."""
+    options = _options()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})
+    allow_descriptors()
+    print(f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}")
+    kept = True
+    with tempfile.TemporaryDirectory() as name, backends(Path(name), pinned=True) as behind:
+        for part in options.parts or PARTS:
+            for title, figures in PARTS[part](options, behind):
+                print(f"\n{table(title, figures)}", flush=True)
+                kept = kept and all(figure.kept for figure in figures)
+    print(f"\n{'Every promise was kept' if kept else 'NOT every promise was kept'}; {_load()}")
+    return 0 if kept else 1
+
+
+def _load() -> str:
+    return f"load average {os.getloadavg()[0]:.1f}"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.load_test", description="The promises under load.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all where none is named")
+    parser.add_argument("--streams", type=int, default=1100, help="how many are asked for at once")
+    parser.add_argument("--connections", type=int, default=10_000, help="how many are idle")
+    parser.add_argument("--minutes", type=float, default=2, help="how long the soak lasts")
+    options = parser.parse_args()
+    if unknown := [part for part in options.parts if part not in PARTS]:
+        parser.error(f"there is no part {unknown[0]!r}")
+    return options
+
+
+@contextlib.contextmanager
+def _house(behind: Backends, server: Mapping[str, Json] | None = None, limit: int = 0) -> Iterator[GatewayProcess]:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        gateway_process(Path(name), behind, server, limit, pinned=True) as opened,
+    ):
+        yield opened
+
+
+def _streams(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+    with _house(behind) as opened:
+        for wire in (*WIRES, WIRES[0]):
+            yield f"streams, {wire}", uvloop.run(streams(opened, (wire,), options.streams))
+
+
+def _idle(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+    many = min(options.connections, allow_descriptors() - SPARE)
+    with _house(behind, {"max_connections": many, "header_timeout_s": HEAD_TIMEOUT_S}) as opened:
+        yield "idle connections", uvloop.run(idle(opened, many, HEAD_TIMEOUT_S))
+
+
+def _descriptors(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+    with _house(behind, {"max_connections": 10 * LIMIT}, LIMIT) as opened:
+        yield "no descriptors", uvloop.run(descriptors(opened))
+
+
+def _readers(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+    with _house(behind, {"write_timeout_s": WRITE_TIMEOUT_S}) as opened:
+        yield "slow readers", uvloop.run(readers(opened, READERS, WRITE_TIMEOUT_S))
+
+
+def _soak(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+    print()
+    with _house(behind) as opened:
+        yield "soak", uvloop.run(soak(opened, options.minutes, _tell))
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
+
+
+PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Backends], Iterable[Table]]]] = {
+    "streams": _streams,
+    "idle": _idle,
+    "descriptors": _descriptors,
+    "readers": _readers,
+    "soak": _soak,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""Runs a gateway in front of its backends, each in a separate process, and reads its figures from outside."""
+
+import asyncio
+import contextlib
+import resource
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.gateways import CHAT, Running, started
+from bench.load import Target
+from bench.load_test.instrumented_app import Reading
+from gateway.core.conversation import Json
+
+NATIVE: Final = "adapters.openai_chat:OpenAIChatAdapter"
+POLL_S: Final = 0.1
+COLLECTED_S: Final = 10
+# Long timeouts where no timeout is tested, so that a busy machine does not look like a silent backend.
+PATIENT: Final[Mapping[str, Json]] = {"connect": 20, "first_byte": 60, "idle": 60, "total": 600}
+# Short timeouts for the backend that is silent on purpose.
+IMPATIENT: Final[Mapping[str, Json]] = {"connect": 2, "first_byte": 1, "idle": 1, "total": 10}
+
+
+class GatewayProcess(msgspec.Struct, frozen=True):
+    """A running gateway. `least_descriptors` is the number of its open descriptors before the first request."""
+
+    target: Target
+    running: Running
+    folder: Path
+    least_descriptors: int
+
+    def read(self) -> Reading:
+        """Return the figures that the gateway wrote about itself, at most a second ago."""
+        return msgspec.json.decode((self.folder / "reading.json").read_bytes(), type=Reading)
+
+    async def collect(self) -> Reading:
+        """Return the next reading, after a garbage collection."""
+        asked = self.folder / "reading.collect"
+        asked.touch()
+        for _ in range(int(COLLECTED_S / POLL_S)):
+            if not asked.exists():
+                break
+            await asyncio.sleep(POLL_S)
+        return self.read()
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.folder.glob("gateway.*"))
+
+    async def settled(self, descriptors: int, seconds: float = 5) -> int:
+        """Return the number of open descriptors, once it is at most this or the time is over."""
+        for _ in range(int(seconds / POLL_S)):
+            if self.running.descriptors <= descriptors:
+                break
+            await asyncio.sleep(POLL_S)
+        return self.running.descriptors
+
+
+class Backends(msgspec.Struct, frozen=True):
+    """Addresses of a backend that responds at once, one that fails as its model's name selects, and the scripted demo
+    model."""
+
+    mock: str
+    faulty: str
+    demo: str
+
+
+@contextlib.contextmanager
+def backends(folder: Path, pinned: bool = False) -> Iterator[Backends]:
+    """Start the backends; with `pinned` on the last core."""
+    ports = free_ports(3)
+    mock, faulty, demo = map(str, ports)
+    core = -1 if pinned else None
+    python = (sys.executable, "-m")
+    with (
+        started((*python, "bench.mock", mock), ports[0], core, {}, folder / "mock.log"),
+        started((*python, "bench.load_test.faulty_backends", faulty, demo), ports[2], core, {}, folder / "failing.log"),
+    ):
+        yield Backends(*(f"http://127.0.0.1:{port}" for port in ports))
+
+
+@contextlib.contextmanager
+def gateway_process(
+    folder: Path,
+    behind: Backends,
+    server: Mapping[str, Json] | None = None,
+    descriptors: int = 0,
+    pinned: bool = False,
+) -> Iterator[GatewayProcess]:
+    """Start the gateway with this limit of open descriptors (0: the system's limit); with `pinned` on the first
+    core."""
+    (port,) = free_ports(1)
+    settings = _settings(folder, behind, {"port": port, **(server or {})})
+    (folder / "settings.json").write_bytes(msgspec.json.encode(settings))
+    serve = ("serve", "--settings", f"{folder}/settings.json")
+    command = (sys.executable, "-m", "bench.load_test.instrumented_app", f"{folder}/reading.json", *serve)
+    limited = ("sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *command) if descriptors else command
+    with started(limited, port, 0 if pinned else None, {}, folder / "gateway.err") as running:
+        yield GatewayProcess(Target(f"http://127.0.0.1:{port}{CHAT}"), running, folder, running.descriptors)
+
+
+def _settings(folder: Path, behind: Backends, server: Mapping[str, Json]) -> dict[str, Json]:
+    entries: dict[str, dict[str, Json]] = {
+        "native": {"adapter": NATIVE, "base_url": f"{behind.mock}/v1"},
+        "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": behind.mock, "rollback": "stream"},
+        "text": {"adapter": "adapters.text:TextAdapter", "base_url": behind.mock, "wire": "llama_cpp"},
+        "demo": {"adapter": NATIVE, "base_url": f"{behind.demo}/v1"},
+    }
+    patient: dict[str, Json] = {name: {**entry, "timeouts": dict(PATIENT)} for name, entry in entries.items()}
+    faulty: Json = {"adapter": NATIVE, "base_url": f"{behind.faulty}/v1", "timeouts": dict(IMPATIENT)}
+    models: dict[str, Json] = {name: {"backend": name} for name in ("native", "text", "demo")}
+    return {
+        "server": {"api_keys_env": None, **server},
+        "log": {"file": str(folder / "gateway.log")},
+        "backends": {**patient, "faulty": faulty},
+        "models": {**models, "agent": {"backend": "agent", "name": "auto"}, "*": {"backend": "faulty"}},
+    }
+
+
+def free_ports(many: int) -> list[int]:
+    """Return ports of this machine that are unused at the moment."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(many)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+def allow_descriptors() -> int:
+    """Raise the descriptor limit of this process and its children to the maximum. Returns the limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

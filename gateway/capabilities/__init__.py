@@ -1,0 +1,1 @@
+"""Compares what a conversation requires with what the backend declares."""

@@ -1,0 +1,149 @@
+"""Removes or replaces the content of a conversation that the backend does not support.
+
+Content that a declaration leaves out never reaches the adapter, so that no adapter needs code for it: it is refused,
+written as text, or left out with a notice. (This does not apply to a backend that receives every field unchanged.)
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from gateway.adapter import Capabilities
+from gateway.core.conversation import Block, Conversation, File, Image, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.errors import Unsupported
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.core.profiles import NEUTRAL
+from gateway.history.apply_profile.tool_turns import tool_turns_as_text
+
+_AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
+_TOOL_FIELDS: Final = frozenset({"type", "function"})
+_FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters"})
+_LONGEST_KIND: Final = 32
+
+
+def keep_to(
+    conversation: Conversation, capabilities: Capabilities, policy: Policy
+) -> tuple[Conversation, list[Notice]]:
+    """Replaces unsupported parts by `[kind]`, if the policy allows it, and unsupported calls and results by text.
+
+    Calls and results become text where the backend supports neither calls nor transcripts. Raises Unsupported, which
+    names the part, if the policy does not allow the replacement.
+    """
+    notices: list[Notice] = []
+    turns = conversation.turns
+    if any([type(block) in _PARTED for turn in turns for block in turn.blocks]):
+        turns = tuple([_Parts(turn, n, capabilities, policy, notices).kept() for n, turn in enumerate(turns)])
+    if not (capabilities.tools or capabilities.text_only):
+        turns = tool_turns_as_text(turns, _AS_TEXT, notices)
+    if turns is not conversation.turns:
+        conversation = msgspec.structs.replace(conversation, turns=turns)
+    return conversation, notices
+
+
+_PARTED: Final = frozenset({Image, File, ToolResult})
+
+
+class _Parts:
+    """The parts of one turn."""
+
+    def __init__(
+        self, turn: Turn, position: int, capabilities: Capabilities, policy: Policy, notices: list[Notice]
+    ) -> None:
+        self._turn = turn
+        self._index = position if turn.index is None else turn.index
+        self._capabilities = capabilities
+        self._policy = policy
+        self._notices = notices
+
+    def kept(self) -> Turn:
+        """Returns the turn with supported parts only; the same turn if nothing had to change."""
+        blocks = tuple([self._block(block, place) for place, block in enumerate(self._turn.blocks)])
+        return self._turn if blocks == self._turn.blocks else self._turn.changed(*blocks)
+
+    def _block(self, block: Block, place: int) -> Block:
+        if isinstance(block, ToolResult):
+            content = tuple([self._part(part, inner) for inner, part in enumerate(block.content)])
+            return msgspec.structs.replace(block, content=content)
+        return self._part(block, place) if isinstance(block, Image | File) else block
+
+    def _part(self, part: Text | Image | File, place: int) -> Text | Image | File:
+        lack = _lack(part, self._turn, self._capabilities)
+        if lack is None:
+            return part
+        if self._policy.images == "refuse":
+            param = f"messages[{self._index}].content[{place}]"
+            raise Unsupported(f"{param} is not supported here: this model's backend {lack}.", param=param)
+        kind = "image" if isinstance(part, Image) else _kind(part) if isinstance(part, File) else "text"
+        detail = f"a part of kind {kind} was replaced by the placeholder [{kind}]"
+        self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, self._index, level="warning"))
+        return Text(f"[{kind}]")
+
+
+def _lack(part: Text | Image | File, turn: Turn, capabilities: Capabilities) -> str | None:
+    """Returns why the backend does not support the part; None: it does."""
+    match part:
+        case Text():
+            return None
+        case File():
+            return None if capabilities.files else f"takes no {_kind(part)} parts"
+        case Image():
+            if not capabilities.images:
+                return "takes no images"
+            if turn.role not in capabilities.image_roles:
+                return f"takes no images in {turn.role} messages"
+            if not capabilities.remote_images and part.url[:5].lower() != "data:":
+                return "cannot fetch an image; send it as a data: URL"
+            return None
+
+
+def _kind(part: File) -> str:
+    """Returns the part's type where it is a plain word: the client may send any text there."""
+    kind = part.kind
+    return kind if kind.isascii() and kind.replace("_", "").isalnum() and len(kind) <= _LONGEST_KIND else "file"
+
+
+def dropped_fields(conversation: Conversation, capabilities: Capabilities) -> list[Notice]:
+    """One notice for all messages and one for all tools, with the names of the fields that nothing carries to the
+    backend, and how often they occur."""
+    names = [name for turn in conversation.turns for name in turn.extra]
+    names += [name for turn in conversation.turns for block in _blocks(turn) if block.extra for name in _own(block)]
+    messages = Counter([name for name in names if name not in capabilities.carries])
+    tools = Counter([name for tool in conversation.tools for name in _tool_fields(tool)])
+    return [*_notice("messages", messages), *_notice("tools", tools)]
+
+
+def _blocks(turn: Turn) -> list[Text | Image | ToolCall]:
+    """Returns every block that may have fields of its own, also inside results."""
+    found: list[Text | Image | ToolCall] = []
+    for block in turn.blocks:
+        if isinstance(block, Text | Image | ToolCall):
+            found.append(block)
+        elif isinstance(block, ToolResult):
+            found += [part for part in block.content if isinstance(part, Text | Image)]
+    return found
+
+
+def _own(block: Text | Image | ToolCall) -> list[str]:
+    """The fields beside what the gateway reads itself. The type of a text only says which text it is: a refusal."""
+    return [name for name in block.extra if name != "type" or not isinstance(block, Text)]
+
+
+def _tool_fields(tool: ToolSpec) -> Iterator[str]:
+    source = tool.source or {}
+    yield from (name for name in source if name not in _TOOL_FIELDS)
+    function = source.get("function")
+    if isinstance(function, dict):
+        yield from (name for name in function if name not in _FUNCTION_FIELDS)
+    elif tool.strict is not None:
+        yield "strict"
+
+
+def _notice(where: str, counts: Counter[str]) -> list[Notice]:
+    if not counts:
+        return []
+    names = ", ".join(f"{name[:40]} ({count})" for name, count in sorted(counts.items()))
+    detail = f"the backend has no field for {names} of {where}"
+    return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")]

@@ -1,0 +1,159 @@
+"""Asks for a client's demands in the prompt, where no field of the backend enforces them, and checks the response.
+
+A response that does not meet them is an error, never a success.
+"""
+
+import json
+import re
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Json, NamedTool, Text, ToolChoice, Turn
+from gateway.core.errors import BackendProtocolError, InvalidToolCall, Unsupported
+from gateway.core.events import Event, Finish, TextDelta, ToolCallStart
+from gateway.core.json_schema import fits
+from gateway.core.notices import Notice
+from gateway.framing.json_text import NotJson, decode_json
+from gateway.history.classify import is_system
+from gateway.tool_calls.parsers.prompt_text import when_to_call
+
+_ANY_OBJECT: Final[dict[str, Json]] = {"type": "object"}
+_FENCED: Final = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)\n[ \t]*```", re.DOTALL)
+
+
+class Demands(msgspec.Struct, frozen=True):
+    """`choice`: the tool call that the response must make, None for none. `schema`: the schema of its text."""
+
+    choice: ToolChoice | None = None
+    schema: Json = None
+
+    @property
+    def words(self) -> str:
+        """Returns the instruction for the model."""
+        told = [] if self.choice is None else [when_to_call(self.choice)]
+        if self.schema is not None:
+            told.append(
+                "Answer with one JSON value that fits this JSON Schema, and write nothing else, no prose and no code "
+                f"fence:\n{json.dumps(self.schema, ensure_ascii=False)}"
+            )
+        return "\n\n".join(told)
+
+
+def find_demands(conversation: Conversation, prompts: frozenset[str]) -> Demands | None:
+    """Returns the demands that the prompt must state. Raises Unsupported for a choice that cannot be met."""
+    demands = Demands(
+        _forced(conversation) if "tool_choice" in prompts else None,
+        _schema(conversation) if "response_format" in prompts else None,
+    )
+    return None if demands == Demands() else demands
+
+
+def _forced(conversation: Conversation) -> ToolChoice | None:
+    choice = conversation.tool_choice
+    if choice in ("auto", "none"):
+        return None
+    names = [tool.name for tool in conversation.tools]
+    if not names:
+        raise Unsupported("tool_choice asks for a call, but there are no tools.", param="tool_choice")
+    if isinstance(choice, NamedTool) and choice.name not in names:
+        raise Unsupported("tool_choice names a function that is not among the tools.", param="tool_choice")
+    return choice
+
+
+def _schema(conversation: Conversation) -> Json:
+    shape = (conversation.source or {}).get("response_format")
+    if not isinstance(shape, dict) or shape.get("type") in (None, "text"):
+        return None
+    described = shape.get("json_schema")
+    schema = described.get("schema") if isinstance(described, dict) else None
+    return schema if isinstance(schema, dict) else _ANY_OBJECT
+
+
+def with_words(conversation: Conversation, demands: Demands) -> tuple[Conversation, list[Notice]]:
+    """Returns the conversation with the instruction after its leading system text, and the notices about it."""
+    turns = conversation.turns
+    at = next((position for position, turn in enumerate(turns) if not is_system(turn)), len(turns))
+    told = Turn("system", (Text(demands.words),), synthesized=True)
+    fields = [("tool_choice", demands.choice), ("response_format", demands.schema)]
+    notices = [
+        Notice("encode", "changed", "DEMAND_IN_WORDS", f"{field} is asked for in words, and the answer is checked")
+        for field, demanded in fields
+        if demanded is not None
+    ]
+    return msgspec.structs.replace(conversation, turns=(*turns[:at], told, *turns[at:])), notices
+
+
+class DemandCheck:
+    """Filters the events of one response. Text is held back until the response is certain to meet the demands."""
+
+    def __init__(self, demands: Demands) -> None:
+        self._demands = demands
+        self._held: list[Event] = []
+        self._called = False
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Returns the events that are certain.
+
+        Raises InvalidToolCall for a call other than the demanded one or for none, and BackendProtocolError for text
+        that does not fit the schema.
+        """
+        shown: list[Event] = []
+        try:
+            for event in events:
+                self._take(event, shown)
+        except (InvalidToolCall, BackendProtocolError) as error:
+            error.keep(shown)
+            raise
+        return shown
+
+    def _take(self, event: Event, shown: list[Event]) -> None:
+        if type(event) is TextDelta and (self._waits or self._demands.schema is not None):
+            self._held.append(event)
+            return
+        if type(event) is ToolCallStart:
+            self._check_call(event)
+            self._called = True
+            if self._demands.schema is None:
+                shown += self._held
+                self._held = []
+        elif type(event) is Finish:
+            self._finish(event, shown)
+        shown.append(event)
+
+    @property
+    def _waits(self) -> bool:
+        return self._demands.choice is not None and not self._called
+
+    def _check_call(self, call: ToolCallStart) -> None:
+        choice = self._demands.choice
+        if isinstance(choice, NamedTool) and call.name != choice.name:
+            raise InvalidToolCall("The model called another function than tool_choice asks for.")
+
+    def _finish(self, finish: Finish, shown: list[Event]) -> None:
+        if self._waits:
+            raise InvalidToolCall("The model answered without the tool call that tool_choice asks for.")
+        # The finish reason marks a cut response as such, and a response of tool calls needs no text.
+        if self._demands.schema is None or self._called or finish.reason in ("length", "content_filter"):
+            shown += self._held
+        else:
+            shown += self._checked("".join([event.text for event in self._held if type(event) is TextDelta]))
+        self._held = []
+
+    def _checked(self, text: str) -> list[Event]:
+        written = text.strip()
+        fenced = _FENCED.fullmatch(written)
+        try:
+            fit = fits(decode_json((fenced[1] if fenced else written).encode()), self._demands.schema)
+        except (NotJson, UnicodeEncodeError):
+            raise _missed("The model answered with text that is not the JSON which response_format asks for.") from None
+        if not fit:
+            raise _missed("The model answered with JSON that does not fit the schema of response_format.")
+        if fenced is None:
+            return [TextDelta(text)]
+        detail = "a code fence around the JSON that response_format asks for was left out"
+        return [Notice("backend", "dropped", "ANSWER_UNFENCED", detail), TextDelta(fenced[1])]
+
+
+def _missed(message: str) -> BackendProtocolError:
+    return BackendProtocolError(message, code="upstream_invalid_answer")

@@ -1,0 +1,102 @@
+"""Checks each request field against the backend: supported, emulated, refused or reported, never ignored."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from gateway.adapter import Capabilities
+from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool
+from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.notices import Notice
+
+# Ignoring one of these changes the meaning of the response. The predicate tells whether the value asks for anything.
+REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
+    "logprobs": bool,
+    "top_logprobs": bool,
+    "response_format": lambda value: isinstance(value, dict) and value.get("type") not in (None, "text"),
+    "modalities": lambda value: isinstance(value, list) and value != ["text"],
+    "audio": bool,
+    "logit_bias": bool,
+    "web_search_options": lambda value: value is not None,
+}
+
+# Fields that steer the backend or its bookkeeping: a response without them is still valid, so they are reported.
+EMULATED: Final = frozenset({"stop"})
+GATEWAY_FIELDS: Final = frozenset({"model", "messages", "stream", "stream_options", "tools", "tool_choice", "n"})
+
+# Read as the newer field, where that is not sent as well.
+DEPRECATED: Final = {"functions": "tools", "function_call": "tool_choice"}
+
+
+def check_capabilities(conversation: Conversation, capabilities: Capabilities) -> list[Notice]:
+    """Returns notices for the fields without effect. Raises Unsupported for fields that must have one."""
+    source = conversation.source or {}
+    if (n := source.get("n")) is not None and n != 1:
+        raise _unsupported("n", "one answer per request is given")
+    if capabilities.passthrough:
+        return []
+    _check_tool_choice(conversation, capabilities)
+    return [*_other_tools(source.get("tools")), *_unsent(conversation, source, capabilities)]
+
+
+def _unsent(conversation: Conversation, source: JsonObject, capabilities: Capabilities) -> Iterator[Notice]:
+    """Yields a notice for each field without effect. Raises Unsupported for a field that must have one."""
+    for name, value in source.items():
+        if (
+            name in capabilities.supported_params
+            or name in capabilities.prompts
+            or name in GATEWAY_FIELDS
+            or name in EMULATED
+            or value is None
+        ):
+            continue
+        if name in DEPRECATED and source.get(DEPRECATED[name]) is None:
+            continue
+        if name in REFUSED:
+            if REFUSED[name](value):
+                raise _unsupported(name, "this model's backend cannot honour it")
+        elif name == "parallel_tool_calls":
+            if value is False and conversation.tools:
+                raise _unsupported(name, "this model's backend cannot limit itself to one call")
+        else:
+            detail = f"the backend has no field for {name[:40]!r}"
+            yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
+
+
+def _other_tools(tools: Json) -> list[Notice]:
+    """Reports tools that are not the client's functions, like `web_search`: only their own provider has them."""
+    entries = tools if isinstance(tools, list) else []
+    kinds = [str(entry.get("type", "function"))[:40] for entry in entries if isinstance(entry, dict)]
+    return [
+        Notice("encode", "dropped", "TOOL_NOT_SENT", f"the backend has no tool of type {kind!r}", level="warning")
+        for kind in kinds
+        if kind != "function"
+    ]
+
+
+def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -> None:
+    if conversation.tools and not capabilities.tools:
+        raise _unsupported("tools", "this model's backend cannot call tools")
+    forced = conversation.tool_choice == "required" or isinstance(conversation.tool_choice, NamedTool)
+    if forced and "tool_choice" not in capabilities.supported_params | capabilities.prompts:
+        raise _unsupported("tool_choice", "this model's backend cannot be forced to call a tool")
+
+
+def _unsupported(param: str, reason: str) -> Unsupported:
+    return Unsupported(f"{param} is not supported here: {reason}.", param=param)
+
+
+# Every piece of a response is compared with every sequence, and up to the length of the longest is held back.
+# OpenAI accepts four.
+MOST_SEQUENCES: Final = 64
+LONGEST_SEQUENCE: Final = 4096
+
+
+def check_sequences(sequences: Sequence[str]) -> None:
+    """Raises InvalidRequest for more or longer stop sequences than the matcher accepts."""
+    if len(sequences) > MOST_SEQUENCES:
+        message = f"At most {MOST_SEQUENCES} stop sequences can be used with this model; there are {len(sequences)}."
+        raise InvalidRequest(message, param="stop", code="array_above_max_length")
+    longest = max(map(len, sequences), default=0)
+    if longest > LONGEST_SEQUENCE:
+        message = f"A stop sequence may have {LONGEST_SEQUENCE} characters with this model; one has {longest}."
+        raise InvalidRequest(message, param="stop", code="string_above_max_length")

@@ -1,1 +1,0 @@
-"""The ordered, pure passes over a conversation: validate, repair, classify, trim, flatten."""

@@ -1,0 +1,1 @@
+"""The vocabulary of the gateway: conversations, events, notices, errors and policies, as frozen values."""

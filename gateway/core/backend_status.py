@@ -1,0 +1,188 @@
+"""Maps the HTTP status of a backend to the error that the client receives: one table for every adapter.
+
+A status that reports the client's own mistake is kept. The client cannot correct a rejected gateway credential, so the
+error is a 502 that says so and asks for no retry. The gateway itself retries none of these.
+"""
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import msgspec
+
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, OwnWords
+from gateway.core.notices import Notice
+
+MAX_MESSAGE: Final = 300
+
+# For an overloaded backend that sends no delay; clients back off for a shorter time without a `retry-after` header.
+SOON: Final[Mapping[str, str]] = {"retry-after": "1"}
+NO_RETRY: Final[Mapping[str, str]] = {"x-should-retry": "false"}
+# These codes mean the same for every backend; any other code counts as the backend's own text.
+KNOWN_CODES: Final = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "rate_limit_exceeded", "context_length_exceeded"}
+)
+# An exhausted quota and a rate limit both answer with 429, but only the rate limit ends by waiting.
+_FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+
+
+class _Fault(msgspec.Struct, frozen=True):
+    """One row: what the client receives; `family` is the error's type.
+
+    `quotes`: the backend's own message may be passed on; `keeps_code`: its code; `retries`: a retry may succeed.
+    """
+
+    status: int
+    family: str
+    code: str
+    sentence: str
+    kind: type[BackendError] = BackendRejected
+    quotes: bool = False
+    keeps_code: bool = False
+    retries: bool = True
+
+
+def _callers(status: int, code: str, sentence: str, *, keeps_code: bool = True) -> _Fault:
+    return _Fault(status, "invalid_request_error", code, sentence, quotes=True, keeps_code=keeps_code)
+
+
+_BAD_REQUEST: Final = "The backend refused the request."
+_TOO_SLOW: Final = _Fault(
+    504, "upstream_error", "upstream_timeout", "The backend did not answer in time.", kind=BackendTimeout
+)
+_OVERLOADED: Final = _Fault(503, "upstream_error", "upstream_overloaded", "The backend is overloaded.")
+_CREDENTIAL: Final = _Fault(
+    502, "upstream_error", "upstream_auth_error", "The backend refused the gateway's credential.", retries=False
+)
+
+FAULTS: Final[Mapping[int, _Fault]] = {
+    400: _callers(400, "invalid_value", _BAD_REQUEST),
+    401: _CREDENTIAL,
+    402: _Fault(
+        402,
+        "rate_limit_error",
+        "insufficient_quota",
+        "The backend's account has no credit left.",
+        quotes=True,
+        retries=False,
+    ),
+    403: _CREDENTIAL,
+    404: _callers(404, "model_not_found", "The backend does not know the model.", keeps_code=False),
+    408: _TOO_SLOW,
+    409: _callers(409, "conflict", "The backend is busy with a request that conflicts with this one."),
+    413: _callers(413, "request_too_large", "The request is too large for the backend."),
+    422: _callers(422, "invalid_value", _BAD_REQUEST),
+    429: _Fault(
+        429,
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "The backend takes no more requests at the moment.",
+        quotes=True,
+        keeps_code=True,
+    ),
+    503: _OVERLOADED,
+    504: _TOO_SLOW,
+    522: _TOO_SLOW,
+    524: _TOO_SLOW,
+    529: _OVERLOADED,
+}
+
+# Every other status, by hundreds: a 2xx without a usable response, a redirect, an error only the gateway can correct.
+_ELSE: Final[Mapping[int, _Fault]] = {
+    2: _Fault(
+        502,
+        "upstream_error",
+        "upstream_invalid_response",
+        "The backend answered with a success that holds no answer.",
+        kind=BackendProtocolError,
+    ),
+    3: _Fault(
+        502,
+        "upstream_error",
+        "upstream_redirect",
+        "The backend redirects to another address, which is not followed.",
+        retries=False,
+    ),
+    4: _Fault(502, "upstream_error", "upstream_error", _BAD_REQUEST, retries=False),
+    5: _Fault(502, "upstream_error", "upstream_error", "The backend failed."),
+}
+
+
+def status_error(
+    status: int, headers: Mapping[str, str], *, message: str | None = None, code: str | None = None
+) -> BackendError:
+    """Returns the error for a response with this status, for the caller to raise. Header names are lower case.
+
+    `message` and `code` are what the adapter found in the body. The message is passed on, cut and without secrets, only
+    where the client can act on it; a failure of the backend itself gets a fixed sentence. `retry-after` and
+    `retry-after-ms` are kept when they are well formed; an overloaded backend without them gets one second.
+    """
+    fault = FAULTS.get(status) or _ELSE.get(status // 100) or _ELSE[5]
+    said = public_text(message) if message and fault.quotes else ""
+    kept = code if code and fault.keeps_code and _CODE.fullmatch(code) else fault.code
+    final = not fault.retries or kept in _FINAL_CODES
+    error = fault.kind(
+        said or fault.sentence,
+        status=fault.status,
+        type=fault.family,
+        code=kept,
+        headers={**(_patience(headers) or (SOON if fault.status == 503 else {})), **(NO_RETRY if final else {})},
+        notices=_credential_notice(status) if fault is _CREDENTIAL else (),
+    )
+    error.words = message or ""
+    if fault.quotes:
+        error.own_words = OwnWords(fault.sentence, kept if kept in KNOWN_CODES else fault.code)
+    return error
+
+
+def _credential_notice(status: int) -> tuple[Notice, ...]:
+    detail = f"the backend refused the gateway's credential ({status}); only the operator can mend this"
+    return (Notice("backend", "failed", "BACKEND_CREDENTIAL", detail, level="error"),)
+
+
+_SECRET: Final = re.compile(
+    r"(?i)\bbearer\s+\S+"
+    r"|\b(?:sk|pk|rk|wk|gsk|xai|hf|ghp|gho|github_pat|glpat|AIza|AKIA|ya29)[-_.]?[A-Za-z0-9*_.\-]{8,}"
+    r"|\beyJ[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*){0,2}"
+)
+
+
+def public_text(text: str) -> str:
+    """Returns a backend's text as a client may read it: one line of at most 300 printable characters, keys redacted.
+
+    The text is cut before it is searched, so that a huge text costs nothing; a secret at the cut is redacted, too.
+    """
+    cut = len(text) > 4 * MAX_MESSAGE
+    text = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * MAX_MESSAGE]).split())
+    text = blot_keys(text)
+    return text[: MAX_MESSAGE - 1] + "…" if cut or len(text) > MAX_MESSAGE else text
+
+
+def blot_keys(text: str) -> str:
+    """Returns the text with everything that looks like a key redacted."""
+    return _SECRET.sub("[redacted]", text)
+
+
+_CODE: Final = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+
+
+def _patience(headers: Mapping[str, str]) -> dict[str, str]:
+    """Returns `retry-after` in seconds or as an HTTP date and `retry-after-ms` as a number; drops malformed values."""
+    kept: dict[str, str] = {}
+    for name in ("retry-after", "retry-after-ms"):
+        value = headers.get(name, "").strip()
+        if _SECONDS.fullmatch(value) or (name == "retry-after" and _is_http_date(value)):
+            kept[name] = value
+    return kept
+
+
+def _is_http_date(value: str) -> bool:
+    if len(value) > 40 or not value.isascii() or not value.isprintable():
+        return False
+    try:
+        parsedate_to_datetime(value)
+    except ValueError:
+        return False
+    return value.endswith("GMT")

@@ -1,0 +1,182 @@
+"""The request as one conversation of frozen values, independent of the client's dialect."""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, final
+
+import msgspec
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = Mapping[str, Json]
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+EMPTY: JsonObject = {}
+
+
+@final
+class Text(msgspec.Struct, frozen=True):
+    """A piece of plain text. `extra` keeps the part's unknown fields (`cache_control`, ...)."""
+
+    text: str
+    extra: JsonObject = EMPTY
+
+
+@final
+class Reasoning(msgspec.Struct, frozen=True):
+    """The model's reasoning. `field` is the message field that carried it (`reasoning_content`, `reasoning`)."""
+
+    text: str
+    field: str = "reasoning_content"
+
+
+@final
+class Image(msgspec.Struct, frozen=True):
+    """An image by URL (`https:` or `data:`). `extra` keeps the part's other fields, `detail` among them."""
+
+    url: str
+    extra: JsonObject = EMPTY
+
+
+@final
+class File(msgspec.Struct, frozen=True):
+    """A file, audio or any other part that is neither text nor image, kept as the client wrote it."""
+
+    kind: str
+    part: JsonObject
+
+
+@final
+class ToolCall(msgspec.Struct, frozen=True):
+    """A tool call by the model. `arguments` is the JSON text from the wire, valid or not; it is never re-typed.
+
+    `extra` keeps unknown fields of the call (`extra_content.google.thought_signature` must return to its provider).
+    `id_derived`: the client's form of a call has no id, and the dialect derived this one.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    extra: JsonObject = EMPTY
+    id_derived: bool = False
+
+
+@final
+class ToolResult(msgspec.Struct, frozen=True):
+    """The result of one call.
+
+    `synthesized` marks a result that the gateway, not the client, wrote. `id_derived`: the client's form of a result
+    has no id, and the dialect derived this one.
+    """
+
+    call_id: str
+    content: tuple["Text | Image | File", ...]
+    is_error: bool = False
+    synthesized: bool = False
+    id_derived: bool = False
+
+    @property
+    def text(self) -> str:
+        """Returns the text parts, joined by newlines."""
+        return "\n".join([block.text for block in self.content if type(block) is Text])
+
+
+Block: TypeAlias = Text | Reasoning | Image | File | ToolCall | ToolResult
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One message.
+
+    `index` is its position in the client's request (None: the gateway added it). `source` is the message exactly as the
+    client wrote it, and None as soon as a pass has changed the turn: a turn with a source may be sent unchanged.
+    `extra` keeps unknown message fields. `synthesized` marks a user turn that no user wrote: a note that the gateway
+    made, of a tool result without its call for instance.
+    """
+
+    role: Role
+    blocks: tuple[Block, ...]
+    name: str | None = None
+    index: int | None = None
+    extra: JsonObject = EMPTY
+    source: JsonObject | None = None
+    synthesized: bool = False
+
+    @property
+    def text(self) -> str:
+        """Returns the text blocks, joined by newlines (the join that chat templates use for text parts)."""
+        return "\n".join([block.text for block in self.blocks if type(block) is Text])
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple([block for block in self.blocks if type(block) is ToolCall])
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        return tuple([block for block in self.blocks if type(block) is ToolResult])
+
+    def changed(self, *blocks: Block) -> "Turn":
+        """Returns the turn with other blocks and no source, because it then differs from the client's message."""
+        return msgspec.structs.replace(self, blocks=blocks, source=None)
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A function that the client offers. `parameters` is its JSON Schema; `source` the entry as the client wrote it."""
+
+    name: str
+    description: str = ""
+    parameters: JsonObject = EMPTY
+    strict: bool | None = None
+    source: JsonObject | None = None
+
+
+class NamedTool(msgspec.Struct, frozen=True):
+    """A `tool_choice` that forces one function."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """The sampling parameters. None: the client did not set the parameter."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """A broken rule of the message protocol: the rule's code, the place, and one sentence for a person.
+
+    `index` is the message's position in the request, -1 for the request as a whole. `param` is the path of the faulty
+    value as the client knows it, like `messages[3].tool_call_id`. `advice` says how to correct it.
+    """
+
+    rule: str
+    index: int
+    detail: str
+    param: str
+    tool_call_id: str | None = None
+    advice: str = ""
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """One request: the input of an adapter's `encode`.
+
+    `faults` are the violations of shape that the dialect found (and repaired in `turns`) while decoding. `source` is
+    the client's request without its messages, kept so that a backend that speaks the client's own dialect receives
+    every unknown field; None when the request was not written in such a dialect.
+    """
+
+    turns: tuple[Turn, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    parallel_tool_calls: bool = True
+    model: str = ""
+    sampling: Sampling = Sampling()
+    stream: bool = False
+    include_usage: bool = False
+    faults: tuple[Violation, ...] = ()
+    source: JsonObject | None = None

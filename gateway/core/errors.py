@@ -1,0 +1,163 @@
+"""Defines every error as one tree whose leaves carry the HTTP status and the OpenAI error object.
+
+GatewayError
+├── InvalidRequest            the client's fault (400 and other 4xx)
+│   └── Unsupported           a field that the chosen backend does not support (400)
+├── BackendError              the backend's fault
+│   ├── BackendRejected       the backend returned an error, as a status or inside the stream
+│   ├── BackendUnavailable    the connection failed
+│   ├── BackendTimeout        a deadline passed
+│   ├── BackendProtocolError  the response breaks the backend's own wire format
+│   ├── BackendTruncated      the response ended before it was complete
+│   └── InvalidToolCall       the backend sent a wrapped call from which no real call can be made
+├── ServerShutdown            the gateway is being stopped
+└── SettingsError             settings.json is wrong (start-up only)
+Any other exception is a bug: 500 `internal_error`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.events import Event
+from gateway.core.notices import Notice
+
+
+class OwnWords(NamedTuple):
+    """The gateway's own sentence and code, which replace those that quote a backend."""
+
+    message: str
+    code: str
+
+
+class GatewayError(Exception):
+    """Base of all errors. `status`, `type`, `code` and `param` are those of the OpenAI error object.
+
+    `headers` are added to the response (`retry-after`, `x-should-retry`). `notices` are logged with the error.
+    `own_words` is set when the message, code or param are the backend's: these may only be sent with their status.
+    """
+
+    status = 500
+    type = "server_error"
+    code: str | None = "internal_error"
+    own_words: OwnWords | None = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        type: str | None = None,
+        code: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        extra: JsonObject | None = None,
+        notices: Sequence[Notice] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status or self.status
+        self.type = type or self.type
+        self.code = code or self.code
+        self.param = param
+        self.headers: Mapping[str, str] = headers or {}
+        self.extra: JsonObject = extra or {}
+        self.notices = tuple(notices)
+
+    def body(self, *, in_stream: bool = False) -> dict[str, Json]:
+        """Returns the OpenAI error object: `{"error": {"message", "type", "param", "code", ...}}`.
+
+        `in_stream`: for a frame inside a response whose status is 200.
+        """
+        message, param, code = self.message, self.param, self.code
+        if in_stream and self.own_words is not None:
+            (message, code), param = self.own_words, None
+        error: dict[str, Json] = {"message": message, "type": self.type, "param": param, "code": code}
+        return {"error": {**error, **self.extra}}
+
+
+class InvalidRequest(GatewayError):
+    """The gateway cannot serve the request as it is; the message says what is wrong and where."""
+
+    status = 400
+    type = "invalid_request_error"
+    code = "invalid_value"
+
+
+class Unsupported(InvalidRequest):
+    """The backend does not support a field that changes the meaning of the response. `param` names the field."""
+
+    code = "unsupported_parameter"
+
+
+class BackendError(GatewayError):
+    """The backend failed: an HTTP status before the first byte of the response, an in-band error frame after it.
+
+    `events` are those decoded from the same bytes before the fault; a streaming client receives them. `words` are the
+    backend's own text about its failure, as it wrote it: for the operator's log, never for the client.
+    """
+
+    status = 502
+    type = "upstream_error"
+    code = "upstream_error"
+    events: tuple[Event, ...] = ()
+    words = ""
+
+    def keep(self, events: Iterable[Event]) -> None:
+        """Puts these events before the kept ones, as they preceded the fault. Moves notices among them to `notices`."""
+        found = tuple(events)
+        self.events = (*(event for event in found if not isinstance(event, Notice)), *self.events)
+        self.notices = (*(event for event in found if isinstance(event, Notice)), *self.notices)
+
+    def take(self) -> list[Event]:
+        """Returns the kept events and forgets them."""
+        events, self.events = list(self.events), ()
+        return events
+
+
+class BackendRejected(BackendError):
+    """The backend refused the request: its error, mapped by the adapter."""
+
+
+class BackendUnavailable(BackendError):
+    """No connection, or the connection was lost before any response."""
+
+    code = "upstream_connection_error"
+
+
+class BackendTimeout(BackendError):
+    """A deadline passed: connect, first byte, idle or total."""
+
+    status = 504
+    code = "upstream_timeout"
+
+
+class BackendProtocolError(BackendError):
+    """A malformed event or body. The stream fails: skipping an event would lose text in silence."""
+
+    code = "upstream_invalid_event"
+
+
+class BackendTruncated(BackendError):
+    """The bytes ended before a finish event: never a success."""
+
+    code = "upstream_stream_truncated"
+
+
+class InvalidToolCall(BackendError):
+    """A wrapped call (`call_mcp_tool`) without a usable name or with arguments that are no object."""
+
+    code = "upstream_invalid_tool_call"
+
+
+class ServerShutdown(GatewayError):
+    """The gateway is being stopped and the graceful shutdown timeout has passed."""
+
+    status = 503
+    code = "server_shutdown"
+
+
+class SettingsError(GatewayError):
+    """The gateway cannot use settings.json; the message names the setting and, if unknown, the nearest known name."""
+
+    code = "invalid_settings"

@@ -1,0 +1,110 @@
+"""The closed set of events of a response stream, independent of the backend's wire format."""
+
+from typing import Literal, TypeAlias, final
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.notices import Notice
+
+Reason = Literal["stop", "length", "tool_calls", "content_filter"]
+Scope = Literal["response", "choice", "delta"]
+
+
+@final
+class ResponseStart(msgspec.Struct, frozen=True):
+    """The response of the backend has begun. `id` and `model` are the backend's own, if it sends them."""
+
+    id: str | None = None
+    model: str | None = None
+
+
+@final
+class TextDelta(msgspec.Struct, frozen=True, gc=False):
+    """A non-empty piece of the response text."""
+
+    text: str
+
+
+@final
+class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
+    """A non-empty piece of the reasoning."""
+
+    text: str
+
+
+@final
+class ToolCallStart(msgspec.Struct, frozen=True):
+    """Start of a tool call. `index` only keys this call's later events; dialects renumber the calls densely.
+
+    `wrapped` says that the wire itself wrapped the real call (a fact of the backend's schema, not of the name). `extra`
+    keeps unknown fields of the call.
+    """
+
+    index: int
+    id: str
+    name: str
+    wrapped: bool = False
+    extra: JsonObject = EMPTY
+
+
+@final
+class ToolCallDelta(msgspec.Struct, frozen=True, gc=False):
+    """A non-empty piece of the call's arguments (JSON text; the pieces concatenate)."""
+
+    index: int
+    arguments: str
+
+
+@final
+class ToolCallEnd(msgspec.Struct, frozen=True):
+    """End of a complete tool call."""
+
+    index: int
+
+
+@final
+class UsageReport(msgspec.Struct, frozen=True):
+    """Token counts of the backend. None: the backend did not report the count (nothing is invented).
+
+    `extra` keeps unknown fields (`prompt_tokens_details`, ...). `estimated` marks counts that no backend reported.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    estimated: bool = False
+    extra: JsonObject = EMPTY
+
+
+@final
+class PassthroughFields(msgspec.Struct, frozen=True):
+    """Unknown fields of a backend's chunk, for a client of the same dialect.
+
+    `scope` names the object of the chunk that carried them. They belong to the next event of the same list.
+    """
+
+    scope: Scope
+    fields: JsonObject
+
+
+@final
+class Finish(msgspec.Struct, frozen=True):
+    """End of a complete response: a reason from the closed set and the backend's own word for it."""
+
+    reason: Reason
+    raw: str | None = None
+
+
+Event: TypeAlias = (
+    ResponseStart
+    | TextDelta
+    | ReasoningDelta
+    | ToolCallStart
+    | ToolCallDelta
+    | ToolCallEnd
+    | UsageReport
+    | PassthroughFields
+    | Finish
+    | Notice
+)

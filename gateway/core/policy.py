@@ -1,0 +1,104 @@
+"""The policy of a model route: limits, modes and wordings. The keys are those of settings.json."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from gateway.core.profiles import NEUTRAL, Profile
+
+CONTINUATION = "Please analyze the tool results above and provide your response."
+
+
+class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The labels that open a turn in flattened text."""
+
+    system: str = "System"
+    user: str = "User"
+    assistant: str = "Assistant"
+    tool_calls: str = "Tool calls"
+    tool_result: str = "Tool result"
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for labels that do not distinguish the turns."""
+        labels = [getattr(self, name) for name in self.__struct_fields__]
+        for label in labels:
+            if not label.isprintable() or label.strip(" #*_->") != label or not label or set(label) & set(":()"):
+                raise ValueError(
+                    f"the label {label!r} must be a plain printable word without : ( ) and marks around it"
+                )
+        if len({label.casefold() for label in labels}) < len(labels):
+            raise ValueError("two labels are the same")
+
+
+class FlattenOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The options for flattening a conversation into text."""
+
+    style: Literal["labels", "json", "fenced"] = "labels"
+    labels: Labels = Labels()
+    continuation: str = CONTINUATION
+
+
+class WrapperTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A wrapper tool: the argument keys that hold the real call's name and arguments, in order of preference.
+
+    Models whose prompt names `args` also write the keys of other formats that they were trained on.
+    """
+
+    name_keys: tuple[str, ...] = ("name",)
+    args_keys: tuple[str, ...] = ("args", "arguments", "parameters", "input")
+
+
+class RecentToolResults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The latest tool results, repeated in the system prompt.
+
+    Limits are in characters; `redact` holds regular expressions.
+    """
+
+    enabled: bool = False
+    lookback_count: int = 5
+    per_item_char_limit: int = 800
+    total_char_limit: int = 4000
+    allowed_tool_names: tuple[str, ...] | None = None
+    redact: tuple[str, ...] = ()
+
+
+class LoopGuard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The action for one call that got one result `repeats` times in a row (0: no check)."""
+
+    repeats: int = 3
+    action: Literal["notice", "nudge", "no_tools"] = "notice"
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Every setting of a route; `settings.json` sets the defaults at its top level, a model entry overrides them.
+
+    - Limits: None means no limit, 0 means the newest group only.
+    - `orphaned_results`: how repair treats a tool result whose call is not in the history: keep it as a user's note, or
+      drop it with a notice.
+    - `trim_step`: once a limit is exceeded, this many messages (or results) are removed at once, so that a growing
+      conversation keeps its beginning, and the backend its prompt cache, for as many turns. 1 keeps as much as the
+      limits allow; a larger step keeps at most `trim_step` - 1 less than that, and never less than half a limit.
+    - `max_tool_results` and `max_history_messages` are None on a native backend whose entries do not set them.
+    """
+
+    max_tool_results: int | None = 10
+    max_history_messages: int | None = 50
+    max_tool_result_chars: int | None = None
+    trim_step: int = 10
+    tool_result_overflow: Literal["elide", "drop"] = "elide"
+    repair: Literal["repair", "strict", "off"] = "repair"
+    orphaned_results: Literal["note", "drop"] = "note"
+    flatten: FlattenOptions = FlattenOptions()
+    disable_warp_tools: bool = False
+    wrapper_tools: Mapping[str, WrapperTool] = msgspec.field(default_factory=lambda: {"call_mcp_tool": WrapperTool()})
+    wrapper_failure: Literal["error", "pass"] = "error"
+    images: Literal["refuse", "placeholder"] = "refuse"
+    profile: Profile = NEUTRAL
+    recent_tool_results: RecentToolResults = RecentToolResults()
+    loop_guard: LoopGuard = LoopGuard()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a step below 1."""
+        if self.trim_step < 1:
+            raise ValueError(f"trim_step must be a whole number of 1 or more; it is {self.trim_step}")

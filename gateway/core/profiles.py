@@ -1,0 +1,240 @@
+"""Describes, as data, which histories OpenAI-compatible providers accept.
+
+The source of every entry is a provider's documentation or error text. A profile changes only what its provider
+requires; the default one changes nothing. `settings.json` may add profiles (`profiles.NAME`, where `base` names the
+profile to start from).
+"""
+
+import re
+from typing import Final, Literal
+
+import msgspec
+
+Reasoning = Literal["keep", "drop", "echo_in_tool_loop", "echo_all_tool_turns"]
+
+# Shorter derived identifiers could collide.
+LEAST_ROOM: Final = 8
+_MOST_ROOM: Final = 64
+
+
+class Alphabet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The identifiers that a provider accepts: a regular-expression class of characters and lengths in characters.
+
+    `first` restricts the first character further. None of `characters` means: any.
+    """
+
+    characters: str | None = None
+    first: str | None = None
+    shortest: int = 1
+    longest: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for an alphabet that permits no derived identifiers."""
+        for letters, needed in ((self.characters, "t0123456789abcdef"), (self.first, "t")):
+            if letters is not None and not _takes(letters, needed):
+                raise ValueError(f"[{letters}] must be a regular expression that takes each of {needed}")
+        if not 0 <= self.shortest <= min(self.longest or _MOST_ROOM, _MOST_ROOM):
+            raise ValueError(f"shortest must be a whole number from 0 to longest, at most {_MOST_ROOM}")
+        if self.longest is not None and self.longest < LEAST_ROOM:
+            raise ValueError(f"longest must be a whole number of {LEAST_ROOM} or more; it is {self.longest}")
+
+
+def _takes(letters: str, needed: str) -> bool:
+    try:
+        return re.fullmatch(f"[{letters}]+", needed) is not None
+    except re.error:
+        return False
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rules of one provider.
+
+    - `call_id`, `tool_names`: identifiers outside are replaced by derived ones, and restored in the response.
+    - `arguments`: how `function.arguments` is written: JSON text, or a JSON object (Ollama's own API).
+    - `content`: `string` where the provider refuses lists of text parts, for every role; `tool_content` for tool
+      messages.
+    - `tool_name`: whether a tool message names its function; `tool_name_field` is the field.
+    - `tool_turns`: `text` where the provider lacks the roles of tool use: calls and results become plain turns.
+    - `reasoning`: how the reasoning of earlier turns is sent. The two `echo` policies require it on assistant turns
+      with tool calls (of the running loop, or of all) and put `reasoning_missing` where it was lost. `reasoning_field`
+      is the message field that carries it; None: the field of the client's message.
+    - `developer`: the role that carries what OpenAI calls `developer`.
+    - `system`: `first` where only the leading message may be a system message.
+    - `first_turn`: `user` where the first message after the system messages must be the user's.
+    - `alternation`: `strict` where two user or two assistant messages may not follow each other.
+    - `user_after_tool`: `bridge` where an assistant message must stand between tool results and the next user message.
+    - `reused_ids`: `rename` where each call needs an id of its own; `keep` where ids carry a meaning, so that no id is
+      rewritten: a later call with the id of an earlier one then breaks no rule.
+    - `choice_fields`: `drop` where a message must not carry the fields of its choice (`finish_reason`, `index`,
+      `logprobs`), which clients that store whole choices send back.
+    - `empty_beside_calls`: the content of an assistant message that only calls tools: unchanged, "" or null.
+    - `empty_text`: the replacement for blank text where the provider refuses it; None: no replacement.
+    - `max_tools`: a request with more tools is refused before anything is sent.
+    - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
+    """
+
+    call_id: Alphabet = Alphabet()
+    reused_ids: Literal["rename", "keep"] = "rename"
+    tool_names: Alphabet = Alphabet()
+    arguments: Literal["string", "object"] = "string"
+    content: Literal["parts", "string"] = "parts"
+    tool_content: Literal["parts", "string"] = "parts"
+    tool_name: Literal["keep", "drop", "derive"] = "keep"
+    tool_name_field: Literal["name", "tool_name"] = "name"
+    tool_turns: Literal["native", "text"] = "native"
+    reasoning: Reasoning = "keep"
+    reasoning_field: str | None = None
+    reasoning_missing: str | None = None
+    developer: Literal["developer", "system"] = "developer"
+    system: Literal["anywhere", "first"] = "anywhere"
+    first_turn: Literal["any", "user"] = "any"
+    alternation: Literal["free", "strict"] = "free"
+    user_after_tool: Literal["allow", "bridge"] = "allow"
+    choice_fields: Literal["keep", "drop"] = "keep"
+    empty_beside_calls: Literal["keep", "empty", "null"] = "keep"
+    empty_text: str | None = None
+    max_tools: int | None = None
+    missing_signature: str | None = None
+
+
+_OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
+
+NEUTRAL: Final = Profile()
+
+PROFILES: Final[dict[str, Profile]] = {
+    "none": NEUTRAL,
+    # OpenAI refused longer ids than 40 with `string_above_max_length`, tool arrays over 128 with
+    # `array_above_max_length`.
+    "openai": Profile(
+        call_id=Alphabet(longest=40),
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        reasoning="drop",
+        max_tools=128,
+        choice_fields="drop",
+    ),
+    "deepseek": Profile(
+        tool_names=_OPENAI_NAMES,
+        tool_content="string",
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        empty_beside_calls="empty",
+        max_tools=128,
+        choice_fields="drop",
+    ),
+    # If the history holds a tool call, its reasoning is required in all later turns.
+    "deepseek-thinking": Profile(
+        tool_names=_OPENAI_NAMES,
+        tool_content="string",
+        tool_name="drop",
+        developer="system",
+        reasoning="echo_all_tool_turns",
+        reasoning_field="reasoning_content",
+        reasoning_missing="",
+        empty_beside_calls="empty",
+        max_tools=128,
+        choice_fields="drop",
+    ),
+    # The chat template parses ids such as functions.NAME:0, so they must stay unchanged, also when a proxy counts from
+    # 0 in every round.
+    "kimi-thinking": Profile(
+        reused_ids="keep",
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        developer="system",
+        reasoning="echo_in_tool_loop",
+        reasoning_field="reasoning_content",
+        reasoning_missing=".",
+        empty_beside_calls="empty",
+        max_tools=128,
+        choice_fields="drop",
+    ),
+    "minimax": Profile(tool_names=_OPENAI_NAMES, tool_content="string", developer="system", choice_fields="drop"),
+    # A tool message needs the name of its function, taken from the call and never from the client. A turn with calls
+    # must follow a user turn or tool results.
+    "gemini": Profile(
+        tool_names=Alphabet(characters="A-Za-z0-9_.:-", first="A-Za-z_", longest=64),
+        tool_content="string",
+        tool_name="derive",
+        developer="system",
+        reasoning="drop",
+        first_turn="user",
+        empty_beside_calls="empty",
+        choice_fields="drop",
+    ),
+    "anthropic-compat": Profile(
+        call_id=Alphabet(characters="A-Za-z0-9_-"),
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        first_turn="user",
+        empty_beside_calls="null",
+        empty_text="(empty)",
+        choice_fields="drop",
+    ),
+    # Exactly nine alphanumeric characters, up to the eleventh version of its tokenizer. Its validator accepts a system
+    # message only after another one or after the user's; its templates begin with the user.
+    "mistral": Profile(
+        call_id=Alphabet(characters="A-Za-z0-9", shortest=9, longest=9),
+        tool_names=_OPENAI_NAMES,
+        tool_name="derive",
+        developer="system",
+        reasoning="drop",
+        system="first",
+        first_turn="user",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="empty",
+        choice_fields="drop",
+    ),
+    "groq": Profile(
+        tool_names=_OPENAI_NAMES,
+        content="string",
+        tool_content="string",
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        max_tools=128,
+        choice_fields="drop",
+    ),
+    "ollama": Profile(
+        arguments="object",
+        content="string",
+        tool_content="string",
+        tool_name="derive",
+        tool_name_field="tool_name",
+        developer="system",
+        reasoning="drop",
+        empty_beside_calls="empty",
+        choice_fields="drop",
+    ),
+    # The strictest of the common templates: "After the optional system message, conversation roles must alternate user
+    # and assistant roles except for tool calls and results."
+    "vllm": Profile(
+        tool_content="string",
+        developer="system",
+        system="first",
+        first_turn="user",
+        reasoning_field="reasoning",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="empty",
+        choice_fields="drop",
+    ),
+    # "A conversation must start with a user message", and alternate.
+    "bedrock": Profile(
+        call_id=Alphabet(characters="A-Za-z0-9_.:-", longest=64),
+        tool_names=_OPENAI_NAMES,
+        tool_name="drop",
+        developer="system",
+        reasoning="drop",
+        first_turn="user",
+        alternation="strict",
+        user_after_tool="bridge",
+        empty_beside_calls="null",
+        empty_text="(empty)",
+        choice_fields="drop",
+    ),
+}

@@ -1,0 +1,1 @@
+"""The demo backend for the Warp agent wire."""

@@ -1,0 +1,139 @@
+"""Serves the Warp agent wire: protobuf requests, and responses of base64 protobuf in server-sent events."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import parse_qsl
+
+from google.protobuf.message import DecodeError
+from starlette.requests import Request
+from starlette.routing import Route
+
+from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo.agent.framing_options import FramingOptions, read_framing_options, write_frames
+from gateway.demo.agent.request import AgentRequest, broken_rule, read_agent, summarize
+from gateway.demo.agent.scenario import Scenario
+from gateway.demo.agent.scenarios import SCENARIOS
+from gateway.demo.agent.script import scripted_steps
+from gateway.demo.agent.steps import ScenarioState, Step
+from gateway.demo.player.credentials import Credentials
+from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.player.recorder import Recorder
+from gateway.demo.scripted_model.markers import read_options
+
+STREAM: Final = {"content-type": "text/event-stream;charset=utf-8", "cache-control": "no-cache"}
+PROTOBUF: Final = "application/x-protobuf"
+FORM: Final = "application/x-www-form-urlencoded"
+
+
+def agent_routes(recorder: Recorder) -> list[Route]:
+    """Return the routes. Each also exists below `/scenario/NAME`, where options may follow NAME:
+    `/scenario/stall,chunk=1`."""
+    backend = _Agent(recorder)
+    routes = [get("/__sim/requests", backend.requests), get("/__sim/scenarios", backend.scenarios)]
+    for prefix in ("", "/scenario/{scenario}"):
+        routes.append(post(f"{prefix}/ai/multi-agent", backend.turn, recorder))
+        routes.append(post(f"{prefix}/proxy/token", backend.token))
+        routes.append(post(f"{prefix}/client/login", backend.login))
+    return [*routes, post("/scenario/{scenario}", backend.turn, recorder)]
+
+
+class _Agent:
+    """The handlers and their shared state: recorded requests, tokens, and the number of requests for each scenario."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._credentials = Credentials()
+        self._asked: dict[str, int] = {}
+        self._answers = 0
+
+    async def turn(self, request: Request) -> Response:
+        body = await read_body(request)
+        self._recorder.record(request, body, summarize)
+        try:
+            decoded = pb.Request.FromString(body)
+        except DecodeError as error:
+            return _refusal(400, f"the body is no Request: {error}")
+        if _content_type(request) != PROTOBUF:
+            return _refusal(415, f"the content type must be {PROTOBUF}")
+        if (broken := broken_rule(decoded)) is not None:
+            return _refusal(400, broken)
+        return self._answer(request, read_agent(decoded))
+
+    def _answer(self, request: Request, asked: AgentRequest) -> Response:
+        name, options = _wanted(request, asked)
+        if name and name not in SCENARIOS:
+            return _refusal(400, f"there is no scenario {name!r}; there are {', '.join(SCENARIOS)}")
+        try:
+            knobs = read_framing_options(options)
+        except ValueError as error:
+            return _refusal(400, f"unusable knob: {error}")
+        scenario = SCENARIOS.get(name)
+        if scenario is not None and (answer := self._instead(name, scenario, request.headers)) is not None:
+            return answer
+        self._answers += 1
+        steps = _steps(scenario, asked)
+        return _performed(steps, ScenarioState(asked, self._answers), knobs)
+
+    def _instead(self, name: str, scenario: Scenario, headers: Mapping[str, str]) -> Response | None:
+        if scenario.needs_refresh and not self._credentials.accepts(headers.get("authorization", "")):
+            return Response((b'{"error":"expired token"}',), 401, {"content-type": "application/json"})
+        count = self._asked.get(name, 0)
+        self._asked[name] = count + 1
+        rotation = (*scenario.instead, None) if scenario.turns else scenario.instead
+        return rotation[count % len(rotation)]
+
+    async def token(self, request: Request) -> Response:
+        body = await read_body(request)
+        form = _first(parse_qsl(body.decode(), keep_blank_values=True)) if _content_type(request) == FORM else {}
+        # The form holds a refresh token, so that it is not recorded.
+        self._recorder.record(request, b"", lambda _: {"grant_type": form.get("grant_type", "None")})
+        status, answer = self._credentials.exchange(form.get("grant_type", ""), form.get("refresh_token", ""))
+        return json_answer(answer, status)
+
+    async def login(self, request: Request) -> Response:
+        return Response((), 204 if "content-length" in request.headers else 411, {})
+
+    async def requests(self, request: Request) -> Response:
+        return json_answer(self._recorder.show())
+
+    async def scenarios(self, request: Request) -> Response:
+        return json_answer({name: scenario.about for name, scenario in SCENARIOS.items()})
+
+
+def _wanted(request: Request, asked: AgentRequest) -> tuple[str, dict[str, str]]:
+    """Return the scenario's name and the options: the marker's, else the path's; query parameters add options."""
+    path = request.path_params.get("scenario", "")
+    name, _, knobs = path.partition(",")
+    options = read_options(knobs)
+    if asked.scenario is not None:
+        name, options = asked.scenario.name, {**options, **asked.scenario.options}
+    return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
+
+
+def _steps(scenario: Scenario | None, asked: AgentRequest) -> Iterable[Step]:
+    rounds = len(asked.dialogue.rounds)
+    if scenario is not None and rounds < len(scenario.turns):
+        return scenario.turns[rounds]
+    return scripted_steps(asked)
+
+
+def _performed(steps: Iterable[Step], state: ScenarioState, knobs: FramingOptions) -> Response:
+    frames = (frame for step in steps for frame in step(state))
+    return Response(write_frames(frames, knobs), 200, STREAM, delay=knobs.delay_ms / 1000)
+
+
+def _content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _first(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Map the fields by name; the first of several fields with the same name counts."""
+    found: dict[str, str] = {}
+    for name, value in fields:
+        found.setdefault(name, value)
+    return found
+
+
+def _refusal(status: int, message: str) -> Response:
+    return json_answer({"error": message}, status)

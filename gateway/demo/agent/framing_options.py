@@ -1,0 +1,133 @@
+"""Writes agent events as server-sent bytes. The options change the encoding of an event, never its content."""
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo.player.playback import Cut, Part, Wait
+
+_NEWLINES: Final = {"lf": b"\n", "crlf": b"\r\n", "cr": b"\r"}
+_TRUE: Final = frozenset({"1", "true", "on", "yes"})
+_FALSE: Final = frozenset({"0", "false", "off", "no"})
+
+
+class FramingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The framing options; the defaults reproduce the wire as it was observed."""
+
+    chunk: int = 0
+    delay_ms: int = 0
+    padding: bool = True
+    alphabet: Literal["urlsafe", "standard", "hex"] = "urlsafe"
+    quotes: bool = False
+    space: bool = False
+    newline: Literal["lf", "crlf", "cr"] = "lf"
+    name: bool = True
+    lines: int = 1
+    comments: bool = False
+    batch: int = 1
+    done: bool = False
+
+
+FRAMING_OPTIONS: Final[Mapping[str, str]] = {
+    "chunk": "bytes per write (0: an event per write); 1 cuts inside `data:` and inside a comment's UTF-8",
+    "delay_ms": "pause after each write",
+    "padding": "base64 with `=` at the end",
+    "alphabet": "urlsafe, standard or hex",
+    "quotes": "the data in double quotes",
+    "space": "`data: ` instead of `data:`",
+    "newline": "lf, crlf or cr",
+    "name": "an `event:data` line before the data",
+    "lines": "over how many data lines an event is spread",
+    "comments": "comment lines between events",
+    "batch": "how many actions may share an event",
+    "done": "a `[DONE]` after the last event",
+}
+
+
+class Raw(msgspec.Struct, frozen=True):
+    """The data of an event as raw bytes, instead of an encoded message."""
+
+    data: bytes
+
+
+class Framed(msgspec.Struct, frozen=True):
+    """One event with its own framing options."""
+
+    event: pb.ResponseEvent
+    knobs: FramingOptions
+
+
+Frame: TypeAlias = pb.ResponseEvent | Raw | Framed | Wait | Cut
+
+
+def read_framing_options(options: Mapping[str, str]) -> FramingOptions:
+    """Parse text options as framing options. Raises ValueError that names the fault."""
+    flags = {"padding", "quotes", "space", "name", "comments", "done"}
+    typed = {name: _flag(name, value) if name in flags else value for name, value in options.items()}
+    return msgspec.convert(typed, FramingOptions, strict=False)
+
+
+def write_frames(frames: Iterable[Frame], knobs: FramingOptions) -> Iterator[Part]:
+    """Yield the parts to be played."""
+    for frame in _batched(frames, knobs.batch):
+        match frame:
+            case Wait() | Cut():
+                yield frame
+            case Raw(data):
+                yield from _writes(_event(data, knobs), knobs)
+            case Framed(event, own):
+                yield from _writes(_event(_text(event, own), own), knobs)
+            case pb.ResponseEvent():
+                yield from _writes(_event(_text(frame, knobs), knobs), knobs)
+    if knobs.done:
+        yield from _writes(_event(b"[DONE]", FramingOptions(name=False)), knobs)
+
+
+def _flag(name: str, value: str) -> bool:
+    if value.lower() in _TRUE | _FALSE:
+        return value.lower() in _TRUE
+    raise ValueError(f"{name} must be 1 or 0; it is {value!r}")
+
+
+def _text(event: pb.ResponseEvent, knobs: FramingOptions) -> bytes:
+    body = event.SerializeToString()
+    if knobs.alphabet == "hex":
+        return body.hex().encode()
+    text = base64.urlsafe_b64encode(body) if knobs.alphabet == "urlsafe" else base64.b64encode(body)
+    return text if knobs.padding else text.rstrip(b"=")
+
+
+def _event(data: bytes, knobs: FramingOptions) -> bytes:
+    end = _NEWLINES[knobs.newline]
+    data = b'"' + data + b'"' if knobs.quotes else data
+    size = max(1, -(-len(data) // max(1, knobs.lines)))
+    lines = [data[at : at + size] for at in range(0, len(data), size)] or [b""]
+    label = b"data: " if knobs.space else b"data:"
+    head = b"event:data" + end if knobs.name else b""
+    comment = ": läuft noch …".encode() + end + end if knobs.comments else b""
+    return comment + head + b"".join(label + line + end for line in lines) + end
+
+
+def _writes(event: bytes, knobs: FramingOptions) -> Iterator[bytes]:
+    size = knobs.chunk or len(event)
+    yield from (event[at : at + size] for at in range(0, len(event), size))
+
+
+def _batched(frames: Iterable[Frame], size: int) -> Iterator[Frame]:
+    """Join neighbouring action events, up to `size` actions each."""
+    held: pb.ResponseEvent | None = None
+    for frame in frames:
+        joins = size > 1 and isinstance(frame, pb.ResponseEvent) and frame.HasField("client_actions")
+        if held is not None and not (joins and len(held.client_actions.actions) < size):
+            yield held
+            held = None
+        if joins and isinstance(frame, pb.ResponseEvent):
+            held = pb.ResponseEvent() if held is None else held
+            held.client_actions.actions.extend(frame.client_actions.actions)
+        else:
+            yield frame
+    if held is not None:
+        yield held

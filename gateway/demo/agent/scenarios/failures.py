@@ -1,0 +1,84 @@
+"""Defines scenarios that fail inside a stream after a valid beginning."""
+
+from typing import Final
+
+from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo.agent.scenario import Scenario, failure
+from gateway.demo.agent.steps import BEGIN, COMMIT, INIT, PRELUDE, Step, cut, finish, more, raw, say, silence, tell
+
+_F: Final = pb.StreamFinished
+# The text is committed, so that no reader has a reason to hold it back.
+_PART: Final = "This much arrived"
+_BEGUN: Final = (*PRELUDE, BEGIN, tell(_PART), COMMIT)
+_QUOTA: Final = _F(quota_limit=_F.QuotaLimit())
+
+
+def _ends(about: str, finished: pb.StreamFinished, status: int | None, code: str | None = None) -> Scenario:
+    return Scenario(about=about, turns=((*PRELUDE, finish(finished)),), expect=failure(status, code))
+
+
+def _ends_after_text(about: str, finished: pb.StreamFinished, code: str | None = None) -> Scenario:
+    return Scenario(about=about, turns=((*_BEGUN, finish(finished)),), expect=failure(None, code, _PART))
+
+
+def _broken(about: str, *steps: Step, code: str) -> Scenario:
+    return Scenario(about=about, turns=((*_BEGUN, *steps),), expect=failure(None, code, _PART))
+
+
+_TRUNCATED: Final = "upstream_stream_truncated"
+_INVALID: Final = "upstream_invalid_event"
+
+FAILURES: Final[dict[str, Scenario]] = {
+    "quota_in_stream": _ends("the quota is spent, told in the stream", _QUOTA, 429, "insufficient_quota"),
+    "quota_after_text": _ends_after_text("the quota is spent after some text", _QUOTA, "insufficient_quota"),
+    "context_exceeded": _ends(
+        "the context window is exceeded",
+        _F(context_window_exceeded=_F.ContextWindowExceeded()),
+        400,
+        "context_length_exceeded",
+    ),
+    "llm_unavailable": _ends(
+        "no model is available", _F(llm_unavailable=_F.LLMUnavailable()), 503, "upstream_overloaded"
+    ),
+    "internal_error": _ends(
+        "an internal error with a message",
+        _F(internal_error=_F.InternalError(message="it broke")),
+        502,
+        "upstream_error",
+    ),
+    "other": _ends("a failure without a name", _F(other=_F.Other()), 502, "upstream_error"),
+    "invalid_api_key": _ends(
+        "the user's own key of a provider is wrong",
+        _F(invalid_api_key=_F.InvalidApiKey(provider=pb.PROVIDER_OPENAI, model_name="m")),
+        502,
+        "upstream_auth_error",
+    ),
+    "disconnect_reset": _broken("the connection is reset after some text", cut("reset"), code=_TRUNCATED),
+    "disconnect_fin": _broken("the connection closes inside the body", cut("fin"), code=_TRUNCATED),
+    "disconnect_eof": _broken("a well-formed end without the last event", cut("end"), code=_TRUNCATED),
+    "disconnect_before_actions": Scenario(
+        about="the connection closes before any action",
+        turns=((INIT, cut("fin")),),
+        expect=failure(502, _TRUNCATED),
+    ),
+    "disconnect_in_transaction": Scenario(
+        about="a well-formed end inside an open transaction",
+        turns=((*PRELUDE, BEGIN, say("This much"), more(" arrived"), cut("end")),),
+        expect=failure(502, _TRUNCATED, _PART),
+    ),
+    "stall": Scenario(
+        about="silence after some text",
+        turns=((*_BEGUN, silence()),),
+        expect=failure(None, "upstream_timeout", _PART),
+        waits=True,
+    ),
+    "stall_first": Scenario(
+        about="silence from the first event on",
+        turns=((silence(),),),
+        expect=failure(504, "upstream_timeout"),
+        waits=True,
+    ),
+    "bad_base64": _broken("an event that is no base64, then the normal end", raw(b"%%%"), finish(), code=_INVALID),
+    "truncated_base64": _broken("base64 that was cut, then the normal end", raw(b"EhgKFhoUC"), finish(), code=_INVALID),
+    "bad_protobuf": _broken("base64 of what is no message, then the normal end", raw(b"_w=="), finish(), code=_INVALID),
+}

@@ -1,0 +1,56 @@
+"""Converts the scripted reply into steps of the agent wire."""
+
+import msgspec
+
+from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo.agent import actions
+from gateway.demo.agent.request import AgentRequest
+from gateway.demo.agent.steps import (
+    BEGIN,
+    COMMIT,
+    NEXT_PRELUDE,
+    PRELUDE,
+    ScenarioState,
+    Step,
+    act,
+    finish,
+    tell,
+    think,
+    title,
+)
+from gateway.demo.scripted_model.dialogue import Call
+from gateway.demo.scripted_model.reply import reply
+from gateway.demo.scripted_model.words import count
+
+
+def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:
+    """Return the steps of the scripted reply, with the metadata events of the wire around it."""
+    said = reply(request.dialogue)
+    steps: list[Step] = [*(NEXT_PRELUDE if request.conversation_id else PRELUDE), BEGIN]
+    if said.reasoning and request.shows_reasoning:
+        steps.append(think(said.reasoning))
+    if said.text:
+        steps.append(tell(said.text))
+    if said.calls:
+        steps.append(_calls(said.calls))
+    steps.append(COMMIT)
+    if not request.conversation_id:
+        steps.append(title(request.dialogue.question[:40]))
+    arguments = sum(count(msgspec.json.encode(call.arguments).decode()) for call in said.calls)
+    spoken = count(said.text) + count(said.reasoning) + arguments
+    return (*steps, finish(_finished(request, spoken)))
+
+
+def _calls(calls: tuple[Call, ...]) -> Step:
+    def build(state: ScenarioState) -> pb.ClientAction:
+        task = state.ids.task
+        made = (actions.mcp_call(state.new_message(), task, call.id, call.name, call.arguments) for call in calls)
+        return actions.add(task, *made)
+
+    return act(build)
+
+
+def _finished(request: AgentRequest, spoken: int) -> pb.StreamFinished:
+    finished = pb.StreamFinished(done=pb.StreamFinished.Done())
+    finished.token_usage.add(model_id=request.model, total_input=count(request.asked), output=spoken)
+    return finished

@@ -1,0 +1,84 @@
+"""Serves OpenAI Chat Completions."""
+
+from collections.abc import Iterator
+
+import msgspec
+from starlette.requests import Request
+from starlette.routing import Route
+
+from gateway.core.conversation import Json
+from gateway.demo.chat.answer import Answer, answer_chat
+from gateway.demo.chat.faults import FAULTS, as_object
+from gateway.demo.chat.request import ChatRequest, Refused, read_chat
+from gateway.demo.chat.response import CREATED, DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.player.recorder import Recorder
+from gateway.demo.scripted_model.markers import find_marker
+
+MODELS = ("demo-chat",)
+
+
+def chat_routes(recorder: Recorder) -> list[Route]:
+    """Return the routes: chat completions, the models list and the recorded requests."""
+
+    async def chat(request: Request) -> Response:
+        return await _chat(request, recorder)
+
+    async def models(request: Request) -> Response:
+        listed: list[Json] = [
+            {"id": name, "object": "model", "created": CREATED, "owned_by": "demo"} for name in MODELS
+        ]
+        return json_answer({"object": "list", "data": listed})
+
+    async def requests(request: Request) -> Response:
+        return json_answer(recorder.show())
+
+    return [
+        post("/v1/chat/completions", chat, recorder),
+        get("/v1/models", models),
+        get("/__demo/requests", requests),
+    ]
+
+
+async def _chat(request: Request, recorder: Recorder) -> Response:
+    body = await read_body(request)
+    recorder.record(request, body, _shown)
+    try:
+        decoded = msgspec.json.decode(body, type=dict)
+    except ValueError as error:
+        return _refusal(f"the body is not a JSON object: {error}", None)
+    try:
+        asked = read_chat(decoded)
+    except Refused as error:
+        return _refusal(error.message, error.param)
+    answer = answer_chat(asked, recorder.count)
+    marker = find_marker(asked.asked, "demo")
+    if marker is not None and marker.name not in FAULTS:
+        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")
+    if marker is not None:
+        fault = FAULTS[marker.name][1](answer, marker.options)
+        return fault if asked.stream else as_object(fault, answer)
+    if not asked.stream:
+        return json_answer(completion(answer))
+    return Response(_frames(asked, answer))
+
+
+def _frames(asked: ChatRequest, answer: Answer) -> Iterator[bytes]:
+    yield from (frame(found) for found in deltas(answer))
+    yield frame(finish_chunk(answer))
+    if asked.include_usage:
+        yield frame(usage_chunk(answer))
+    yield DONE
+
+
+def _shown(body: bytes) -> Json:
+    try:
+        shown: Json = msgspec.json.decode(body)
+    except ValueError:
+        return None
+    return shown
+
+
+def _refusal(message: str, param: str | None) -> Response:
+    return json_answer(error_body(message, "invalid_request_error", None, param), 400)

@@ -1,0 +1,1 @@
+"""Serves scripted responses on real sockets."""

@@ -1,0 +1,49 @@
+"""Extends uvicorn's httptools protocol: a response ends with its client, and a connection can be broken on purpose."""
+
+import asyncio
+import socket
+import struct
+from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_RESET: Final = struct.pack("ii", 1, 0)
+
+
+class Connection(HttpToolsProtocol):
+    """One connection; a request finds it in the state of its scope."""
+
+    # Cancelled when the client disconnects; this detects an early disconnect while nothing is written.
+    answering: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        super().connection_made(transport)
+        self.lost = asyncio.Event()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.answering is not None:
+            self.answering.cancel()
+        super().connection_lost(exc)
+        self.lost.set()
+        # uvicorn's keep-alive timer survives a reset, so it is cancelled here.
+        self._unset_keepalive_if_required()
+
+    def on_headers_complete(self) -> None:
+        state = self.scope["state"]
+        super().on_headers_complete()
+        # uvicorn has created a task, which begins when everything that was read is parsed.
+        state["connection"] = self
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        # uvicorn pauses reading in a large body, and a paused transport does not detect a disconnect.
+        if not self.pipeline:
+            self.flow.resume_reading()
+
+    async def cut(self, reset: bool) -> None:
+        """Close the connection now, by a reset or by a FIN, and return when it is closed."""
+        self.answering = None
+        if reset:
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.transport.abort()
+        await self.lost.wait()

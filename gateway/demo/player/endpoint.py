@@ -1,0 +1,76 @@
+"""Serves a response value as an ASGI endpoint."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from gateway.demo.player.connection import Connection
+from gateway.demo.player.playback import Response, play
+from gateway.demo.player.recorder import Recorder
+
+Answer = Callable[[Request], Awaitable[Response]]
+_LARGEST_BODY: Final = 64 * 1024 * 1024
+_TOO_LARGE: Final = Response((b"The body is too large.",), 413, {"content-type": "text/plain", "connection": "close"})
+
+
+class _TooLarge(Exception):
+    """A body that exceeds the limit and is not read to its end."""
+
+
+def get(path: str, answer: Answer) -> Route:
+    """Build the route of a GET request."""
+    return Route(path, _Endpoint(answer, None), methods=["GET"])
+
+
+def post(path: str, answer: Answer, watched: Recorder | None = None) -> Route:
+    """Build the route of a request with a body; `watched` counts its responses."""
+    return Route(path, _Endpoint(answer, watched), methods=["POST"])
+
+
+async def read_body(request: Request) -> bytes:
+    """Read the whole body, of 64 MiB at most; a larger one gets a 413."""
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > _LARGEST_BODY:
+                raise _TooLarge
+    except ClientDisconnect as left:
+        # The client disconnected before the task of the response was registered for cancellation.
+        raise asyncio.CancelledError from left
+    return bytes(body)
+
+
+class _Endpoint:
+    """A class, because Starlette wraps a plain function as one that returns a Starlette response."""
+
+    def __init__(self, answer: Answer, watched: Recorder | None) -> None:
+        self._answer = answer
+        self._watched = watched
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Removed from the scope to avoid a reference cycle, which only the garbage collector would free.
+        connection: Connection = scope["state"].pop("connection")
+        connection.answering = asyncio.current_task()
+        try:
+            async with self._watch():
+                await play(await self._answered(Request(scope, receive)), send, connection.cut)
+        except asyncio.CancelledError:
+            # The client has disconnected, which uvicorn must not log as an error.
+            return
+        finally:
+            connection.answering = None
+
+    def _watch(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._watched is None else self._watched.watch()
+
+    async def _answered(self, request: Request) -> Response:
+        try:
+            return await self._answer(request)
+        except _TooLarge:
+            return _TOO_LARGE

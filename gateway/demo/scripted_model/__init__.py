@@ -1,0 +1,1 @@
+"""The deterministic model behind every demo backend."""

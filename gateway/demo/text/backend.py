@@ -1,0 +1,53 @@
+"""Serves llama.cpp's completion wire: one prompt per request, and a response of pieces of text."""
+
+from starlette.requests import Request
+from starlette.routing import Route
+
+from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.player.recorder import Recorder
+from gateway.demo.scripted_model.markers import find_marker
+from gateway.demo.text.faults import FAULTS
+from gateway.demo.text.request import TextRequest, read_completion, shown
+from gateway.demo.text.response import Written, error_body, frame, frames, last_event, write_answer
+
+
+def text_routes(recorder: Recorder) -> list[Route]:
+    """Return the routes: completion, health and the recorded requests."""
+
+    async def completion(request: Request) -> Response:
+        return await _completion(request, recorder)
+
+    async def health(request: Request) -> Response:
+        return json_answer({"status": "ok"})
+
+    async def requests(request: Request) -> Response:
+        return json_answer(recorder.show())
+
+    return [post("/completion", completion, recorder), get("/health", health), get("/__demo/requests", requests)]
+
+
+async def _completion(request: Request, recorder: Recorder) -> Response:
+    body = await read_body(request)
+    recorder.record(request, body, shown)
+    try:
+        asked = read_completion(body)
+    except ValueError as error:
+        return _refusal(f"the body is no completion request: {error}")
+    answer = write_answer(asked)
+    marker = find_marker(asked.asked, "demo")
+    if marker is not None and marker.name not in FAULTS:
+        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
+    if marker is not None:
+        return FAULTS[marker.name][1](answer, marker.options)
+    return _answer(asked, answer)
+
+
+def _answer(asked: TextRequest, answer: Written) -> Response:
+    if not asked.completion.stream:
+        return json_answer(last_event(answer, answer.text))
+    return Response([*frames(answer), frame(last_event(answer))])
+
+
+def _refusal(message: str) -> Response:
+    return json_answer(error_body(400, message, "invalid_request_error"), 400)

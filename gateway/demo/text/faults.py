@@ -1,0 +1,134 @@
+"""Defines the text backend's faults: responses by name that replace the normal response or follow part of it."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.demo.player.playback import Cut, Part, Response, Wait
+from gateway.demo.text.response import Written, error_body, frame, frames, last_event, piece_event
+
+Options = Mapping[str, str]
+_JSON: Final = {"content-type": "application/json"}
+
+
+def _status(answer: Written, options: Options) -> Response:
+    status = int(options.get("code", "500"))
+    return _json(status, error_body(status, f"The demo backend was asked to answer {status}.", "server_error"))
+
+
+def _loading(answer: Written, options: Options) -> Response:
+    return _json(503, error_body(503, "Loading model", "unavailable_error"))
+
+
+def _context_length(answer: Written, options: Options) -> Response:
+    text = "the request exceeds the available context size, try increasing it"
+    body = error_body(400, text, "exceed_context_size_error", n_prompt_tokens=answer.prompt_tokens, n_ctx=8)
+    return _json(400, body)
+
+
+def _error_first(answer: Written, options: Options) -> Response:
+    return _stream(frame(error_body(500, "The model broke down.", "server_error")))
+
+
+def _error_frame(answer: Written, options: Options) -> Response:
+    return _stream(*_begun(answer, options), frame(error_body(500, "The model broke down.", "server_error")))
+
+
+def _truncated(answer: Written, options: Options) -> Response:
+    return _stream(*_begun(answer, options), Cut("end"))
+
+
+def _cut_mid_event(answer: Written, options: Options) -> Response:
+    return _stream(*_begun(answer, options), frame(last_event(answer))[:25], Cut("end"))
+
+
+def _disconnect(answer: Written, options: Options) -> Response:
+    return _stream(*_begun(answer, options), Cut("reset" if options.get("how") == "reset" else "fin"))
+
+
+def _stall(answer: Written, options: Options) -> Response:
+    wait = Wait(float(options.get("seconds", "3600")))
+    return _stream(*_begun(answer, options), wait, *_whole(answer)[_after(options) :])
+
+
+def _stall_first(answer: Written, options: Options) -> Response:
+    return _stream(Wait(float(options.get("seconds", "3600"))), *_whole(answer))
+
+
+def _slow(answer: Written, options: Options) -> Response:
+    wait = Wait(float(options.get("ms", "50")) / 1000)
+    return _stream(*(part for found in _whole(answer) for part in (found, wait)))
+
+
+def _bad_json(answer: Written, options: Options) -> Response:
+    return _stream(*_begun(answer, options), b'data: {"content": "brok\n\n', *_whole(answer)[_after(options) :])
+
+
+def _bad_utf8(answer: Written, options: Options) -> Response:
+    broken = frame(piece_event(answer, "(?)", 0)).replace(b"(?)", b"(\xff)")
+    return _stream(*_begun(answer, options), broken, *_whole(answer)[_after(options) :])
+
+
+def _bytewise(answer: Written, options: Options) -> Response:
+    size = max(1, int(options.get("chunk", "1")))
+    wire = b"".join(_whole(answer))
+    return _stream(*(wire[at : at + size] for at in range(0, len(wire), size)))
+
+
+def _forged_turn(answer: Written, options: Options) -> Response:
+    """Continue the transcript with another turn and ignore the stop sequences, as a small model does."""
+    label = options.get("label", "User")
+    said = {"result": "Tool result (call_1)"}.get(label, label)
+    forged = frame(piece_event(answer, f"\n\n{said}: Thank you!\n\nAssistant: You are welcome.", 0))
+    return _stream(*frames(answer), *(forged for _ in range(3)), frame(last_event(answer)))
+
+
+def _held_open(answer: Written, options: Options) -> Response:
+    return _stream(*_whole(answer), Wait())
+
+
+def _late(answer: Written, options: Options) -> Response:
+    return _stream(*_whole(answer), frame(piece_event(answer, " (late)", 0)))
+
+
+FAULTS: Final[dict[str, tuple[str, Callable[[Written, Options], Response]]]] = {
+    "status": ("an error status: code=500", _status),
+    "loading": ("503 while the model loads", _loading),
+    "context_length": ("400 exceed_context_size_error", _context_length),
+    "error_first": ("200 whose first event is an error", _error_first),
+    "error_frame": ("an error object in the stream: after=3 events", _error_frame),
+    "truncated": ("a well-formed end before the last event: after=3", _truncated),
+    "cut_mid_event": ("a well-formed end inside an event: after=3", _cut_mid_event),
+    "disconnect": ("the connection breaks: after=3, how=fin|reset", _disconnect),
+    "stall": ("silence in the middle: after=3, seconds=3600", _stall),
+    "stall_first": ("silence before the first event: seconds=3600", _stall_first),
+    "slow": ("a pause between events: ms=50", _slow),
+    "bad_json": ("an event that is no JSON: after=3", _bad_json),
+    "bad_utf8": ("an event with a broken UTF-8 byte: after=3", _bad_utf8),
+    "bytewise": ("the stream in small writes, characters split: chunk=1", _bytewise),
+    "forged_turn": ("the model goes on with somebody else's turn: label=User|System|result", _forged_turn),
+    "held_open": ("a complete answer on a connection that stays open", _held_open),
+    "late": ("text after the last event", _late),
+}
+
+
+def _json(status: int, body: Json) -> Response:
+    return Response((msgspec.json.encode(body),), status, _JSON)
+
+
+def _stream(*parts: Part) -> Response:
+    return Response(parts)
+
+
+def _whole(answer: Written) -> list[bytes]:
+    return [*frames(answer), frame(last_event(answer))]
+
+
+def _begun(answer: Written, options: Options) -> list[bytes]:
+    return _whole(answer)[: _after(options)]
+
+
+def _after(options: Options) -> int:
+    return int(options.get("after", "3"))

@@ -1,0 +1,1 @@
+"""Diagnoses a request without sending it: explain and lint."""

@@ -1,0 +1,291 @@
+"""Explains what the gateway would send for a conversation, and why, at every stage; nothing is sent."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from gateway.adapter import Adapter, Told
+from gateway.core.conversation import Conversation, Json, JsonObject, Turn, Violation
+from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.core.profiles import NEUTRAL, Profile
+from gateway.dialects.openai_chat.decode import read_request
+from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.openai_chat.json_body import decode_document
+from gateway.exchange import Exchange
+from gateway.history.apply_profile import apply_profile
+from gateway.history.classify import classify
+from gateway.history.groups import groups
+from gateway.history.messages import encode_turn
+from gateway.history.prepare import Prepared, prepare
+from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
+from gateway.history.validate import validate
+from gateway.registry import load_adapters
+from gateway.settings import Settings, override_policy, read_settings
+
+
+class Classified(msgspec.Struct, frozen=True):
+    """The current exchange, by positions in the client's messages."""
+
+    last_user_index: int | None
+    tool_result_ids: tuple[str, ...]
+    is_continuation: bool
+
+
+class Grouped(msgspec.Struct, frozen=True):
+    """One atomic group of the repaired messages: `start` up to, not including, `stop`."""
+
+    start: int
+    stop: int
+    tool_call_ids: tuple[str, ...]
+
+
+class Encoded(msgspec.Struct, frozen=True):
+    """The body as it would be sent: its size, its bytes, and a readable form."""
+
+    bytes: int
+    hex: str
+    decoded: Json
+
+
+class Messages(msgspec.Struct, frozen=True):
+    """The index of each listed message in the request; null: the gateway wrote it."""
+
+    repaired: tuple[int | None, ...] = ()
+    trimmed: tuple[int | None, ...] = ()
+    wire: tuple[int | None, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The stages of one conversation.
+
+    - `repaired` and `trimmed` are chat messages; `indexes` holds the index of each in the request.
+    - `wire` is what is sent: the chat messages of the body, the text in it as one message (and its system text as
+      another, where that has a separate field), or else all of the body. Without a backend it is the flattened
+      conversation.
+    - `error` is the error object of a request that would be refused; nothing after it is then known.
+    - `text` is the text that is sent, and `system_text` the system text in it or beside it; both are empty where none
+      is.
+    - `token_estimate` is a quarter of the bytes of the conversation as text: no tokenizer counted.
+    """
+
+    model: str
+    backend: str | None
+    violations: tuple[Violation, ...]
+    classification: Classified
+    groups: tuple[Grouped, ...] = ()
+    repaired: tuple[JsonObject, ...] = ()
+    trimmed: tuple[JsonObject, ...] = ()
+    wire: tuple[JsonObject, ...] = ()
+    indexes: Messages = Messages()
+    text: str = ""
+    system_text: str = ""
+    implicit_added: bool = False
+    diagnostics: tuple[Notice, ...] = ()
+    logs: tuple[str, ...] = ()
+    encoded: Encoded | None = None
+    token_estimate: int = 0
+    error: JsonObject | None = None
+
+
+def explain(
+    conversation: Conversation, policy: Policy, adapter: Adapter | None = None, backend: str | None = None
+) -> Explanation:
+    """Runs every stage of a request except sending. Without an adapter it ends before the encoding."""
+    told = Explanation(
+        model=conversation.model,
+        backend=backend,
+        violations=validate(conversation, policy.profile),
+        classification=_classified(conversation.turns),
+    )
+    try:
+        prepared = prepare(conversation, policy)
+        told = _with_preparation(told, prepared)
+        return _with_encoding(told, conversation, prepared, policy, adapter)
+    except GatewayError as error:
+        notices = (*told.diagnostics, *error.notices)
+        return msgspec.structs.replace(
+            told, error=error.body(), diagnostics=notices, logs=tuple(notice.detail for notice in notices)
+        )
+
+
+def _classified(turns: Sequence[Turn]) -> Classified:
+    found = classify(turns)
+    ids = tuple(result.call_id for position in found.results_since for result in turns[position].results)
+    last = None if found.last_user is None else turns[found.last_user].index
+    return Classified(last, ids, found.awaiting_continuation)
+
+
+def _with_preparation(told: Explanation, prepared: Prepared) -> Explanation:
+    repaired = prepared.repaired.turns
+    return msgspec.structs.replace(
+        told,
+        classification=_classified(repaired),
+        groups=tuple(Grouped(group.start, group.stop, group.call_ids) for group in groups(repaired)),
+        repaired=_messages(repaired),
+        trimmed=_messages(prepared.conversation.turns),
+        indexes=Messages(_indexes(repaired), _indexes(prepared.conversation.turns)),
+        diagnostics=prepared.notices,
+    )
+
+
+def _with_encoding(
+    told: Explanation, asked: Conversation, prepared: Prepared, policy: Policy, adapter: Adapter | None
+) -> Explanation:
+    if adapter is None:
+        return _with_preview(told, prepared, policy)
+    exchange = Exchange(adapter, asked, policy)
+    encoded = _encoded(exchange.request.body, adapter)
+    turns = exchange.profiled.conversation.turns
+    text = exchange.request.told
+    if text is not None:
+        told = _with_text(told, text)
+    else:
+        wire, indexes = _sent(encoded.decoded, turns, policy.profile)
+        preview = flatten(exchange.profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
+        told = msgspec.structs.replace(
+            told,
+            wire=wire,
+            indexes=msgspec.structs.replace(told.indexes, wire=indexes),
+            token_estimate=_tokens(preview.text),
+        )
+    return _with_notices(msgspec.structs.replace(told, encoded=encoded), tuple(exchange.notices))
+
+
+def _with_preview(told: Explanation, prepared: Prepared, policy: Policy) -> Explanation:
+    """Adds the text for a text-only backend. An image is no error here, because another backend may accept it."""
+    profiled = apply_profile(prepared.conversation, policy.profile)
+    flattened = flatten(profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
+    told = _with_text(told, Told(flattened.text, flattened.system_text))
+    return _with_notices(told, (*prepared.notices, *profiled.notices, *flattened.notices))
+
+
+def _with_text(told: Explanation, text: Told) -> Explanation:
+    system: tuple[JsonObject, ...] = ({"role": "system", "content": text.system},) if text.apart and text.system else ()
+    wire = (*system, {"role": "user", "content": text.text})
+    return msgspec.structs.replace(
+        told,
+        wire=wire,
+        indexes=msgspec.structs.replace(told.indexes, wire=(None,) * len(wire)),
+        text=text.text,
+        system_text=text.system,
+        token_estimate=_tokens(text.system * text.apart + text.text),
+    )
+
+
+def _with_notices(told: Explanation, notices: tuple[Notice, ...]) -> Explanation:
+    return msgspec.structs.replace(
+        told,
+        implicit_added=CONTINUATION_ADDED in notices,
+        diagnostics=notices,
+        logs=tuple(notice.detail for notice in notices),
+    )
+
+
+def _sent(body: Json, turns: Sequence[Turn], profile: Profile) -> tuple[tuple[JsonObject, ...], tuple[int | None, ...]]:
+    """Returns the messages of the body, if any, with their indexes; else all of the body."""
+    messages = body.get("messages") if isinstance(body, dict) else None
+    found = tuple(message for message in messages if isinstance(message, dict)) if isinstance(messages, list) else ()
+    indexes = tuple(turn.index for turn in turns for _ in encode_turn(turn, profile))
+    if found and len(found) == len(indexes):
+        return found, indexes
+    return ({"body": body} if not isinstance(body, dict) else body,), (None,)
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text.encode("utf-8", "replace")) // 4)
+
+
+def _encoded(body: bytes, adapter: Adapter) -> Encoded:
+    return Encoded(len(body), body.hex(), adapter.describe(body))
+
+
+def _messages(turns: Sequence[Turn]) -> tuple[JsonObject, ...]:
+    return tuple(message for turn in turns for message in encode_turn(turn, NEUTRAL))
+
+
+def _indexes(turns: Sequence[Turn]) -> tuple[int | None, ...]:
+    return tuple(turn.index for turn in turns for _ in encode_turn(turn, NEUTRAL))
+
+
+def explain_request(
+    body: bytes,
+    settings: Settings,
+    adapters: Mapping[str, Adapter],
+    check_model: Callable[[str], None] = lambda model: None,
+) -> Explanation:
+    """Explains the JSON of a chat request (`explain_document`)."""
+    faults = Faults()
+    return explain_document(decode_document(body, faults), faults, settings, adapters, check_model)
+
+
+def explain_document(
+    document: dict[str, Json],
+    faults: Faults,
+    settings: Settings,
+    adapters: Mapping[str, Adapter],
+    check_model: Callable[[str], None] = lambda model: None,
+) -> Explanation:
+    """Explains a chat request.
+
+    `profile` and `settings` (policy keys) beside its fields override the model's own. `check_model` may refuse a model
+    by raising. Raises InvalidRequest for a document that is no request, and for an unknown model.
+    """
+    fields = {key: value for key, value in document.items() if key not in ("profile", "settings")}
+    fields.setdefault("model", next(iter(settings.models), "any"))
+    conversation = read_request(fields, faults)
+    check_model(conversation.model)
+    route = settings.route(conversation.model)
+    if route is None and settings.models:
+        known = ", ".join(settings.models)
+        raise InvalidRequest(
+            f"The model {conversation.model!r} does not exist here. Known models: {known}.",
+            status=404,
+            code="model_not_found",
+            param="model",
+        )
+    if route is None:
+        return explain(conversation, _overridden(settings.policy, document, settings.profiles))
+    adapter = adapters.get(route.backend)
+    acting = route.on(adapter is not None and adapter.capabilities.native)
+    sent = conversation if route.name is None else msgspec.structs.replace(conversation, model=route.name)
+    told = explain(sent, _overridden(acting.policy, document, settings.profiles), adapter, route.backend)
+    return msgspec.structs.replace(told, model=conversation.model)
+
+
+def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
+    given = document.get("settings")
+    changes = {} if given is None else given
+    if not isinstance(changes, dict):
+        raise InvalidRequest("settings must be an object of policy keys.", param="settings")
+    recent = changes.get("recent_tool_results")
+    if isinstance(recent, dict) and "redact" in recent:
+        # A regular expression from outside could keep the process busy for hours.
+        raise InvalidRequest("settings.recent_tool_results.redact belongs into settings.json.", param="settings")
+    if document.get("profile") is not None:
+        changes = {**changes, "profile": document["profile"]}
+    try:
+        return override_policy(policy, changes, profiles)
+    except SettingsError as error:
+        raise InvalidRequest(error.message, param="settings") from error
+
+
+def plan(
+    messages: Sequence[JsonObject],
+    settings: Settings | JsonObject | None = None,
+    tools: Sequence[JsonObject] | None = None,
+    profile: str | None = None,
+    model: str | None = None,
+) -> Explanation:
+    """Returns what the gateway would send for these chat messages.
+
+    `settings` are those of settings.json (or only some policy keys). Raises InvalidRequest for messages that are no
+    array of JSON values, SettingsError for wrong settings.
+    """
+    known = settings if isinstance(settings, Settings) else read_settings(dict(settings or {}))
+    request: dict[str, object] = {"messages": messages}
+    request |= {} if tools is None else {"tools": tools}
+    request |= {} if profile is None else {"profile": profile}
+    request |= {} if model is None else {"model": model}
+    return explain_request(msgspec.json.encode(request), known, load_adapters(known))

@@ -1,0 +1,130 @@
+"""Formats an explanation for a terminal: faults, before and after side by side, changes, and what is sent."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json, JsonObject
+from gateway.diagnostics.explain import Explanation
+
+RED: Final = "\x1b[31m"
+GREEN: Final = "\x1b[32m"
+YELLOW: Final = "\x1b[33m"
+BOLD: Final = "\x1b[1m"
+PLAIN: Final = "\x1b[0m"
+
+# One line for each of these notices would fill the page for a long history.
+_QUIET: Final = frozenset({"seen", "ignored"})
+
+
+def explain_text(told: Explanation, messages: Sequence[Json], *, width: int = 100, colour: bool = False) -> str:
+    """Returns the page. `messages` are the client's own; `width` is that of the terminal, in columns."""
+    lines = [_paint(f"model {told.model}" + (f", backend {told.backend}" if told.backend else ""), BOLD, colour)]
+    lines += _violations(told, colour)
+    lines += _sides(told, messages, max(width, 40), colour)
+    lines += _changes(told, colour)
+    lines += _sent(told, colour) if told.error is None else _refused(told.error, colour)
+    return "\n".join(lines) + "\n"
+
+
+def _sent(told: Explanation, colour: bool) -> Iterator[str]:
+    """Yields the text that is sent, or the messages, one a line."""
+    size = "" if told.encoded is None else f"{told.encoded.bytes} bytes, "
+    yield from ("", _paint("sent", BOLD, colour) + f": {size}about {told.token_estimate} tokens", "")
+    flat = len(told.wire) == 1 and told.wire[0].get("content") == told.text
+    lines = told.text.split("\n") if flat else [msgspec.json.encode(message).decode() for message in told.wire]
+    yield from (f"  {_visible(line)}" for line in lines)
+
+
+def _refused(error: JsonObject, colour: bool) -> Iterator[str]:
+    yield from ("", _paint("refused, nothing would be sent", RED, colour))
+    match error:
+        case {"error": {"message": str(message)}}:
+            yield f"  {_visible(message)}"
+        case _:
+            pass
+
+
+def _violations(told: Explanation, colour: bool) -> Iterator[str]:
+    count = len(told.violations)
+    yield f"{count or 'no'} violation{'' if count == 1 else 's'}"
+    for found in told.violations:
+        yield f"  {found.param} {_paint(found.rule, RED, colour)}: {_visible(found.detail)}"
+        yield f"    {found.advice}"
+
+
+def _changes(told: Explanation, colour: bool) -> Iterator[str]:
+    changes = [notice for notice in told.diagnostics if notice.action not in _QUIET]
+    if changes:
+        yield ""
+        yield _paint("changes", BOLD, colour)
+    for notice in changes:
+        place = "" if notice.index is None else f" messages[{notice.index}]"
+        yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {_visible(notice.detail)}"
+
+
+def _sides(told: Explanation, messages: Sequence[Json], width: int, colour: bool) -> Iterator[str]:
+    if told.error is not None:
+        return
+    column = (width - 3) // 2
+    yield ""
+    yield _paint(f"{'before':<{column}} | after", BOLD, colour)
+    for left, right, same in _rows(told, messages):
+        line = f"{_cut(left, column):<{column}} | {_cut(right, column)}"
+        yield line if same else _paint(line, GREEN if right else RED, colour)
+
+
+def _rows(told: Explanation, messages: Sequence[Json]) -> Iterator[tuple[str, str, bool]]:
+    """Yields the client's messages beside those within the limits, in the order of the latter.
+
+    A removed message stands alone at its former position.
+    """
+    kept = set(told.indexes.trimmed)
+    passed = 0
+    for place, message in zip(told.indexes.trimmed, told.trimmed, strict=True):
+        if place is None or place >= len(messages):
+            yield "", f"[+] {_summary(message)}", False
+            continue
+        yield from _left_out(messages, range(passed, place), kept)
+        passed = max(passed, place)
+        same = messages[place] == message
+        yield f"[{place}] {_summary(messages[place])}", f"[{place}] {_summary(message)}", same
+    yield from _left_out(messages, range(passed, len(messages)), kept)
+
+
+def _left_out(messages: Sequence[Json], places: range, kept: set[int | None]) -> Iterator[tuple[str, str, bool]]:
+    for place in places:
+        if place not in kept:
+            yield f"[{place}] {_summary(messages[place])}", "", False
+
+
+def _summary(message: object) -> str:
+    if not isinstance(message, dict):
+        return str(message)
+    calls = message.get("tool_calls")
+    called = f" calls {', '.join(_call_name(call) for call in calls)}" if isinstance(calls, list) and calls else ""
+    answers = f" ({message['tool_call_id']})" if "tool_call_id" in message else ""
+    content = message.get("content")
+    text = (
+        content if isinstance(content, str) else "" if content is None else f"{len(str(content))} characters of parts"
+    )
+    return _visible(f"{message.get('role')}{answers}:{called} {text}")
+
+
+def _call_name(call: object) -> str:
+    function = call.get("function") if isinstance(call, dict) else None
+    return str(function.get("name")) if isinstance(function, dict) else "?"
+
+
+def _visible(text: str) -> str:
+    """Returns one line without terminal control characters."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _paint(text: str, paint: str, colour: bool) -> str:
+    return f"{paint}{text}{PLAIN}" if colour else text

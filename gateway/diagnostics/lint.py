@@ -1,0 +1,106 @@
+"""Checks files of chat requests offline against the rules, and writes the findings as text, JSON or SARIF."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json, Violation
+from gateway.core.errors import InvalidRequest
+from gateway.core.profiles import NEUTRAL, Profile
+from gateway.dialects.openai_chat.decode import read_request
+from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.openai_chat.json_body import decode_messages
+from gateway.history.rules import RULES, violation
+from gateway.history.validate import validate
+
+SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One broken rule of one file. `line` counts from 1 in a file of one request a line, else it is None."""
+
+    file: str
+    violation: Violation
+    line: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Returns the place in the notation of compilers."""
+        file = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{file}: {self.violation.param or 'messages'}"
+
+
+def lint(file: str, data: bytes, profile: Profile = NEUTRAL) -> list[Finding]:
+    """Returns every broken rule of a file: one chat request, an array of messages, or one of them a line (`.jsonl`).
+
+    `profile` adds the rules of its provider. Raises InvalidRequest for a file that is neither.
+    """
+    if not file.endswith(".jsonl"):
+        return _findings(file, data, None, profile)
+    lines = enumerate(data.split(b"\n"), 1)
+    return [finding for number, line in lines if line.strip() for finding in _findings(file, line, number, profile)]
+
+
+def _findings(file: str, data: bytes, line: int | None, profile: Profile) -> list[Finding]:
+    try:
+        return [Finding(file, found, line) for found in _violations(data, profile)]
+    except InvalidRequest as error:
+        place = file if line is None else f"{file}:{line}"
+        raise InvalidRequest(f"{place}: {error.message}", param=error.param) from error
+
+
+def _violations(data: bytes, profile: Profile) -> Sequence[Violation]:
+    faults = Faults()
+    document = decode_messages(data, faults)
+    document.setdefault("model", "any")
+    if document.get("messages") == []:
+        return [violation("MESSAGES_EMPTY", -1, param="messages")]
+    return validate(read_request(document, faults), profile)
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    """Returns one finding a line: `FILE: messages[3].role: TOOL_ORPHAN: what is wrong. How to mend it.`"""
+    return "".join(
+        f"{finding.place}: {finding.violation.rule}: {finding.violation.detail.rstrip('.')}. "
+        f"{finding.violation.advice}\n"
+        for finding in findings
+    )
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """Returns an array of objects with `file`, `line` and the fields of the violation."""
+    listed = [
+        {"file": finding.file, "line": finding.line, **msgspec.to_builtins(finding.violation)} for finding in findings
+    ]
+    return msgspec.json.format(msgspec.json.encode(listed), indent=2).decode() + "\n"
+
+
+def as_sarif(findings: Sequence[Finding]) -> str:
+    """Returns SARIF 2.1.0, for code review tools."""
+    used = sorted({finding.violation.rule for finding in findings})
+    rules: list[Json] = [{"id": rule, "help": {"text": RULES[rule].advice}} for rule in used]
+    driver: Json = {"name": "dragoman", "rules": rules}
+    run: Json = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}
+    document: Json = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _result(finding: Finding) -> Json:
+    found = finding.violation
+    physical: dict[str, Json] = {"artifactLocation": {"uri": finding.file}}
+    if finding.line is not None:
+        physical["region"] = {"startLine": finding.line}
+    location: dict[str, Json] = {
+        "physicalLocation": physical,
+        "logicalLocations": [{"fullyQualifiedName": found.param or "messages"}],
+    }
+    text = f"{found.detail.rstrip('.')}. {found.advice}"
+    return {"ruleId": found.rule, "level": "error", "message": {"text": text}, "locations": [location]}
+
+
+FORMATS: Final[dict[str, Callable[[Sequence[Finding]], str]]] = {
+    "text": as_text,
+    "json": as_json,
+    "sarif": as_sarif,
+}

@@ -1,0 +1,1 @@
+"""Decoders of byte streams that are independent of chat."""

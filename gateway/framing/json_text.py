@@ -1,0 +1,83 @@
+"""Decodes the bytes of one JSON document, or gives one sentence that says why they are invalid."""
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gateway.framing.utf8 import repair_surrogates, repair_utf8
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+# A deeper document could be read but not written again further down the call stack.
+MAX_DEPTH: Final = 64
+_BOM: Final = b"\xef\xbb\xbf"
+_FEW: Final = 4096
+_CONTAINERS: Final = (dict, list)
+
+
+class NotJson(ValueError):
+    """`reason` completes "not valid JSON: ...". `truncated`: the text ended too early."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.truncated = reason == "Input data was truncated"
+
+
+def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient: bool = False) -> Json:
+    """Returns the value; ignores a byte order mark before it (RFC 8259, section 8.1). Raises NotJson.
+
+    When `lenient`, half a character (a lone surrogate, bytes that are no UTF-8) is read as U+FFFD.
+    """
+    data = data.removeprefix(_BOM)
+    try:
+        document = _loads(data)
+    except NotJson:
+        if not lenient:
+            raise
+        document = _loads(repair_surrogates(repair_utf8(data)))
+    # As many levels need as many brackets; counting them is faster than a walk only where there are few.
+    shallow = len(data) < _FEW and _number_of(b"{", data) + _number_of(b"[", data) <= max_depth
+    if not shallow and _deeper(document, max_depth):
+        raise NotJson(f"it is nested deeper than {max_depth} levels")
+    return document
+
+
+def _number_of(byte: bytes, data: bytes) -> int:
+    """Returns the same number as `data.count`, which reads one byte after the other."""
+    return len(data) - len(data.replace(byte, b""))
+
+
+def _loads(data: bytes) -> Json:
+    try:
+        document: Json = msgspec.json.decode(data)
+    except RecursionError as error:
+        raise NotJson("it is nested too deep") from error
+    except UnicodeDecodeError as error:
+        raise NotJson(_not_utf8(data)) from error
+    except msgspec.DecodeError as error:
+        raise NotJson(str(error).partition(" - at ")[0].removeprefix("JSON is malformed: ")) from error
+    return document
+
+
+def _not_utf8(data: bytes) -> str:
+    """msgspec counts from the start of the string, the message from the start of the document."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return f"it is not UTF-8 (byte {error.start})"
+    return "it is not UTF-8"
+
+
+def _deeper(document: Json, max_depth: int) -> bool:
+    level: list[list[Json] | dict[str, Json]] = [[document]]
+    for _ in range(max_depth + 1):
+        level = [
+            value
+            for container in level
+            for value in (container.values() if isinstance(container, dict) else container)
+            if isinstance(value, _CONTAINERS)
+        ]
+        if not level:
+            return False
+    return True

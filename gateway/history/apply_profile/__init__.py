@@ -1,0 +1,82 @@
+"""Applies one provider's rules to a valid conversation: changes only what they require and reports every change."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Turn
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+from gateway.core.profiles import NEUTRAL, Profile
+from gateway.history.apply_profile.choice_fields import fit_choice_fields
+from gateway.history.apply_profile.content_shape import fit_arguments, fit_content, fit_empty, fit_tool_name
+from gateway.history.apply_profile.legacy_functions import keep_one_form
+from gateway.history.apply_profile.reasoning import fit_reasoning, fit_signatures
+from gateway.history.apply_profile.renames import rename_identifiers
+from gateway.history.apply_profile.role_order import begin_with_user, bridge_after_tools, merge_neighbours
+from gateway.history.apply_profile.system_roles import fit_developer, fold_system
+from gateway.history.apply_profile.tool_turns import tool_turns_as_text
+from gateway.tool_calls.identifier_map import IdentifierMap
+
+__all__ = ["ProfileResult", "fit"]
+
+Step = Callable[[tuple[Turn, ...], Profile, list[Notice]], tuple[Turn, ...]]
+
+# Turns are first put in order, then each is shaped; a step that joins turns must not undo a shape.
+STEPS: Final[tuple[Step, ...]] = (
+    tool_turns_as_text,
+    fit_developer,
+    fold_system,
+    begin_with_user,
+    fit_reasoning,
+    fit_signatures,
+    bridge_after_tools,
+    merge_neighbours,
+    fit_tool_name,
+    fit_arguments,
+    fit_empty,
+    fit_content,
+)
+
+
+class ProfileResult(msgspec.Struct, frozen=True):
+    """A conversation that the provider accepts, the notices of the changes, and the map that restores identifiers."""
+
+    conversation: Conversation
+    notices: tuple[Notice, ...] = ()
+    identifiers: IdentifierMap = IdentifierMap()
+
+
+def apply_profile(conversation: Conversation, profile: Profile) -> ProfileResult:
+    """Apply a profile. Pure and deterministic. Raises InvalidRequest for more tools than the provider takes."""
+    notices: list[Notice] = []
+    if profile == NEUTRAL:
+        return ProfileResult(keep_one_form(conversation, notices), tuple(notices))
+    if profile.max_tools is not None and (count := _offered(conversation)) > profile.max_tools:
+        raise InvalidRequest(
+            f"This model's provider takes at most {profile.max_tools} tools; the request has {count}. "
+            "Offer fewer tools.",
+            param="tools",
+            code="array_above_max_length",
+            extra={"rule": "TOOLS_COUNT", "index": -1},
+        )
+    # Fields that a client should not have sent back are reported while their message is still unchanged. Names and ids
+    # follow: what the other steps derive from them must be acceptable as well.
+    turns = fit_choice_fields(conversation.turns, profile, notices)
+    conversation, identifiers = rename_identifiers(_with_turns(conversation, turns), profile, notices)
+    turns = conversation.turns
+    for step in STEPS:
+        turns = step(turns, profile, notices)
+    return ProfileResult(keep_one_form(_with_turns(conversation, turns), notices), tuple(notices), identifiers)
+
+
+def _offered(conversation: Conversation) -> int:
+    """Counts the tools that are sent; a provider also counts those of other types than functions."""
+    source = conversation.source or {}
+    lists = [tools for field in ("tools", "functions") if isinstance(tools := source.get(field), list)]
+    return max(len(conversation.tools), *map(len, lists), 0)
+
+
+def _with_turns(conversation: Conversation, turns: tuple[Turn, ...]) -> Conversation:
+    return conversation if turns == conversation.turns else msgspec.structs.replace(conversation, turns=turns)

@@ -1,0 +1,17 @@
+"""Builds the notices by which the steps of a profile report their changes."""
+
+from gateway.core.conversation import Turn
+from gateway.core.notices import Action, Level, Notice
+
+
+def changed(
+    turn: Turn,
+    rule: str,
+    detail: str,
+    *,
+    action: Action = "changed",
+    call_id: str | None = None,
+    level: Level = "debug",
+) -> Notice:
+    """Returns a notice of the profile stage about one turn."""
+    return Notice("profile", action, rule, detail, turn.index, call_id, level)

@@ -1,0 +1,75 @@
+"""Enforces the order of roles: strict alternation, and an assistant turn between results and the next question."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json, Text, Turn
+from gateway.core.notices import Notice
+from gateway.core.profiles import Profile
+from gateway.history.apply_profile.changes import changed
+from gateway.history.classify import is_system
+from gateway.history.first_turn import opened, wrong_first_turn
+
+BRIDGE: Final = "I have the tool results."
+
+
+def bridge_after_tools(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
+    """Puts a fixed assistant turn between tool results and a user turn, also across system turns between them."""
+    if profile.user_after_tool == "allow":
+        return turns
+    profiled: list[Turn] = []
+    before = None
+    for turn in turns:
+        if turn.role == "user" and before == "tool":
+            notices.append(
+                changed(turn, "BRIDGE_ADDED", "assistant message put between tool results and user", action="added")
+            )
+            profiled.append(Turn("assistant", (Text(BRIDGE),)))
+        before = before if is_system(turn) else turn.role
+        profiled.append(turn)
+    return tuple(profiled)
+
+
+def begin_with_user(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
+    """Puts a fixed user turn before a first turn that is not the user's, where repair was not allowed to."""
+    position = wrong_first_turn(turns, profile)
+    if position is None:
+        return turns
+    detail = f"user message put before the first {turns[position].role} message"
+    notices.append(changed(turns[position], "USER_TURN_ADDED", detail, action="added"))
+    return opened(turns, position)
+
+
+def merge_neighbours(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
+    """Joins neighbouring turns of one role. An assistant turn with calls is never joined to a later one."""
+    if profile.alternation == "free":
+        return turns
+    profiled: list[Turn] = []
+    run: list[Turn] = []
+    for turn in turns:
+        before = run[-1] if run else None
+        if before is not None and turn.role == before.role and turn.role in ("user", "assistant") and not before.calls:
+            unsaid = "" if turn.name in (None, run[0].name) else "; its name is not sent"
+            notices.append(changed(turn, "TURNS_MERGED", f"joined to the {turn.role} message before it{unsaid}"))
+        elif run:
+            profiled.append(_joined(run))
+            run = []
+        run.append(turn)
+    return (*profiled, _joined(run)) if run else turns
+
+
+def _joined(run: list[Turn]) -> Turn:
+    """Returns one turn for several of one role. Of a field that several of them have, the first value is kept."""
+    if len(run) == 1:
+        return run[0]
+    extra: dict[str, Json] = {}
+    for turn in reversed(run):
+        extra.update(turn.extra)
+    return msgspec.structs.replace(
+        run[0],
+        blocks=tuple(block for turn in run for block in turn.blocks),
+        extra=extra,
+        source=None,
+        synthesized=all(turn.synthesized for turn in run),
+    )

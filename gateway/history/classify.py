@@ -1,0 +1,71 @@
+"""Finds where the current exchange begins; returns positions, never copied turns, so that no turn can be lost."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.core.conversation import Text, Turn
+
+
+class Classification(msgspec.Struct, frozen=True):
+    """Positions in the classified turns.
+
+    `system_prefix` counts the leading system (or developer) turns. `last_user` is the last turn with words of the user:
+    an empty one and a note of the gateway count only when there is no other. `results_since` are the tool turns after
+    it (all of them when there is no user turn); everything before it is history. `awaiting_continuation`: the
+    conversation ends with tool results, so the model must continue without a new user turn. This also holds when a
+    result came after the model's last words and repair moved it before them, beside its call.
+    """
+
+    system_prefix: int
+    last_user: int | None
+    results_since: tuple[int, ...]
+    awaiting_continuation: bool
+
+
+def is_system(turn: Turn) -> bool:
+    """Returns whether the turn instructs the model on behalf of the application."""
+    return turn.role in ("system", "developer")
+
+
+def classify(turns: Sequence[Turn]) -> Classification:
+    """Finds the current exchange.
+
+    Results count from the last user turn, not from the last assistant turn: a loop of several calls has several rounds
+    of them. The last turn that is no system turn decides whether the model must continue: a tool result, also one that
+    repair kept as a note, or the model's own turn when the client put a result after it. The wording of a turn decides
+    nothing.
+    """
+    last_user = _last_user(turns)
+    since = 0 if last_user is None else last_user + 1
+    last = next((turn for turn in reversed(turns) if not is_system(turn)), None)
+    return Classification(
+        system_prefix=next((n for n, turn in enumerate(turns) if not is_system(turn)), len(turns)),
+        last_user=last_user,
+        results_since=tuple([n for n in range(since, len(turns)) if turns[n].role == "tool"]),
+        awaiting_continuation=last is not None
+        and (last.role == "tool" or last.synthesized or (last.role == "assistant" and _answered_since(turns, last))),
+    )
+
+
+def _answered_since(turns: Sequence[Turn], last: Turn) -> bool:
+    """Returns whether a result of the client came after this turn."""
+    said = last.index
+    return said is not None and any(
+        turn.role == "tool" and turn.index is not None and turn.index > said for turn in turns
+    )
+
+
+def _last_user(turns: Sequence[Turn]) -> int | None:
+    fallback: int | None = None
+    for position in range(len(turns) - 1, -1, -1):
+        turn = turns[position]
+        if turn.role == "user":
+            if not turn.synthesized and _says_something(turn):
+                return position
+            fallback = position if fallback is None else fallback
+    return fallback
+
+
+def _says_something(turn: Turn) -> bool:
+    return any(not isinstance(block, Text) or block.text.strip() for block in turn.blocks)

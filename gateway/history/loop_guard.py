@@ -1,0 +1,63 @@
+"""Detects a model that repeats one call with one result, and intervenes if the policy says so."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Text, Turn
+from gateway.core.notices import Notice
+from gateway.core.policy import LoopGuard
+
+NUDGE: Final = (
+    "You have called {name} {times} times with the same arguments and got the same result each time. "
+    "Do not call it again in the same way; answer with what you have, or try something else."
+)
+
+
+def guard_loop(conversation: Conversation, options: LoopGuard) -> tuple[Conversation, list[Notice]]:
+    """Checks the end of the conversation for a repeated (name, arguments, result).
+
+    Acts as `options.action` says when one such triple stands there at least `options.repeats` times in a row.
+    """
+    if options.repeats <= 0:
+        return conversation, []
+    name, times = _repeats(conversation.turns)
+    if times < options.repeats:
+        return conversation, []
+    notices = [
+        Notice(
+            "guard",
+            "seen",
+            "LOOP_SEEN",
+            f"{name} was called {times} times in a row with the same arguments and result",
+            level="warning",
+        )
+    ]
+    if options.action == "nudge":
+        nudge = Turn("user", (Text(NUDGE.format(name=name, times=times)),))
+        conversation = msgspec.structs.replace(conversation, turns=(*conversation.turns, nudge))
+        notices.append(Notice("guard", "added", "LOOP_NUDGED", "a user message asks the model not to repeat the call"))
+    elif options.action == "no_tools":
+        conversation = msgspec.structs.replace(conversation, tool_choice="none")
+        notices.append(Notice("guard", "changed", "LOOP_TOOLS_OFF", "no tool may be called in this answer"))
+    return conversation, notices
+
+
+def _repeats(turns: Sequence[Turn]) -> tuple[str, int]:
+    """Returns the tool of the round that ends the conversation, and the number of equal rounds in a row."""
+    results: dict[str, str] = {}
+    first: tuple[tuple[str, str, str], ...] | None = None
+    times = 0
+    for turn in reversed(turns):
+        if turn.role == "tool":
+            results.update((result.call_id, result.text) for result in turn.results)
+        elif turn.calls:
+            round_ = tuple((call.name, call.arguments, results.get(call.id, "")) for call in turn.calls)
+            results.clear()
+            if first is not None and round_ != first:
+                break
+            first, times = round_, times + 1
+        else:
+            break
+    return (first[0][0], times) if first else ("", 0)

@@ -1,0 +1,121 @@
+"""Encodes a Turn as messages: the client's own where no pass changed it, else messages made from its blocks."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, assert_never
+
+from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.profiles import Profile
+from gateway.framing.json_text import NotJson, decode_json
+
+Part = Text | Image | File
+
+# The key that holds arguments which are no object.
+AS_TEXT: Final = "arguments"
+
+# These fields stand inside `image_url`; a part's other fields stand beside it.
+_IMAGE_FIELDS: Final = frozenset({"detail", "format"})
+
+
+def encode_turn(turn: Turn, profile: Profile) -> list[JsonObject]:
+    """Returns one message for the turn, or one for each of its results and one for its other content."""
+    if turn.source is not None:
+        return [turn.source]
+    messages: list[JsonObject] = [_result_message(turn, result) for result in turn.results]
+    if not messages or len(turn.blocks) > len(messages):
+        messages.append(_message(turn, profile))
+    return messages
+
+
+def _result_message(turn: Turn, result: ToolResult) -> JsonObject:
+    name: dict[str, Json] = {} if turn.name is None else {"name": turn.name}
+    content = _content(result.content)
+    return {"role": "tool", "tool_call_id": result.call_id, "content": content, **name, **turn.extra}
+
+
+def _message(turn: Turn, profile: Profile) -> JsonObject:
+    parts: list[Part] = []
+    calls: list[Json] = []
+    reasoning: dict[str, Json] = {}
+    for block in turn.blocks:
+        match block:
+            case Text() | Image() | File():
+                parts.append(block)
+            case Reasoning():
+                before = reasoning.get(block.field)
+                reasoning[block.field] = before + block.text if isinstance(before, str) else block.text
+            case ToolCall():
+                calls.append(_call(block, profile))
+            case ToolResult():
+                pass
+            case _:
+                assert_never(block)
+    message: dict[str, Json] = {"role": "user" if turn.role == "tool" else turn.role}
+    # Absent content beside calls is null; empty text stays, because the client sent it or a pass requested it.
+    message["content"] = None if calls and not parts else _content(parts)
+    if turn.name is not None:
+        message["name"] = turn.name
+    message |= reasoning
+    if calls:
+        message["tool_calls"] = calls
+    return {**message, **turn.extra}
+
+
+def _content(parts: Sequence[Part]) -> Json:
+    """Returns a string for a single plain text, else an array of parts."""
+    if not parts:
+        return ""
+    first = parts[0]
+    if len(parts) == 1 and isinstance(first, Text) and not first.extra:
+        return first.text
+    return list(_parts(parts))
+
+
+def _parts(parts: Iterable[Part]) -> Iterable[Json]:
+    for part in parts:
+        match part:
+            case Text():
+                field = "refusal" if part.extra.get("type") == "refusal" else "text"
+                yield {"type": "text", field: part.text, **part.extra}
+            case Image():
+                inner = {key: value for key, value in part.extra.items() if key in _IMAGE_FIELDS}
+                rest = {key: value for key, value in part.extra.items() if key not in _IMAGE_FIELDS}
+                yield {"type": "image_url", "image_url": {"url": part.url, **inner}, **rest}
+            case File():
+                yield dict(part.part)
+            case _:
+                assert_never(part)
+
+
+def _call(call: ToolCall, profile: Profile) -> Json:
+    kind, field = ("custom", "input") if is_custom(call) else ("function", "arguments")
+    as_object = profile.arguments == "object" and not is_custom(call)
+    inner = call.extra.get(kind)
+    rest = {key: value for key, value in call.extra.items() if key not in ("type", kind)}
+    body: dict[str, Json] = {
+        "name": call.name,
+        field: _arguments(call.arguments) if as_object else call.arguments,
+        **(inner if isinstance(inner, dict) else {}),
+    }
+    return {"id": call.id, "type": kind, kind: body, **rest}
+
+
+def is_custom(call: ToolCall) -> bool:
+    """Returns whether the call's arguments are free text instead of JSON."""
+    return call.extra.get("type") == "custom"
+
+
+def _arguments(text: str) -> Json:
+    """Returns arguments as an object, for backends that refuse text. Wraps other text in an object, invents none."""
+    value = read_object(text)
+    return {AS_TEXT: text} if value is None else value
+
+
+def read_object(text: str) -> dict[str, Json] | None:
+    """Returns the object written in the arguments' text, an empty one for blank text; None for anything else."""
+    if not text.strip():
+        return {}
+    try:
+        value = decode_json(text.encode())
+    except NotJson:
+        return None
+    return value if isinstance(value, dict) else None

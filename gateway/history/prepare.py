@@ -1,0 +1,119 @@
+"""Runs the ordered passes over every conversation before it is encoded."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Turn, Violation
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.history.classify import classify
+from gateway.history.first_turn import wrong_first_turn
+from gateway.history.loop_guard import guard_loop
+from gateway.history.pairing import is_calling
+from gateway.history.recent_results import add_recent_results
+from gateway.history.repair import repair
+from gateway.history.rules import RULES, violation
+from gateway.history.transcript.escape import token
+from gateway.history.trim.apply import trim
+from gateway.history.validate import validate
+from gateway.history.violation_error import violation_error
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A conversation that an adapter may encode, and the notices of all changes.
+
+    `violations` are those of the client's own messages; `repaired` is the conversation before any limit was applied.
+    """
+
+    conversation: Conversation
+    notices: tuple[Notice, ...]
+    violations: tuple[Violation, ...]
+    repaired: Conversation
+
+
+def prepare(conversation: Conversation, policy: Policy) -> Prepared:
+    """Validates, repairs, classifies, guards and trims, in this order and for these reasons.
+
+    validate comes first: `strict` must refuse before any change, and its findings must name the messages as the client
+    sent them. repair comes before every pass that cuts, because groups are atomic only where every result stands by its
+    call. classify and the guards read the whole conversation, before trim removes its beginning and the bodies of its
+    results. trim comes last, on whole groups, so that its output is as valid as its input; only the loop guard's note
+    to the model is appended after it, because trim would otherwise keep that note in place of the question.
+
+    Raises InvalidRequest in `strict` mode for any violation, in every mode for a violation without a repair. In `off`
+    mode other violations are only reported, and the backend decides.
+    """
+    if _is_plain(conversation, policy):
+        return Prepared(conversation, (), (), conversation)
+    violations = validate(conversation, policy.profile)
+    notices: list[Notice] = []
+    if violations:
+        conversation, notices = _settle(conversation, violations, policy)
+    notices += _extracted(conversation.turns)
+    guarded, seen = guard_loop(conversation, policy.loop_guard)
+    nudge = guarded.turns[len(conversation.turns) :]
+    if nudge:
+        guarded = msgspec.structs.replace(guarded, turns=conversation.turns)
+    recalled, told = add_recent_results(guarded, policy.recent_tool_results)
+    trimmed, cut = trim(recalled, policy)
+    notices += [*seen, *told, *cut]
+    prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
+    return Prepared(prepared, tuple(notices), violations, conversation)
+
+
+def _settle(
+    conversation: Conversation, violations: Sequence[Violation], policy: Policy
+) -> tuple[Conversation, list[Notice]]:
+    refused = [found for found in violations if policy.repair == "strict" or _is_beyond_repair(found)]
+    if refused:
+        raise violation_error(refused)
+    if policy.repair == "off":
+        return conversation, [_seen(found) for found in violations]
+    repaired, notices = repair(conversation, policy)
+    if not repaired.turns:
+        detail = "nothing is left of messages without the tool results that answer no call"
+        raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages", detail=detail), *violations])
+    return repaired, notices
+
+
+def _is_plain(conversation: Conversation, policy: Policy) -> bool:
+    """Returns whether no pass has any work: no fault, no call, no result, and no turn above a limit."""
+    turns, limit = conversation.turns, policy.max_history_messages
+    if not turns or conversation.faults or (limit is not None and len(turns) > limit):
+        return False
+    if policy.profile.first_turn == "user" and wrong_first_turn(turns, policy.profile) is not None:
+        return False
+    roles = {turn.role for turn in turns}
+    return "tool" not in roles and not ("assistant" in roles and any(map(is_calling, turns)))
+
+
+def _has_results(turns: Sequence[Turn]) -> bool:
+    return "tool" in [turn.role for turn in turns]
+
+
+def _is_beyond_repair(found: Violation) -> bool:
+    rule = RULES.get(found.rule)
+    return rule is not None and rule.repair is None
+
+
+def _seen(found: Violation) -> Notice:
+    index = found.index if found.index >= 0 else None
+    return Notice("validate", "seen", found.rule, found.detail, index, found.tool_call_id, "warning")
+
+
+def _extracted(turns: Sequence[Turn]) -> list[Notice]:
+    """Returns one log line for every result that the model has not answered yet."""
+    return [
+        Notice(
+            "classify",
+            "seen",
+            "TOOL_RESULT_EXTRACTED",
+            f"Extracted tool result: tool_call_id={token(result.call_id)}, content_len={len(result.text)}",
+            turns[position].index,
+            result.call_id,
+            "debug",
+        )
+        for position in (classify(turns).results_since if _has_results(turns) else ())
+        for result in turns[position].results
+    ]

@@ -1,0 +1,162 @@
+"""Maps a provider's error text about a refused history to a rule code, a place and the likely fix.
+
+The texts are those that providers send; a changed text needs one new line here and one in its test.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Turn
+from gateway.core.errors import BackendError
+from gateway.core.notices import Notice
+
+
+class Rejection(msgspec.Struct, frozen=True):
+    """A classified rejection. `index` counts the client's messages; None when it is unknown."""
+
+    rule: str
+    advice: str
+    index: int | None = None
+    tool_call_id: str | None = None
+
+
+_ANSWER_ALL: Final = "Send exactly one tool message for each tool call, right after the assistant message."
+_CALL_FIRST: Final = "Keep the assistant message with tool_calls before the tool messages that answer it."
+_ECHO: Final = "Send the reasoning of the assistant message back with it, or use the profile for this provider."
+
+# The first match wins, so specific patterns stand before general ones.
+_TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        r"must be followed by tool messages|did not have response messages|insufficient tool messages",
+        "CALLS_UNANSWERED",
+        _ANSWER_ALL,
+    ),
+    (
+        r"No tool output found for function call|tool_use.? ids were found without",
+        "CALLS_UNANSWERED",
+        _ANSWER_ALL,
+    ),
+    (r"Did not find \d+ .?tool_result.? block", "CALLS_UNANSWERED", _ANSWER_ALL),
+    (
+        r"number of function response parts is equal to|Not the same number of function calls",
+        "CALLS_UNANSWERED",
+        _ANSWER_ALL,
+    ),
+    (r"assistant message with 'tool_calls' must be followed", "CALLS_UNANSWERED", _ANSWER_ALL),
+    (
+        r"role .?tool.? must be a response to a prece+ding message|tool call result does not follow tool call",
+        "TOOL_ORPHAN",
+        _CALL_FIRST,
+    ),
+    (r"number of toolResult blocks at .* exceeds", "TOOL_ORPHAN", _CALL_FIRST),
+    (
+        r"No tool call found for function call output|unexpected .?tool_use_id.? found|Unexpected tool call id",
+        "TOOL_ID_UNKNOWN",
+        "Copy tool_call_id from the call; never make one up.",
+    ),
+    (
+        r"Duplicate tool call id|must have a single result",
+        "TOOL_ID_DUPLICATE",
+        "Answer each tool call once.",
+    ),
+    (r"function call turn comes immediately after", "ROLE_ORDER", _CALL_FIRST),
+    (
+        r"first message must use the .user. role|must start with a user message|must be a user message, but",
+        "FIRST_TURN_ROLE",
+        "Begin with the user's message, or use the profile for this provider.",
+    ),
+    (
+        r"Unexpected role '\w+' after role|roles must alternate|Expected last role|cannot be provided in the same turn",
+        "ROLE_ORDER",
+        "Use the profile for this provider; it puts the roles in the order that it takes.",
+    ),
+    (r"property 'reasoning\w*' is unsupported|wrong_api_format", "REASONING_REFUSED", "Send no reasoning back."),
+    (r"[Mm]issing .?reasoning_content|reasoning_content.? is missing", "REASONING_MISSING", _ECHO),
+    (r"reasoning_content.? in the thinking mode must be passed back", "REASONING_MISSING", _ECHO),
+    (
+        r"missing a thought_signature",
+        "SIGNATURE_MISSING",
+        "Send extra_content.google.thought_signature of the tool call back as it came.",
+    ),
+    (
+        r"function_response\.name: Name cannot be empty",
+        "TOOL_NAME_MISSING",
+        "Use the profile `gemini`; it derives the name of a tool message from its call.",
+    ),
+    (
+        r"'?tool_calls\[\d+\]\.id'?: string too long|Tool call id was .* but must be",
+        "CALL_ID_SHAPE",
+        "Use the profile for this provider; it renames the ids that it refuses.",
+    ),
+    (r"Invalid 'tools': array too long", "TOOLS_COUNT", "Offer fewer tools."),
+    (
+        r"toolConfig field must be defined",
+        "TOOLS_MISSING",
+        "Send the tools in every request whose history has tool calls.",
+    ),
+    (
+        r"cannot unmarshal string into Go struct field .*arguments|looks like object, but can't find closing",
+        "CALL_ARGS_TYPE",
+        "Use the profile `ollama`; it sends arguments as an object.",
+    ),
+    (
+        r"content.? : value must be a string|content field at .* cannot be empty",
+        "CONTENT_TYPE",
+        "Send content as non-empty text.",
+    ),
+)
+_TABLE: Final = tuple((re.compile(text, re.DOTALL), rule, advice) for text, rule, advice in _TEXTS)
+_INDEX: Final = re.compile(r"messages?(?:\.\[|\[|\.| at index |\s+index\s+)(\d+)")
+_TOKEN: Final = re.compile(r"[\w:.-]*[\w:-]")
+
+
+def classify_rejection(text: str, param: str | None, sent: Sequence[Turn]) -> Rejection | None:
+    """Returns the meaning of an error text, or None for an unknown text.
+
+    `sent` are the turns that were sent, one message each; they map the provider's index to the client's.
+    """
+    for pattern, rule, advice in _TABLE:
+        if pattern.search(text):
+            return Rejection(rule, advice, _index(f"{param or ''} {text}", sent), _call_id(text, sent))
+    return None
+
+
+def explained(error: BackendError, sent: Sequence[Turn]) -> BackendError:
+    """Returns the same error; for a known rejection with rule, index, id and advice in the error object."""
+    found = classify_rejection(error.message, error.param, sent) if 400 <= error.status < 500 else None
+    if found is not None:
+        error.extra = {
+            **error.extra,
+            "rule": found.rule,
+            "index": found.index,
+            "tool_call_id": found.tool_call_id,
+            "advice": found.advice,
+        }
+        notice = Notice(
+            "backend",
+            "failed",
+            "HISTORY_REFUSED",
+            f"the backend refused the history: {found.rule}",
+            found.index,
+            found.tool_call_id,
+            "error",
+        )
+        error.notices = (*error.notices, notice)
+    return error
+
+
+def _index(text: str, sent: Sequence[Turn]) -> int | None:
+    match = _INDEX.search(text)
+    if match is None or int(match[1]) >= len(sent):
+        return None
+    return sent[int(match[1])].index
+
+
+def _call_id(text: str, sent: Sequence[Turn]) -> str | None:
+    known = {call.id for turn in sent for call in turn.calls} | {
+        result.call_id for turn in sent for result in turn.results
+    }
+    return next((token for token in _TOKEN.findall(text) if token in known), None)

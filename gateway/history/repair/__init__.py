@@ -1,0 +1,38 @@
+"""Repairs an invalid conversation and returns a Notice for every change.
+
+Pairing is computed once, on the conversation as the client sent it; ids are repaired before turns are moved, because a
+repaired id must not change the pairing. Valid turns come back unchanged.
+"""
+
+import msgspec
+
+from gateway.core.conversation import Conversation
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.history.pairing import pair
+from gateway.history.repair.call_ids import repair_call_ids
+from gateway.history.repair.reorder_results import begin, reorder_results
+from gateway.history.repair.report_fixes import report_fixes
+from gateway.history.validate import validate
+
+__all__ = ["repair"]
+
+
+def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, list[Notice]]:
+    """Repairs everything that `validate` finds under the policy's profile, except a conversation without turns.
+
+    A conversation without turns comes back unchanged. Idempotent, and linear in the number of messages. The result
+    keeps every rule, and its `faults` are empty.
+    """
+    if not conversation.turns or not validate(conversation, policy.profile):
+        return conversation, []
+    mended, told = report_fixes(conversation.turns, conversation.faults)
+    pairing = pair(mended)
+    named, renamed = repair_call_ids(mended, pairing, policy.profile.reused_ids)
+    settled, moved = reorder_results(named, pairing, policy.orphaned_results)
+    settled, begun = begin(settled, policy.profile)
+    paired = [*renamed, *moved, *begun]
+    said = {(notice.rule, notice.index) for notice in paired}
+    notices = [notice for notice in told if (notice.rule, notice.index) not in said] + paired
+    notices.sort(key=lambda notice: -1 if notice.index is None else notice.index)
+    return msgspec.structs.replace(conversation, turns=settled, faults=()), notices

@@ -1,0 +1,116 @@
+"""Moves every result directly behind its call; a result without a call loses the tool role."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+from gateway.core.conversation import Text, ToolResult, Turn
+from gateway.core.notices import Notice
+from gateway.core.profiles import Profile
+from gateway.history.first_turn import opened, wrong_first_turn
+from gateway.history.pairing import CallAt, Pairing, ResultAt
+from gateway.history.repair.orphaned_results import note
+from gateway.history.validate import called, index_of, result_fault
+
+NO_RESULT: Final = (
+    "Error: this tool call has no result in the conversation. It was skipped or interrupted; do not assume that it ran."
+)
+
+
+def reorder_results(
+    turns: Sequence[Turn], pairing: Pairing, orphaned_results: Literal["note", "drop"]
+) -> tuple[tuple[Turn, ...], list[Notice]]:
+    """Moves every result behind its call, in the client's order, and adds a result for every unanswered call.
+
+    A further result of an answered call is dropped. An orphan stays at its position, as a user's note (behind the
+    results, if it stood among them), or is dropped. Turns that only move keep their source.
+    """
+    settled: list[Turn] = []
+    notices: list[Notice] = []
+    for position, turn in enumerate(turns):
+        if position in pairing.calls:
+            settled.append(turn)
+            settled.extend(_answers(turns, pairing, position, notices))
+        elif turn.role == "tool" and turn.results:
+            settled.extend(_unbound(turns, pairing, position, orphaned_results, notices))
+        else:
+            settled.append(turn)
+    return tuple(settled), notices
+
+
+def begin(turns: tuple[Turn, ...], profile: Profile) -> tuple[tuple[Turn, ...], list[Notice]]:
+    """Puts a user turn before a first turn that the provider refuses."""
+    position = wrong_first_turn(turns, profile)
+    if position is None:
+        return turns, []
+    detail = f"a short user message is put before the first message, which is of the role {turns[position].role!r}"
+    return opened(turns, position), [Notice("repair", "added", "FIRST_TURN_ROLE", detail, turns[position].index)]
+
+
+def _answers(turns: Sequence[Turn], pairing: Pairing, position: int, notices: list[Notice]) -> Iterator[Turn]:
+    """Yields the existing results of a calling turn, then a synthesized one for every call without a result."""
+    found: dict[int, list[int]] = {}
+    missing = []
+    for ordinal, call in enumerate(turns[position].calls):
+        answer = pairing.answers.get(CallAt(position, ordinal))
+        if answer is None:
+            missing.append(call)
+        else:
+            found.setdefault(answer.turn, []).append(answer.ordinal)
+    for tool_turn, ordinals in sorted(found.items()):
+        ordinals.sort()
+        if pairing.caller(tool_turn) != position:
+            notices.extend(_moved(turns, pairing, ResultAt(tool_turn, ordinal), position) for ordinal in ordinals)
+        yield _part(turns[tool_turn], ordinals)
+    for call in missing:
+        which = called(call) if call.id_derived else f"the call {call.id!r} of {call.name!r}"
+        detail = f"{which} has no result; it is answered with an error"
+        call_id = None if call.id_derived else call.id
+        notices.append(Notice("repair", "added", "CALLS_UNANSWERED", detail, turns[position].index, call_id))
+        yield Turn("tool", (ToolResult(call.id, (Text(NO_RESULT),), is_error=True, synthesized=True),))
+
+
+def _part(turn: Turn, ordinals: Sequence[int]) -> Turn:
+    """Returns the tool turn with these of its results only; the same turn if they are all of them."""
+    if len(ordinals) == len(turn.blocks):
+        return turn
+    results = turn.results
+    return turn.changed(*(results[ordinal] for ordinal in ordinals))
+
+
+def _unbound(
+    turns: Sequence[Turn],
+    pairing: Pairing,
+    position: int,
+    orphaned_results: Literal["note", "drop"],
+    notices: list[Notice],
+) -> Iterator[Turn]:
+    """Reports every result of the turn that is bound to no call, and yields a note for each that is not dropped."""
+    turn = turns[position]
+    for ordinal, result in enumerate(turn.results):
+        place = ResultAt(position, ordinal)
+        if place in pairing.answered:
+            continue
+        fault = result_fault(turns, pairing, place)
+        dropped = place in pairing.duplicates or orphaned_results == "drop"
+        ending = "the message is dropped" if dropped else "its content is kept as a user message"
+        notices.append(
+            Notice(
+                "repair",
+                "dropped" if dropped else "changed",
+                fault.rule,
+                f"{fault.detail.rstrip('.')}; {ending}",
+                turn.index,
+                fault.tool_call_id,
+                "warning" if dropped else "info",
+            )
+        )
+        if not dropped:
+            yield note(turn, result)
+
+
+def _moved(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, position: int) -> Notice:
+    turn = turns[place.turn]
+    rule = result_fault(turns, pairing, place).rule
+    detail = f"the result stood apart from its call; it follows messages[{index_of(turns, position)}] now"
+    result = turn.results[place.ordinal]
+    return Notice("repair", "moved", rule, detail, turn.index, None if result.id_derived else result.call_id)

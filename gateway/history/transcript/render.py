@@ -1,0 +1,64 @@
+"""Renders a conversation as one chronological, labelled and unforgeable text, for backends that accept only text."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Conversation
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.history.classify import classify
+from gateway.history.transcript.call_order import in_call_order
+from gateway.history.transcript.sections import Section, sections_of
+from gateway.history.transcript.styles import STYLES
+
+
+class Flattened(msgspec.Struct, frozen=True):
+    """A conversation as text.
+
+    `text` is all of it; `transcript` is the same without the leading system sections, for a wire with a separate field
+    for `system_text` (their bare texts, joined by blank lines). `implicit_added` says that the text ends with a
+    continuation turn that no client wrote.
+    """
+
+    text: str
+    transcript: str
+    system_text: str
+    implicit_added: bool
+    notices: tuple[Notice, ...]
+
+
+def flatten(conversation: Conversation, policy: Policy) -> Flattened:
+    """Renders the conversation in the policy's style.
+
+    A conversation that awaits its continuation ends with one instruction to the model, so that it responds instead of
+    repeating the call; the turns decide this, never their wording. Results of parallel calls stand in the order of
+    their calls. Raises Unsupported for images and files unless the policy allows placeholders.
+    """
+    turns, moved = in_call_order(conversation.turns)
+    classification = classify(turns)
+    leading = sections_of(turns[: classification.system_prefix], policy)
+    following = sections_of(turns[classification.system_prefix :], policy)
+    sections = following.sections
+    notices = [*moved, *leading.notices, *following.notices]
+    if classification.awaiting_continuation:
+        sections = (*sections, Section("user", policy.flatten.continuation))
+        notices.append(CONTINUATION_ADDED)
+    style = STYLES[policy.flatten.style]
+    pieces = style.write((*leading.sections, *sections), policy.flatten.labels)
+    return Flattened(
+        text=style.join(pieces),
+        transcript=style.join(pieces[len(leading.sections) :]),
+        system_text="\n\n".join(section.text for section in leading.sections),
+        implicit_added=classification.awaiting_continuation,
+        notices=tuple(notices),
+    )
+
+
+CONTINUATION_ADDED: Final = Notice(
+    "flatten",
+    "added",
+    "CONTINUATION_ADDED",
+    "Added implicit continuation instruction for tool results",
+    level="debug",
+)

@@ -1,0 +1,1 @@
+"""Access control: API keys, request checks, concurrency and rate limits."""

@@ -1,0 +1,133 @@
+"""Admits a request or refuses it at once; requests never wait in a hidden queue.
+
+Only running requests count, and only a caller's own requests count against its limits: no failed request and no failing
+backend causes the refusal of another request.
+"""
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final
+
+from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.server.access.api_keys import DEFAULT_CLIENT
+from gateway.server.access.rate_limit import MemoryRateLimits, RateLimitStore
+from gateway.settings import KeySettings
+
+RETRY: Final = {"retry-after": "1"}
+_UNLIMITED: Final = KeySettings()
+
+
+class ConcurrencyLimit:
+    """Limits the number of requests that run at once (None: unlimited). Use as a context manager, which checks
+    first."""
+
+    __slots__ = ("_full", "most", "taken")
+
+    def __init__(self, most: int | None, full: Callable[[], GatewayError]) -> None:
+        self.most = most
+        self.taken = 0
+        self._full = full
+
+    def check(self) -> None:
+        """Raises the error that `full` returns when the limit is reached."""
+        if self.most is not None and self.taken >= self.most:
+            raise self._full()
+
+    def __enter__(self) -> None:
+        self.check()
+        self.taken += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.taken -= 1
+
+
+class Admission:
+    """Request checks and limits of the hot route. `store` keeps the usage of each key."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._slots = ConcurrencyLimit(
+            None, lambda: _full("The gateway", "as many requests as server.max_requests allows")
+        )
+        self._settings: Mapping[str, KeySettings] = {}
+        self._known: dict[str, KeySettings] = {}
+        self.store: RateLimitStore = MemoryRateLimits()
+
+    def change(self, most: int | None, settings: Mapping[str, KeySettings]) -> None:
+        """Applies other limits, from the next request on."""
+        self._slots.most = most
+        self._settings = settings
+        for key in self._known:
+            self._limit(key)
+
+    def admit(self, key: str) -> "Permit":
+        """Returns the permit for one request."""
+        if key not in self._known:
+            self._limit(key)
+        return Permit(self._slots, self.store, key, self._clock())
+
+    def settle(self) -> None:
+        """Does the work that is due about once a second."""
+        self.store.settle(self._clock())
+
+    def check_model(self, key: str, model: str) -> None:
+        """Raises InvalidRequest 403 for a model that the caller's key does not allow."""
+        models = self._entry(key).models
+        if models is not None and model not in models:
+            raise InvalidRequest(
+                f"The model {model[:200]!r} is not among those of this API key.",
+                status=403,
+                code="model_not_allowed",
+                param="model",
+            )
+
+    def allows(self, key: str, model: str) -> bool:
+        """Returns whether the caller's key allows the model."""
+        models = self._entry(key).models
+        return models is None or model in models
+
+    def _limit(self, key: str) -> None:
+        entry = self._entry(key)
+        if self._known.get(key) != entry:
+            self._known[key] = entry
+            self.store.limit(key, entry)
+
+    def _entry(self, key: str) -> KeySettings:
+        return self._settings.get(key) or self._settings.get(DEFAULT_CLIENT) or _UNLIMITED
+
+
+class Permit:
+    """Permit for one request of a key. Use as a context manager; raises GatewayError 503 when the gateway's concurrency
+    limit is reached, 429 when the caller exceeds its own limits."""
+
+    __slots__ = ("_key", "_now", "_slots", "_store")
+
+    def __init__(self, concurrency: ConcurrencyLimit, store: RateLimitStore, key: str, now: float) -> None:
+        self._slots = concurrency
+        self._store = store
+        self._key = key
+        self._now = now
+
+    def __enter__(self) -> None:
+        self._slots.check()
+        self._store.take(self._key, self._now)
+        self._slots.taken += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._slots.taken -= 1
+        self._store.give_back(self._key)
+
+
+def backend_concurrency(name: str, most: int | None) -> ConcurrencyLimit:
+    """Returns the concurrency limit of one backend."""
+    return ConcurrencyLimit(
+        most, lambda: _full(f"The backend {name!r}", "as many requests as its max_concurrent allows")
+    )
+
+
+def _full(who: str, what: str) -> GatewayError:
+    return GatewayError(f"{who} is serving {what}. Try again soon.", status=503, code="overloaded", headers=RETRY)

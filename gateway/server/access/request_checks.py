@@ -1,0 +1,75 @@
+"""Checks the head of a request before any byte of its body is read."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gateway.core.errors import InvalidRequest
+
+Head = Mapping[bytes, bytes]
+
+JSON: Final = b"application/json"
+LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
+# Decisions about these headers must not depend on which of two lines a reader uses.
+SINGLE: Final = frozenset(
+    {b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"sec-fetch-site"}
+)
+OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether an address to bind to is reachable from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class HostFilter:
+    """The Host names that a gateway bound to loopback accepts. Without names, it accepts any.
+
+    A web page may point its own name at 127.0.0.1 (DNS rebinding); the Host header then still shows that name."""
+
+    def __init__(self, names: Iterable[str] | None) -> None:
+        self._names = None if names is None else frozenset(name.lower().encode() for name in names)
+
+    def check(self, head: Head) -> None:
+        """Raises InvalidRequest 421 for a Host that is not among the names."""
+        if self._names is None:
+            return
+        host = head.get(b"host", b"").lower()
+        if host.rpartition(b":")[0] not in self._names and host not in self._names:
+            raise InvalidRequest(
+                "This host name is not served here; add it to server.allowed_hosts if it should be.",
+                status=421,
+                code="unknown_host",
+            )
+
+
+def check_single(lines: Iterable[tuple[bytes, bytes]]) -> None:
+    """Raises InvalidRequest 400 when a header that a check depends on occurs twice."""
+    seen: set[bytes] = set()
+    for name, _ in lines:
+        if name in seen:
+            raise InvalidRequest(f"There are two {name.decode('ascii')} headers.", code="duplicate_header")
+        if name in SINGLE:
+            seen.add(name)
+
+
+def check_site(head: Head) -> None:
+    """Raises InvalidRequest 403 for a request of a foreign web page."""
+    if b"sec-fetch-site" in head and head[b"sec-fetch-site"].lower() == b"cross-site":
+        raise InvalidRequest(
+            "Requests from web pages of other sites are refused.", status=403, code="cross_site_request"
+        )
+
+
+def check_media_type(head: Head) -> None:
+    """Raises InvalidRequest 415 unless the body is plain JSON (any web page could post a form)."""
+    media_type = head.get(b"content-type", b"")
+    if media_type != JSON and media_type.partition(b";")[0].strip().lower() != JSON:
+        raise InvalidRequest("The content type must be application/json.", status=415, code="unsupported_media_type")
+    if b"content-encoding" in head and head[b"content-encoding"].strip().lower() not in (b"", b"identity"):
+        raise InvalidRequest("The body must not be compressed.", status=415, code="unsupported_media_type")

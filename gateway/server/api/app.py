@@ -1,0 +1,174 @@
+"""Builds the FastAPI application from settings: every route but the hot one, behind the middleware."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+from sse_starlette import EventSourceResponse
+from sse_starlette.sse import AppStatus
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.diagnostics.explain import explain_request
+from gateway.dialects.openai_chat.models import encode_model, encode_models
+from gateway.server.access.request_checks import check_media_type, is_loopback
+from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
+from gateway.server.api.gateway_state import GatewayState
+from gateway.server.api.middleware import GatewayMiddleware
+from gateway.server.api.openapi import describe_chat, describe_routes
+from gateway.server.http.read_body import BODY_S, read_body
+from gateway.server.telemetry.metrics_text import MEDIA_TYPE, metrics_text
+from gateway.server.upstream.deadlines import body_timeout
+from gateway.server.upstream.demo_backends import DEMO_REQUESTS
+from gateway.server.upstream.transport import gateway_version
+from gateway.settings import Settings
+
+
+class Gateway(FastAPI):
+    """The application. The constructor builds its gateway state, so that wrong settings raise SettingsError here."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.gateway_state = GatewayState(settings)
+        self.asgi = GatewayMiddleware(super().__call__, self.gateway_state)
+        super().__init__(
+            title="Dragoman",
+            version=gateway_version(),
+            description="A provider translation gateway: OpenAI clients in front, any backend behind.",
+            lifespan=_lifespan,
+            redirect_slashes=False,
+            # FastAPI's telemetry would export the texts of exceptions; ours is in gateway/server/telemetry/tracing.
+            telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+            docs_url=None,
+            redoc_url=None,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Calls the middleware, which calls FastAPI's own application."""
+        await self.asgi(scope, receive, send)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    assert isinstance(app, Gateway)
+    async with app.gateway_state.running():
+        yield
+
+
+def create_app(settings: Settings) -> Gateway:
+    """Returns the gateway as an ASGI application. Raises SettingsError."""
+    app = Gateway(settings)
+    gateway_state = app.gateway_state
+    # Our own drain ends the event stream; theirs, if it came first, would cut the stream within its framing.
+    AppStatus.enable_automatic_graceful_drain = False
+
+    @app.get("/v1/models", tags=["models"])
+    @app.get("/models", include_in_schema=False)
+    async def list_models(request: Request) -> Response:
+        """The models this gateway serves, or those of them that the key may use. Where any name is passed on to a
+        backend, its own models are among them."""
+        allowed = partial(gateway_state.admission.allows, request.scope["context"].key)
+        found = await gateway_state.model_lists.names(gateway_state.backends)
+        return _json(encode_models(filter(allowed, found.names), gateway_state.created, found.missing))
+
+    @app.get("/v1/models/{name:path}", tags=["models"])
+    @app.get("/models/{name:path}", include_in_schema=False)
+    async def get_model(request: Request) -> Response:
+        """One model."""
+        name = request.path_params["name"]
+        gateway_state.backends.route(name)
+        return _json(encode_model(name, gateway_state.created))
+
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> dict[str, str]:
+        """The process is alive."""
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["health"])
+    async def readyz() -> Response:
+        """Whether the gateway accepts new requests: 200, or 503 while starting and stopping."""
+        return JSONResponse(
+            {"status": "ready" if gateway_state.ready else "draining"}, 200 if gateway_state.ready else 503
+        )
+
+    @app.get("/v1/events", tags=["events"])
+    async def events() -> Response:
+        """A live stream of notices and outcomes (server-sent events; names and counts, no contents)."""
+        return EventSourceResponse(gateway_state.event_bus.watch(), ping=15)
+
+    @app.post("/v1/explain", tags=["explain"])
+    async def explain(request: Request) -> Response:
+        """The request that the gateway would send for a chat request, and why. Nothing is sent."""
+        head = dict(request.scope["headers"])
+        check_media_type(head)
+        try:
+            async with asyncio.timeout(BODY_S):
+                body = await read_body(request.scope["request_body"], head, gateway_state.max_body)
+        except TimeoutError:
+            raise body_timeout() from None
+        check_model = partial(gateway_state.admission.check_model, request.scope["context"].key)
+        # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
+        told = await asyncio.to_thread(
+            explain_request, body, gateway_state.settings, gateway_state.backends.adapters, check_model=check_model
+        )
+        return _json(msgspec.json.encode(told))
+
+    @app.get("/metrics", tags=["health"])
+    async def metrics() -> Response:
+        """Counters and measurements in the text format of Prometheus."""
+        return Response(metrics_text(gateway_state.snapshot()), media_type=MEDIA_TYPE)
+
+    @app.get(DEMO_REQUESTS, include_in_schema=False)
+    async def demo_requests() -> Response:
+        """The requests that the demo backends have received, of all clients: for clients on this machine only, and only
+        while such backends run."""
+        shown = gateway_state.demo_backends.show()
+        if not shown or not is_loopback(gateway_state.settings.server.host):
+            raise HTTPException(404)
+        return JSONResponse(shown)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        """The routes as an HTML page."""
+        return Response(docs_page(app.openapi()), media_type="text/html", headers=PAGE_HEADERS)
+
+    describe_chat(app)
+    describe_routes(app)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(GatewayError, _gateway_error)
+    # Starlette responds to a bug with text and then raises the exception again, and the middleware logs it.
+    app.add_exception_handler(Exception, _bug)
+    return app
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Reports an unknown path or method as an OpenAI error object."""
+    assert isinstance(error, HTTPException)
+    unknown = error.status_code == 404
+    refusal = InvalidRequest(
+        f"There is no {request.method} {request.scope['path']:.240} here. GET /docs lists what there is.",
+        status=error.status_code,
+        code="unknown_url" if unknown else "method_not_allowed",
+        headers=error.headers,
+    )
+    return await _gateway_error(request, refusal)
+
+
+async def _gateway_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, GatewayError)
+    request.scope["context"].code = error.code
+    return JSONResponse(error.body(), error.status, dict(error.headers))
+
+
+async def _bug(request: Request, error: Exception) -> Response:
+    return JSONResponse(GatewayError("The gateway failed; its log says why.").body(), 500)
+
+
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")

@@ -1,0 +1,249 @@
+"""Serves POST /v1/chat/completions: decodes the request, runs its Exchange with the backend, and sends the response."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from gateway.adapter import Adapter, BackendRequest
+from gateway.core.backend_status import public_text
+from gateway.core.conversation import Conversation
+from gateway.core.errors import BackendError
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.dialects.openai_chat.decode import decode
+from gateway.exchange import Exchange
+from gateway.server.access.request_checks import check_media_type
+from gateway.server.api.client_response import ClientResponse
+from gateway.server.api.gateway_state import GatewayState
+from gateway.server.api.responders import Responder, StreamResponder, WholeResponder
+from gateway.server.http.read_body import BODY_S, read_body
+from gateway.server.process.fd_limits import check_lack
+from gateway.server.telemetry.debug_log import log_request
+from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.deadlines import (
+    ClientDisconnected,
+    Deadlines,
+    body_timeout,
+    first_byte_timeout,
+    idle_timeout,
+    total_timeout,
+)
+from gateway.server.upstream.transport import BackendResponse, truncated
+
+COMPRESSED: Final = Notice(
+    "backend",
+    "seen",
+    "RESPONSE_COMPRESSED",
+    "the backend compressed its answer although identity was asked for; it was decompressed",
+)
+# The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
+SETTLE_S: Final = 0.05
+# Only usage and a closing event may follow the finish.
+REST_S: Final = 0.8
+# Of a first read with many events, this many bytes are decoded and sent before the rest.
+FIRST: Final = 512
+# Reading and preparing less than this takes some milliseconds, unless it is made of many small values: of those each
+# takes up to twelve microseconds.
+LARGE: Final = 128 * 1024
+SOME: Final = 16 * 1024
+MANY: Final = 4000
+
+
+class ChatEndpoint:
+    """The hot route."""
+
+    def __init__(self, gateway_state: GatewayState) -> None:
+        self._state = gateway_state
+
+    async def __call__(self, context: RequestContext, response: ClientResponse) -> None:
+        """Serves one request. Raises GatewayError, also after the response has begun, and ClientDisconnected."""
+        check_media_type(context.headers)
+        with self._state.scheduler.deadlines() as deadlines:
+            began = monotonic()
+            deadlines.expect(began + BODY_S, body_timeout)
+            body = await read_body(response.request_body, context.headers, self._state.max_body)
+            context.waited = monotonic() - began
+
+            def leave() -> None:
+                # A finished response has reached its client.
+                if not response.ended:
+                    deadlines.interrupt(ClientDisconnected())
+
+            response.connection.on_lost = leave
+            try:
+                await self._serve(context, body, deadlines, response)
+            finally:
+                # The connection's next request may have begun already, with its own callback in place.
+                if response.connection.on_lost is leave:
+                    response.connection.on_lost = None
+
+    async def _serve(
+        self, context: RequestContext, body: bytes, deadlines: Deadlines, response: ClientResponse
+    ) -> None:
+        # What is large is read and prepared in a thread, because streams are being served meanwhile.
+        size = len(body)
+        large = size >= LARGE or (size >= SOME and body.count(b",") >= MANY)
+        conversation = await asyncio.to_thread(decode, body) if large else decode(body)
+        context.model = conversation.model
+        route, backend = self._state.backends.route(conversation.model)
+        self._state.admission.check_model(context.key, conversation.model)
+        context.backend = backend.name
+        if route.name is not None:
+            conversation = msgspec.structs.replace(conversation, model=route.name)
+        asked = (backend.adapter, conversation, route.policy)
+        exchange = await asyncio.to_thread(_prepared, *asked) if large else Exchange(*asked)
+        context.notices = exchange.notices
+        context.note(exchange.notices)
+        log_request(context, backend, exchange, body if self._state.settings.log.bodies else None)
+        kind = StreamResponder if conversation.stream else WholeResponder
+        with (
+            backend.concurrency,
+            kind(context, response, deadlines, conversation, self._state.settings.server) as writer,
+        ):
+            try:
+                await self._exchange(context, backend, exchange, deadlines, writer)
+            except BackendError as error:
+                check_lack(error)
+                # After a reload, this backend may no longer be part of the gateway state.
+                redact(error, backend.redact)
+                redact(error, self._state.redact)
+                if error.code == "upstream_auth_error":
+                    context.credential = backend.settings.credential_variable
+                raise
+
+    async def _exchange(
+        self, context: RequestContext, backend: Backend, exchange: Exchange, deadlines: Deadlines, writer: Responder
+    ) -> None:
+        now = monotonic()
+        deadlines.total_due = now + backend.timeouts.total
+        if exchange.conversation.stream:
+            deadlines.expect(now + backend.timeouts.first_byte, first_byte_timeout)
+        else:
+            # The first byte of a response that does not stream may come only when that response is complete.
+            deadlines.expect(deadlines.total_due, total_timeout)
+        context.phase = "connect"
+        if context.trace is not None:
+            context.trace.connect(backend, exchange)
+        credential = backend.credential.ready
+        if credential is None:
+            credential = await backend.credential.headers()
+        answer = await self._send(context, backend, exchange.request, credential, deadlines)
+        if answer.status == 401 and backend.credential.refreshable:
+            answer.close()
+            # The request may be sent again, since after a 401 nothing has run.
+            await backend.credential.refresh(credential)
+            answer = await self._send(context, backend, exchange.request, await backend.credential.headers(), deadlines)
+        context.waited += monotonic() - now
+        context.backend_status = answer.status
+        try:
+            if answer.status != 200:
+                exchange.on_response_head(answer.status, answer.headers, await answer.read_error())
+            exchange.on_response_head(200, answer.headers)
+            if answer.compressed:
+                await writer.take((COMPRESSED,))
+            await self._relay(context, backend, exchange, answer, deadlines, writer)
+            context.conclude(200)
+            # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
+            self._state.scheduler.discard(deadlines)
+            if not answer.ended:
+                await answer.drain(SETTLE_S)
+        finally:
+            answer.close()
+
+    async def _relay(
+        self,
+        context: RequestContext,
+        backend: Backend,
+        exchange: Exchange,
+        answer: BackendResponse,
+        deadlines: Deadlines,
+        writer: Responder,
+    ) -> None:
+        arrived = exchange.progress
+        until: float | None = None
+        most = FIRST if writer.opening else 0
+        while True:
+            asked = monotonic()
+            # Only progress counts: a backend that sends nothing but comments is stalled all the same.
+            if exchange.progress != arrived:
+                arrived = exchange.progress
+                deadlines.expect(asked + backend.timeouts.idle, idle_timeout)
+            data = await (answer.read(most) if until is None else _read_rest(answer, until))
+            context.waited += monotonic() - asked
+            try:
+                events = exchange.feed(data) if data else []
+                # A response that yields no events before its end, as a whole one does, needs no further read to detect
+                # the end.
+                over = not data or (answer.ended and not events)
+                if over:
+                    events = exchange.close()
+            except BackendError as error:
+                await writer.rescue(error.take())
+                raise
+            if over or (exchange.done and not answer.keeps):
+                if not exchange.finished:
+                    raise truncated()
+                await writer.finish([*events, *exchange.estimate()] if exchange.uncounted else events)
+                return
+            if exchange.finished and until is None:
+                until = monotonic() + REST_S
+            if events:
+                context.begin()
+                await writer.take(events)
+            if most:
+                # While nothing can be shown yet, the pieces grow, so that there are few of them.
+                most = 2 * most if writer.opening and most < LARGE else 0
+
+    def _send(
+        self,
+        context: RequestContext,
+        backend: Backend,
+        request: BackendRequest,
+        credential: Mapping[str, str],
+        deadlines: Deadlines,
+    ) -> Coroutine[None, None, BackendResponse]:
+        lines = backend.lines(request, credential)
+
+        def sent() -> None:
+            context.phase = "head"
+            deadlines.sent = True
+
+        return self._state.transport.send(
+            lines,
+            request.body,
+            backend.timeouts.connect,
+            more=b"" if context.trace is None else context.trace.headers(lines.names),
+            on_try=context.try_backend,
+            on_sent=sent,
+            again=context.attempt == 0,
+        )
+
+
+def redact(error: BackendError, redact_secrets: Callable[[str], str]) -> None:
+    """Redacts the secrets in every text of an error that may come from the backend."""
+    error.message = redact_secrets(error.message)
+    error.code = error.code and redact_secrets(error.code)
+    error.param = error.param and redact_secrets(error.param)
+    error.words = redact_secrets(public_text(error.words))
+
+
+def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy) -> Exchange:
+    """The exchange for a long conversation, so far that nothing looks through all of it again."""
+    exchange = Exchange(adapter, conversation, policy)
+    if exchange.uncounted:
+        exchange.size_prompt()
+    return exchange
+
+
+async def _read_rest(answer: BackendResponse, until: float) -> bytes:
+    """Returns the next bytes after the finish; empty when they do not come soon. A failure after the finish does not
+    invalidate a complete response."""
+    try:
+        async with asyncio.timeout(until - monotonic()):
+            return await answer.read()
+    except (TimeoutError, BackendError):
+        return b""

@@ -1,0 +1,159 @@
+"""Holds the state that all routes share while the gateway runs, built from settings."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from gateway.core.errors import ServerShutdown, SettingsError
+from gateway.server.access.admission import Admission
+from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
+from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
+from gateway.server.process.reload_policy import keep_restart_only
+from gateway.server.telemetry.event_bus import EventBus
+from gateway.server.telemetry.log import LEVELS, LOGGER
+from gateway.server.telemetry.metrics import Metrics, Snapshot
+from gateway.server.telemetry.tracing import open_tracing
+from gateway.server.telemetry.worker_metrics import WorkerMetrics
+from gateway.server.upstream.backends import Backends
+from gateway.server.upstream.deadlines import DeadlineScheduler
+from gateway.server.upstream.demo_backends import DemoBackends
+from gateway.server.upstream.model_list import ModelLists
+from gateway.server.upstream.transport import Transport
+from gateway.settings import ServerSettings, Settings
+
+
+class GatewayState:
+    """Shared state of the routes, built before the gateway binds, so that a wrong setting is reported at once. Raises
+    SettingsError.
+
+    A request takes what it needs from here when it begins, so that `change` affects only later requests."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+        self._exposed = True
+        self.demo_backends = DemoBackends()
+        self.transport = Transport(int(settings.limits.max_response_mb * 2**20))
+        self.scheduler = DeadlineScheduler()
+        self.event_bus = EventBus(self.redact)
+        self.model_lists = ModelLists()
+        self.metrics = Metrics()
+        self.metrics.count("gateway_open_streams", by=0)
+        self.metrics.read("gateway_running_requests", lambda: self.scheduler.size)
+        self.metrics.read("gateway_workers", lambda: 1)
+        self.admission = Admission(time.monotonic)
+        self.metrics.read("gateway_store_failures_total", lambda: self.admission.store.failures)
+        self.tracing = open_tracing(settings.tracing, environ)
+        self.worker_metrics: WorkerMetrics | None = None
+        self.created = int(time.time())
+        self.ready = False
+        self.draining = False
+        self._use(settings, Backends(settings), self._keys(settings))
+
+    def redact(self, text: str) -> str:
+        """Returns the text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""
+        text = self.backends.redact(text)
+        return text if self.tracing is None else self.tracing.redact(text)
+
+    def check_exposure(self, insecure: bool) -> None:
+        """Raises SettingsError when clients outside this machine could reach the gateway without a key."""
+        self._exposed = insecure
+        _check_exposure(self.settings.server, self.keys, insecure)
+
+    async def change(self, settings: Settings) -> tuple[str, ...]:
+        """Applies other settings from the next request on; running requests finish with the old ones. Returns the names
+        of the settings that would need a restart and therefore stay. Raises SettingsError, and then changes nothing."""
+        before = self.settings
+        settings, kept = keep_restart_only(before, settings)
+        keys = self._keys(settings)
+        _check_exposure(settings.server, keys, self._exposed)
+        backends = Backends(settings, self.backends)
+        await backends.start(self.demo_backends)
+        self._use(settings, backends, keys)
+        if self.tracing is not None and settings.tracing is not None:
+            self.tracing.change(settings.tracing)
+        if settings.log.level != before.log.level:
+            LOGGER.setLevel(LEVELS[settings.log.level])
+        return kept
+
+    def _keys(self, settings: Settings) -> ApiKeys:
+        keys = load_keys(settings.server, self._environ)
+        check_names(settings, keys)
+        return keys
+
+    def _use(self, settings: Settings, backends: Backends, keys: ApiKeys) -> None:
+        """Replaces the settings in use. No statement here can fail, and no request can begin in between."""
+        server = settings.server
+        self.settings = settings
+        self.backends = backends
+        self.keys = keys
+        self.hosts = HostFilter((*LOCAL_NAMES, *server.allowed_hosts) if is_loopback(server.host) else None)
+        self.admission.change(server.max_requests, settings.keys)
+        self.max_body = int(server.max_body_mb * 2**20)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Opens the transport and the demo backends, and starts the trace exporter."""
+        async with self.transport, self.demo_backends, self._traced():
+            await self.backends.start(self.demo_backends)
+            self.ready = True
+            try:
+                yield
+            finally:
+                self.ready = False
+
+    @asynccontextmanager
+    async def _traced(self) -> AsyncIterator[None]:
+        if self.tracing is None:
+            yield
+            return
+        exporter = self.tracing.start(self.redact)
+        self.metrics.read("gateway_spans_total", lambda: exporter.exported)
+        self.metrics.read("gateway_span_drops_total", lambda: exporter.dropped)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.tracing.stop)
+
+    def snapshot(self) -> Snapshot:
+        """Returns the current metrics; with several workers, those of all of them."""
+        own = self.metrics.snapshot()
+        return own if self.worker_metrics is None else self.worker_metrics.total(own)
+
+    def settle(self) -> None:
+        """Does the work that is due about once a second."""
+        self.admission.settle()
+        self.show()
+
+    def show(self) -> None:
+        """Publishes this worker's metrics to the other workers."""
+        if self.worker_metrics is not None:
+            self.worker_metrics.show(self.metrics.snapshot())
+
+    def drain(self) -> None:
+        """Stops accepting requests; ends the requests that are still running after `graceful_shutdown_timeout_s`."""
+        if not self.draining:
+            self.draining = True
+            self.ready = False
+            self.event_bus.close()
+            asyncio.get_running_loop().call_later(self.settings.server.graceful_shutdown_timeout_s, self.stop)
+
+    def stop(self) -> None:
+        """Ends all running requests now; every client gets an error."""
+        self.scheduler.interrupt_all(shutdown)
+
+
+def _check_exposure(server: ServerSettings, keys: ApiKeys, insecure: bool) -> None:
+    if keys or insecure or is_loopback(server.host):
+        return
+    variable = server.api_keys_env or "DRAGOMAN_API_KEYS"
+    raise SettingsError(
+        f"binding to {server.host} without a key would let everybody in: set {variable} to the clients' keys, "
+        "name a server.api_keys_file, or say --insecure-no-key"
+    )
+
+
+def shutdown() -> ServerShutdown:
+    """Returns the error for a request that can no longer be completed."""
+    return ServerShutdown("The gateway is shutting down.", headers={"retry-after": "1", "connection": "close"})

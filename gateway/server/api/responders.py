@@ -1,0 +1,195 @@
+"""Sends events to the client as a response: streamed as they come, or collected into one JSON object.
+
+The head of a stream is held until there is an event to show, so that an early fault still becomes an HTTP status; but
+no longer than `first_event_gate_s`: then the stream opens with a comment, and comments follow while the backend is
+silent.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Protocol
+
+from gateway.core.conversation import Conversation
+from gateway.core.events import Event, Finish, ResponseStart, UsageReport
+from gateway.core.notices import Notice
+from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.server.api.client_response import ClientResponse
+from gateway.server.telemetry.request_context import RequestContext, unique
+from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
+from gateway.settings import ServerSettings
+
+PING: Final = b": ping\n\n"
+_TOLD: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
+
+
+class Responder(Protocol):
+    """Sends the events of one response. `opening`: the first events that can be shown are sent at once."""
+
+    @property
+    def opening(self) -> bool: ...
+
+    async def take(self, events: Sequence[Event]) -> None:
+        """Accepts events; more will follow."""
+        ...
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        """Accepts the last events."""
+        ...
+
+    async def rescue(self, events: Sequence[Event]) -> None:
+        """Accepts the events that precede a fault in the same read: they are sent if the response has begun."""
+        ...
+
+
+class WholeResponder:
+    """Collects the events and responds once. Use as a context manager, like `StreamResponder`."""
+
+    opening = False
+
+    def __init__(
+        self,
+        context: RequestContext,
+        response: ClientResponse,
+        deadlines: Deadlines,
+        conversation: Conversation,
+        settings: ServerSettings,
+    ) -> None:
+        self._context = context
+        self._response = response
+        self._deadlines = deadlines
+        self._write_s = settings.write_timeout_s
+        self._events: list[Event] = list(context.notices)
+
+    def __enter__(self) -> "WholeResponder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    async def take(self, events: Sequence[Event]) -> None:
+        _note(self._context, events)
+        self._events.extend(events)
+
+    async def rescue(self, events: Sequence[Event]) -> None:
+        pass
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        _note(self._context, events)
+        body = encode_completion(
+            [*self._events, *events],
+            id=_completion_id(),
+            created=int(time.time()),
+            model=self._context.model,
+            diagnostics=self._context.explain,
+        )
+        self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
+        self._deadlines.total_due = math.inf
+        await self._response.whole(200, body, self._context.answer_headers())
+
+
+class StreamResponder:
+    """Sends the events of one read of the backend in one piece. Use as a context manager around the exchange."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        response: ClientResponse,
+        deadlines: Deadlines,
+        conversation: Conversation,
+        settings: ServerSettings,
+    ) -> None:
+        self._context = context
+        self._response = response
+        self._deadlines = deadlines
+        self._write_s = settings.write_timeout_s
+        self._keep_alive_s = settings.sse_ping_s
+        self._comment: asyncio.Task[None] | None = None
+        self.opening = True
+        self._encoder = StreamEncoder(
+            _completion_id(),
+            int(time.time()),
+            context.model,
+            include_usage=conversation.include_usage,
+            diagnostics=context.explain,
+        )
+        self._encoder.feed(context.notices)
+        deadlines.on_quiet = self._break_silence
+        deadlines.quiet_due = time.monotonic() + settings.first_event_gate_s
+
+    def __enter__(self) -> "StreamResponder":
+        self._context.stream(1)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._context.stream(-1)
+        self._deadlines.on_quiet = None
+        if self._comment is not None:
+            self._comment.cancel()
+
+    async def take(self, events: Sequence[Event]) -> None:
+        _note(self._context, events)
+        if payload := self._encoder.feed(events):
+            self.opening = False
+            now = time.monotonic()
+            # From here the request waits for the client, not for the backend.
+            self._deadlines.expect(now + self._write_s, ClientDisconnected)
+            self._deadlines.quiet_due = now + self._keep_alive_s
+            if self._comment is not None:
+                await self._end_comment(self._comment)
+            await self._send(payload)
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        _note(self._context, events)
+        payload = self._encoder.feed(events) + self._encoder.close()
+        self._deadlines.on_quiet = None
+        self._deadlines.total_due = math.inf
+        self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
+        if self._comment is not None:
+            await self._end_comment(self._comment)
+        if not self._response.status:
+            await self._response.open(self._context.answer_headers(), payload)
+            payload = b""
+        await self._response.end(payload)
+
+    async def rescue(self, events: Sequence[Event]) -> None:
+        if events and self._response.status:
+            await self.take(events)
+
+    async def _end_comment(self, comment: asyncio.Task[None]) -> None:
+        """Waits until the last comment is sent in full; no other one follows for now."""
+        await comment
+        self._comment = None
+
+    async def _send(self, data: bytes) -> None:
+        if self._response.status:
+            await self._response.write(data)
+        else:
+            await self._response.open(self._context.answer_headers(), data)
+
+    def _break_silence(self) -> None:
+        """Sends a comment from a task of its own: the request's task is waiting for the backend."""
+        self._deadlines.quiet_due = time.monotonic() + self._keep_alive_s
+        if self._comment is None or self._comment.done():
+            self._comment = asyncio.create_task(self._send(PING))
+
+
+def _note(context: RequestContext, events: Sequence[Event]) -> None:
+    if _TOLD.isdisjoint(map(type, events)):
+        return
+    for event in events:
+        if type(event) is Notice:
+            context.note((event,))
+        elif type(event) is UsageReport:
+            context.use(event)
+        if context.trace is not None:
+            context.trace.tell(event)
+
+
+def _completion_id() -> str:
+    return f"chatcmpl-{unique()}"

@@ -1,0 +1,218 @@
+"""Parses the bytes of client requests into validated heads and bodies: httptools plus the checks it lacks.
+
+These are: caps for the head, exactly one Host, no version but 1.0 and 1.1; trailers never become headers and are capped
+too. (httptools itself refuses Content-Length beside Transfer-Encoding, and bare LF.) A client that asks for another
+protocol, as some do with every first request, is served over HTTP/1.1.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import unquote
+
+import httptools
+
+from gateway.server.http.connection import ClientConnection
+from gateway.server.http.raw_error_response import BAD_REQUEST, FULL, RawErrorResponse
+from gateway.server.http.request_body import RequestBody
+from gateway.server.http.response_writer import ResponseWriter
+from gateway.server.telemetry.log import LOGGER
+from gateway.server.telemetry.log_throttle import LogThrottle
+from gateway.server.telemetry.request_context import request_id
+
+MAX_HEAD: Final = 64 * 1024
+MAX_HEADERS: Final = 128
+VERSIONS: Final = ("1.0", "1.1")
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
+
+
+class HeadError(Exception):
+    """Raised for a head that is not accepted."""
+
+
+class HttpProtocol(ClientConnection):
+    """The protocol of one connection. `http_protocol` sets the limits on a subclass."""
+
+    max_connections: int = 100_000
+    last_descriptor: int = 1_000_000
+    _sent_away = LogThrottle()
+
+    _parser: httptools.HttpRequestParser | None = None
+    _url = b""
+    # Bytes received since the parser reported the end of a head, or part of a body.
+    _untold = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+        super().connection_made(transport)
+        # Names and values alternate, of a head or of trailers.
+        self._lines: list[bytes] = []
+        self._parser = self._new_parser()
+        descriptor: int = transport.get_extra_info("socket").fileno()
+        if len(self.connections) > self.max_connections or descriptor > self.last_descriptor:
+            self._send_away()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        # The parser refers to this protocol.
+        self._parser = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._parser is None or self.transport.is_closing():
+            return
+        self._untold += len(data)
+        try:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as stopped:
+                self._stay(self._parser, data[stopped.args[0] :])
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, HeadError):
+            self._refuse_request()
+        if self._untold > MAX_HEAD:
+            self._refuse_request()
+        if self.in_head and self.due == math.inf:
+            self.expect(self.header_timeout_s)
+
+    def on_message_begin(self) -> None:
+        if not self.in_head:
+            # The deadline starts with the next head, not with any byte: a discarded body would otherwise keep the
+            # connection open without a limit.
+            self.in_head = True
+            self.due = math.inf
+        self._untold = 0
+        self._url = b""
+        self._lines.clear()
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._lines += (name, value)
+
+    def on_headers_complete(self) -> None:
+        parser = self._parser
+        assert parser is not None
+        if parser.should_upgrade():
+            return
+        self.in_head = False
+        self.due = math.inf
+        self._untold = 0
+        version = parser.get_http_version()
+        headers = self._headers()
+        self._lines.clear()
+        names = [name for name, _ in headers]
+        hosts = names.count(b"host")
+        if version not in VERSIONS or hosts > 1 or (hosts == 0 and version == "1.1"):
+            raise HeadError
+        method = parser.get_method().decode("ascii")
+        path, query = _target(self._url)
+        expects = b"expect" in names and dict(headers)[b"expect"].lower() == b"100-continue"
+        writer = ResponseWriter(
+            self,
+            RequestBody(self.transport, self.flow, expects),
+            method,
+            version,
+            version != "1.0" and parser.should_keep_alive(),
+        )
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": "http",
+            "root_path": "",
+            "method": method,
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": path.encode("ascii"),
+            "query_string": query,
+            "headers": headers,
+            "state": {**self.app_state, "response_writer": writer},
+        }
+        self.begin(writer, scope)
+
+    def on_body(self, body: bytes) -> None:
+        self._untold = 0
+        if self.latest is not None:
+            self.latest.request_body.feed(body)
+
+    def on_message_complete(self) -> None:
+        self._untold = 0
+        # While `in_head` is set here, the request asks for another protocol, and its head is parsed once more.
+        if not self.in_head and self.latest is not None:
+            # The gateway does not use trailers; the same limits apply to them.
+            if self._lines:
+                self._headers()
+            self.latest.request_body.close()
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        """Returns the headers or trailers received, names in lower case. Raises HeadError when they exceed the
+        limits."""
+        lines = self._lines
+        if len(lines) > 2 * MAX_HEADERS or len(self._url) + len(b"".join(lines)) > MAX_HEAD:
+            raise HeadError
+        return list(zip(map(bytes.lower, lines[::2]), lines[1::2], strict=True))
+
+    def _new_parser(self) -> httptools.HttpRequestParser:
+        parser = httptools.HttpRequestParser(self)
+        # A request after one with "Connection: close" is dropped; it does not interrupt the response to that one.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        return parser
+
+    def _stay(self, parser: httptools.HttpRequestParser, rest: bytes) -> None:
+        """Parses the head once more without its Upgrade header, which a server may ignore (RFC 9110, section 7.8): the
+        parser takes all bytes after an Upgrade, even the request's own body, as another protocol."""
+        method, version = parser.get_method(), parser.get_http_version().encode("ascii")
+        if method == b"CONNECT":
+            raise httptools.HttpParserUpgrade
+        head = [b"%s %s HTTP/%s" % (method, self._url, version)]
+        head += [name + b": " + value for name, value in self._headers() if name != b"upgrade"]
+        self._parser = self._new_parser()
+        self._parser.feed_data(b"\r\n".join(head) + b"\r\n\r\n" + rest)
+
+    def _refuse_request(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.serving and self.served is not None and self.served.started:
+            # A response is being sent: the client would read a second one within it as a part of it.
+            self.transport.abort()
+            return
+        given = self._refuse(BAD_REQUEST)
+        LOGGER.info("refused a connection: 400 Bad Request", extra={"request_id": given})
+
+    def _send_away(self) -> None:
+        given = self._refuse(FULL)
+        if count := self._sent_away.tell(self.loop.time()):
+            LOGGER.warning("no room for %d connections since the last such line", count, extra={"request_id": given})
+
+    def _refuse(self, refusal: RawErrorResponse) -> str:
+        given = request_id(None)
+        self.transport.write(refusal.encode(given))
+        self.transport.close()
+        return given
+
+
+def _target(url: bytes) -> tuple[str, bytes]:
+    """Returns the path as it was sent, and the query. Raises HeadError and httptools' and Unicode's own errors."""
+    if url.startswith(b"/") and b"#" not in url:
+        path, _, query = url.partition(b"?")
+        return path.decode("ascii"), query
+    parsed = httptools.parse_url(url)
+    if parsed.path is None:
+        raise HeadError
+    return parsed.path.decode("ascii"), parsed.query or b""
+
+
+def http_protocol(
+    header_timeout_s: float, write_timeout_s: Callable[[], float], max_connections: int, last_descriptor: int
+) -> type[HttpProtocol]:
+    """Returns the protocol class for uvicorn, with a deadline for the head of every request and for clients that read
+    nothing, and with the maximum number of connections and the highest descriptor that a connection may have."""
+    limits = {
+        "header_timeout_s": header_timeout_s,
+        "write_timeout_s": staticmethod(write_timeout_s),
+        "max_connections": max_connections,
+        "last_descriptor": last_descriptor,
+        "_sent_away": LogThrottle(),
+    }
+    return type("HttpProtocol", (HttpProtocol,), limits)

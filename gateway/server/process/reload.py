@@ -1,0 +1,94 @@
+"""Applies a changed settings file from the next request on, or logs one line that states the error."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from gateway.core.errors import SettingsError
+from gateway.server.api.gateway_state import GatewayState
+from gateway.server.process.reload_policy import changed
+from gateway.server.telemetry.log import LOGGER
+from gateway.settings import Settings, with_place
+
+LOOK_S: Final = 0.5
+
+Stamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
+
+
+class Source:
+    """The source of the settings: a file, and the function that reads it (with the overrides of the command line)."""
+
+    def __init__(self, path: Path, load: Callable[[], Settings]) -> None:
+        self.path = path
+        self.load = load
+
+    def stamp(self, keys: str | None) -> Stamp:
+        """Returns a value that changes when the file, or the one with the keys, is written. None while one of them is
+        missing: it is being replaced."""
+        try:
+            found = [os.stat(path) for path in (self.path, keys) if path is not None]
+        except OSError:
+            return None
+        return tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in found)
+
+
+class Reloader:
+    """Checks the file twice a second, and at once on request. A changed file is read when two checks in a row found it
+    the same.
+
+    `tells`: the result is logged, which one process does for all that read the same file."""
+
+    def __init__(self, gateway_state: GatewayState, source: Source, look_s: float = LOOK_S, tells: bool = True) -> None:
+        self._state = gateway_state
+        self._source = source
+        self._tells = tells
+        self._look_s = look_s
+        self._asked = asyncio.Event()
+        self._known = self._stamp()
+
+    def ask(self) -> None:
+        """Reads the file now, changed or not."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        seen = self._known
+        while True:
+            try:
+                async with asyncio.timeout(self._look_s):
+                    await self._asked.wait()
+            except TimeoutError:
+                pass
+            stamp = self._stamp()
+            settled = self._state.settings.server.reload and stamp not in (self._known, None) and stamp == seen
+            seen = stamp
+            if self._asked.is_set() or settled:
+                self._asked.clear()
+                self._known = stamp
+                await self._reload()
+
+    async def _reload(self) -> None:
+        gateway_state = self._state
+        before, keys = gateway_state.settings, gateway_state.keys
+        try:
+            kept = await gateway_state.change(self._source.load())
+        except SettingsError as error:
+            gateway_state.metrics.count("gateway_config_reload_failures_total")
+            if self._tells:
+                said = with_place(self._source.path, error.message)
+                LOGGER.error("settings not reloaded, the old ones stay in use: %s", said)
+            return
+        gateway_state.metrics.count("gateway_config_reloads_total")
+        if not self._tells:
+            return
+        found = [*changed(before, gateway_state.settings)]
+        if others := gateway_state.keys.changes_from(keys):
+            found.append(f"client keys ({others})")
+        LOGGER.info("settings reloaded; changed: %s", ", ".join(found) or "nothing")
+        if kept:
+            LOGGER.warning("these settings need a restart, and stay as they were: %s", ", ".join(kept))
+
+    def _stamp(self) -> Stamp:
+        return self._source.stamp(self._state.settings.server.api_keys_file)

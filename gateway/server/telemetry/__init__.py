@@ -1,0 +1,1 @@
+"""Telemetry for operators: the request context, logs, metrics, the event bus and traces."""

@@ -1,0 +1,45 @@
+"""Logs one request to a backend as the DEBUG block between two banners that people grep for."""
+
+import logging
+from typing import Final
+
+from gateway.core.backend_status import blot_keys
+from gateway.core.conversation import Conversation
+from gateway.exchange import Exchange
+from gateway.history.classify import classify
+from gateway.server.telemetry.log import BANNER, LOGGER
+from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.credentials import redact_secrets
+
+BODY_CAP: Final = 64 * 1024
+
+
+def log_request(context: RequestContext, backend: Backend, exchange: Exchange, body: bytes | None) -> None:
+    """Writes the block, at DEBUG only. `body` is the client's request body, given only where the settings ask for
+    it."""
+    if not LOGGER.isEnabledFor(logging.DEBUG):
+        return
+    results, history = count(exchange.conversation)
+    family = type(backend.adapter).__name__.removesuffix("Adapter")
+    lines = [
+        BANNER,
+        f"[{family} Request] Submitting to {family} API:",
+        f"  Tool results: {results}",
+        f"  History messages: {history}",
+        f"  Backend: {backend.name}, {exchange.request.path}, {len(exchange.request.body)} bytes",
+    ]
+    if body is not None:
+        text = body[:BODY_CAP].decode(errors="replace")
+        _, _, key = context.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        lines.append(f"  Client request: {blot_keys(backend.redact(redact_secrets(text, key.strip())))}")
+    for line in (*lines, BANNER):
+        LOGGER.debug("%s", line, extra={"request_id": context.id})
+
+
+def count(conversation: Conversation) -> tuple[int, int]:
+    """Counts the tool results since the last user turn, and the turns that are neither those nor that user turn."""
+    turns = conversation.turns
+    found = classify(turns)
+    results = sum(len(turns[position].results) for position in found.results_since)
+    return results, len(turns) - len(found.results_since) - (0 if found.last_user is None else 1)

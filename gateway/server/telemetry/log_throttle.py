@@ -1,0 +1,24 @@
+"""Rate-limits a log message to one per second and counts the suppressed ones."""
+
+from typing import Final
+
+PAUSE_S: Final = 1
+
+
+class LogThrottle:
+    """Counts the suppressed messages, so that the next line reports them."""
+
+    __slots__ = ("_due", "_untold")
+
+    def __init__(self) -> None:
+        self._due = 0.0
+        self._untold = 0
+
+    def tell(self, now: float) -> int:
+        """Returns the number of messages since the last line, this one included, when a line is due; else 0."""
+        self._untold += 1
+        if now < self._due:
+            return 0
+        self._due = now + PAUSE_S
+        untold, self._untold = self._untold, 0
+        return untold

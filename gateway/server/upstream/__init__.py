@@ -1,0 +1,1 @@
+"""Backends: their credentials, deadlines, and the transport that connects to them."""

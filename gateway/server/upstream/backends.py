@@ -1,0 +1,186 @@
+"""Builds backends from settings: adapter, address, credential; demo backends start in this process."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from gateway.adapter import Adapter, BackendRequest
+from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.core.policy import Policy
+from gateway.registry import load_adapter
+from gateway.server.access.admission import backend_concurrency
+from gateway.server.upstream.credentials import Credential, credential_for, header_secrets, redact_secrets
+from gateway.server.upstream.demo_backends import DemoBackends
+from gateway.server.upstream.http1.origin import Url, read_url
+from gateway.server.upstream.http1.request_head import Lines, check_header
+from gateway.server.upstream.transport import encode_head
+from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, Timeouts
+
+DEMO = "demo:"
+DEMOS = ("agent", "chat", "text")
+# An adapter has one head, or one for streams and one for whole responses.
+HEADS = 4
+
+
+class Backend:
+    """One backend entry. `base_url` of a demo backend is known only while it runs."""
+
+    def __init__(
+        self, name: str, settings: BackendSettings, max_event: int, credential: Credential | None = None
+    ) -> None:
+        self.name = name
+        self.settings = settings
+        self.max_event = max_event
+        self.base_url = settings.base_url
+        _check_address(f"backends.{name}", settings.base_url)
+        _check_headers(f"backends.{name}", settings.headers)
+        self.adapter = load_adapter(name, settings, max_event)
+        self.credential: Credential = credential or credential_for(settings)
+        self.timeouts: Timeouts = settings.timeouts
+        self.concurrency = backend_concurrency(name, settings.max_concurrent)
+        self.headers = {key.lower(): value for key, value in settings.headers.items()}
+        self._secrets = tuple(header_secrets(settings.headers.values()))
+        self._urls: dict[str, Url] = {}
+        # Method, path, the adapter's headers and the credential's: the inputs of a head besides the settings.
+        self._heads: list[tuple[tuple[str, str, Mapping[str, str], Mapping[str, str]], Lines]] = []
+
+    def url(self, path: str) -> Url:
+        """Returns the URL of a path below base_url; built once."""
+        url = self._urls.get(path)
+        if url is None:
+            url = self._urls[path] = read_url(self.base_url.rstrip("/") + path)
+        return url
+
+    def lines(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
+        """Returns the head of a request: the adapter's headers, overridden by those of the settings, overridden by the
+        credential. Requests that differ only in their body share one encoded head. Raises ValueError for headers that
+        cannot be sent."""
+        wanted = (request.method, request.path, request.headers, credential)
+        for made_of, lines in self._heads:
+            if made_of == wanted:
+                return lines
+        return self._encode(request, credential)
+
+    def _encode(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
+        headers = {**request.headers, **self.headers, **credential}
+        lines = encode_head(request.method, self.url(request.path), headers)
+        # Copies, since their owners may change them. A replaced credential does not recur.
+        made_of = (request.method, request.path, dict(request.headers), dict(credential))
+        self._heads = [(made_of, lines), *(head for head in self._heads if head[0][3] == credential)][:HEADS]
+        return lines
+
+    def redact(self, text: str) -> str:
+        """Returns the text without the credential, and without any value of `headers`, which may be a secret."""
+        text = self.credential.redact(text)
+        return redact_secrets(text, *self._secrets) if self._secrets else text
+
+
+class Backends:
+    """All backends, and the backend of each model name."""
+
+    def __init__(self, settings: Settings, before: "Backends | None" = None) -> None:
+        self._backends = {
+            name: _backend(name, settings, before.known(name) if before else None) for name in settings.backends
+        }
+        self._routes = {name: entry.on(self._native(entry)) for name, entry in settings.models.items()}
+        self.models = tuple(name for name in settings.models if name != "*")
+
+    @property
+    def adapters(self) -> Mapping[str, Adapter]:
+        """The adapter of each backend entry."""
+        return {name: backend.adapter for name, backend in self._backends.items()}
+
+    def redact(self, text: str) -> str:
+        """Returns the text without a secret of any backend."""
+        for backend in self._backends.values():
+            text = backend.redact(text)
+        return text
+
+    def route(self, model: str) -> tuple[ModelSettings, Backend]:
+        """Returns the entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""
+        entry = self._routes.get(model) or self._routes.get("*")
+        if entry is None:
+            nearest = difflib.get_close_matches(model[:200], self.models, n=1, cutoff=0.3)
+            advice = f" Did you mean {nearest[0]!r}?" if nearest else f" Known models: {_list(self.models)}."
+            raise InvalidRequest(
+                f"The model {model[:200]!r} does not exist here.{advice}",
+                status=404,
+                code="model_not_found",
+                param="model",
+            )
+        return entry, self._backends[entry.backend]
+
+    @property
+    def any(self) -> tuple[ModelSettings, Backend] | None:
+        """The entry and backend of every name that the settings do not list."""
+        entry = self._routes.get("*")
+        return None if entry is None else (entry, self._backends[entry.backend])
+
+    @property
+    def limits(self) -> str:
+        """The limits that apply to each model's history, as one log line; models with the same limits are grouped."""
+        models: dict[str, list[str]] = {}
+        for name, entry in self._routes.items():
+            models.setdefault(_limits(entry.policy), []).append(name)
+        return "; ".join(f"{', '.join(names)}: {limits}" for limits, names in models.items())
+
+    def _native(self, entry: ModelSettings) -> bool:
+        return self._backends[entry.backend].adapter.capabilities.native
+
+    def known(self, name: str) -> Backend | None:
+        """Returns the backend of an entry."""
+        return self._backends.get(name)
+
+    async def start(self, demo_backends: DemoBackends) -> None:
+        """Starts the demo backends that the settings ask for."""
+        for backend in self._backends.values():
+            if backend.base_url.startswith(DEMO):
+                backend.base_url = await demo_backends.url(backend.base_url.removeprefix(DEMO))
+
+
+def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
+    """Returns the old backend for an unchanged entry; a backend for a changed entry keeps a token that is already
+    issued."""
+    entry = settings.backends[name]
+    max_event = int(settings.limits.max_event_mb * 2**20)
+    if old is None:
+        return Backend(name, entry, max_event)
+    if (old.settings, old.max_event) == (entry, max_event):
+        return old
+    bought = entry.refresh is not None and old.settings.refresh == entry.refresh
+    return Backend(name, entry, max_event, old.credential if bought else None)
+
+
+def _check_address(where: str, base_url: str) -> None:
+    if base_url.startswith(DEMO):
+        if base_url.removeprefix(DEMO) not in DEMOS:
+            raise SettingsError(f"{where}.base_url: the demo backends are 'demo:agent', 'demo:chat' and 'demo:text'")
+        return
+    try:
+        parts = urlsplit(base_url)
+        if "@" in parts.netloc:
+            raise ValueError("must hold no credential; name its variable in api_key_env")
+        if parts.query or parts.fragment:
+            raise ValueError("must hold neither a query nor a fragment")
+        read_url(base_url)
+    except ValueError as error:
+        raise SettingsError(f"{where}.base_url {error}") from error
+
+
+def _check_headers(where: str, headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        try:
+            check_header(name, value)
+        except ValueError as error:
+            raise SettingsError(f"{where}.headers: {error}") from error
+
+
+def _limits(policy: Policy) -> str:
+    counts = [f"{name}={limit}" for name in LIMITS if (limit := getattr(policy, name)) is not None]
+    step = [f"trim_step={policy.trim_step}"] if counts else []
+    length = policy.max_tool_result_chars
+    return " ".join([*counts, *step, *([] if length is None else [f"max_tool_result_chars={length}"])]) or "none"
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(list(names)[:20]) or "none"

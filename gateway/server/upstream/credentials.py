@@ -1,0 +1,261 @@
+"""Builds the header that authorizes a backend request from an environment variable or a refresh token.
+
+No log line, error message or repr contains a secret.
+"""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+import httpx
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
+from gateway.server.telemetry.log import LOGGER
+from gateway.server.upstream.http1.request_head import check_header, is_header_value
+from gateway.settings import BackendSettings, RefreshCredential, secret
+
+EARLY_S: Final = 300
+TIMEOUT_S: Final = 5
+FALLBACK_LIFETIME_S: Final = 3600
+SHORTEST: Final = 4
+CUT: Final = "…"
+REDACTED: Final = "[redacted]"
+# A value in `headers` may also be a word like `close`.
+SHORTEST_HEADER: Final = 6
+
+
+class Credential(Protocol):
+    """The credential of one backend."""
+
+    refreshable: bool
+
+    @property
+    def ready(self) -> Mapping[str, str] | None:
+        """The value that `headers` would return, if it is known without waiting."""
+        ...
+
+    async def headers(self) -> Mapping[str, str]:
+        """Returns the headers that authorize a request. Raises BackendError when there is no valid credential."""
+        ...
+
+    async def refresh(self, refused: Mapping[str, str]) -> None:
+        """Replaces the credential, if `refreshable`, after the backend has refused these headers with a 401. Raises
+        BackendError."""
+        ...
+
+    def redact(self, text: str) -> str:
+        """Returns the text without any secret of this credential."""
+        ...
+
+
+class StaticCredential:
+    """A key that never changes, or no key at all."""
+
+    refreshable = False
+
+    def __init__(self, header: str = "", value: str | None = None) -> None:
+        bearer = header.lower() == "authorization" and value is not None and " " not in value
+        self._value = value
+        self.ready: Mapping[str, str] = (
+            {} if value is None else {header.lower(): f"Bearer {value}" if bearer else value}
+        )
+
+    async def headers(self) -> Mapping[str, str]:
+        return self.ready
+
+    async def refresh(self, refused: Mapping[str, str]) -> None:
+        pass
+
+    def redact(self, text: str) -> str:
+        if self._value is None:
+            return text
+        return redact_secrets(text, self._value, self._value.rpartition(" ")[2])
+
+
+class RefreshedCredential:
+    """A bearer token obtained with a refresh token (RFC 6749, section 6), refreshed five minutes before it expires.
+
+    One refresh runs at a time; concurrent requests use its result. A refresh token that the issuer returns replaces the
+    old one and is stored. A denied refresh token is never sent again: a new login is necessary.
+    """
+
+    refreshable = True
+
+    def __init__(self, settings: RefreshCredential, first: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._first = first
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._store = Path(settings.store) if settings.store else None
+        self._refresh_token = first
+        self._token = ""
+        self._ends = 0.0
+        self._denied: set[str] = set()
+
+    @property
+    def ready(self) -> Mapping[str, str] | None:
+        return self._headers() if self._token and self._clock() < self._ends - EARLY_S else None
+
+    async def headers(self) -> Mapping[str, str]:
+        if self.ready is None:
+            async with self._lock:
+                if self.ready is None:
+                    await self._refresh_or_keep()
+        return self._headers()
+
+    async def refresh(self, refused: Mapping[str, str]) -> None:
+        async with self._lock:
+            if refused.get("authorization") == f"Bearer {self._token}":
+                await self._refresh()
+
+    def redact(self, text: str) -> str:
+        return redact_secrets(text, self._token, self._refresh_token, self._first)
+
+    def _headers(self) -> Mapping[str, str]:
+        return {"authorization": f"Bearer {self._token}"}
+
+    async def _refresh_or_keep(self) -> None:
+        """Refreshes the token; keeps one that is still valid when the issuer is down."""
+        try:
+            await self._refresh()
+        except BackendUnavailable:
+            if not self._token or self._clock() >= self._ends:
+                raise
+            LOGGER.warning("token refresh failed; the present token is used until it ends")
+
+    async def _refresh(self) -> None:
+        refresh_token = self._stored() or self._refresh_token
+        if refresh_token in self._denied:
+            raise _denied()
+        reply = await self._ask(refresh_token)
+        token = reply.get(self._settings.token_field)
+        if not isinstance(token, str) or not token or not is_header_value(token):
+            raise BackendUnavailable("The token issuer's reply holds no token.", code="upstream_auth_error")
+        self._token = token
+        self._ends = self._clock() + _seconds(reply.get("expires_in"))
+        rotated = reply.get("refresh_token")
+        self._refresh_token = rotated if isinstance(rotated, str) and rotated else refresh_token
+        if self._refresh_token != refresh_token:
+            self._keep()
+
+    async def _ask(self, refresh_token: str) -> dict[str, Json]:
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        try:
+            async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=False, follow_redirects=False) as client:
+                answer = await client.post(self._settings.token_url, data=form)
+        except httpx.HTTPError as error:
+            # The cause is left out: it shows the address, which may contain a key.
+            raise BackendUnavailable(f"The token issuer could not be asked ({type(error).__name__}).") from None
+        if answer.status_code in (400, 401, 403):
+            self._denied.add(refresh_token)
+            LOGGER.error("token refresh denied with status %d: a new login is needed", answer.status_code)
+            raise _denied()
+        if answer.status_code != 200:
+            raise BackendUnavailable(f"The token issuer answered with status {answer.status_code}.")
+        try:
+            reply: Json = msgspec.json.decode(answer.content)
+        except (msgspec.DecodeError, RecursionError):
+            reply = None
+        if not isinstance(reply, dict):
+            raise BackendUnavailable("The token issuer's reply is not a JSON object.")
+        return reply
+
+    def _stored(self) -> str | None:
+        """Returns the token in the store, unless the environment contains a newer login since."""
+        if self._store is None:
+            return None
+        try:
+            kept = msgspec.json.decode(self._store.read_bytes(), type=_Kept)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return kept.refresh_token if kept.login == _digest(self._first) else None
+
+    def _keep(self) -> None:
+        if self._store is None:
+            return
+        kept = msgspec.json.encode(_Kept(_digest(self._first), self._refresh_token))
+        fresh = self._store.with_name(f"{self._store.name}.new")
+        try:
+            self._store.parent.mkdir(parents=True, exist_ok=True)
+            fresh.unlink(missing_ok=True)
+            file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(file, "wb") as out:
+                out.write(kept)
+            fresh.replace(self._store)
+        except OSError as error:
+            LOGGER.error("the rotated refresh token could not be stored: %s", error.strerror)
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """Content of the store's file: the token, and the digest of the login it descends from."""
+
+    login: str
+    refresh_token: str
+
+
+def redact_secrets(text: str, *secrets: str) -> str:
+    """Returns the text without these secrets; also without the beginning of one where a long text was cut."""
+    for secret_value in secrets:
+        # A shorter value is a placeholder, and a part of many words.
+        if len(secret_value) < SHORTEST:
+            continue
+        text = text.replace(secret_value, REDACTED)
+        if text.endswith(CUT):
+            text = _redact_end(text.removesuffix(CUT), secret_value) + CUT
+    return text
+
+
+def header_secrets(values: Iterable[str]) -> Iterator[str]:
+    """Yields the secrets in headers from the settings: each value, and its part after a scheme."""
+    for value in values:
+        yield from (part for part in {value, value.rpartition(" ")[2]} if len(part) >= SHORTEST_HEADER)
+
+
+def _redact_end(text: str, secret_value: str) -> str:
+    for size in range(min(len(secret_value), len(text)), SHORTEST - 1, -1):
+        if text.endswith(secret_value[:size]):
+            return text[:-size] + REDACTED
+    return text
+
+
+def credential_for(settings: BackendSettings) -> Credential:
+    """Returns the credential that a backend entry names. Raises SettingsError when its variable is not set, or contains
+    characters that no header allows."""
+    if settings.refresh is not None:
+        first = secret(settings.refresh.refresh_token_env, os.environ)
+        assert first is not None
+        return RefreshedCredential(settings.refresh, first)
+    value = secret(settings.api_key_env, os.environ)
+    if value is not None:
+        try:
+            check_header(settings.api_key_header, value)
+        except ValueError as error:
+            raise SettingsError(f"the environment variable {settings.api_key_env} cannot be sent: {error}") from error
+    return StaticCredential(settings.api_key_header, value)
+
+
+def _denied() -> BackendError:
+    return BackendError(
+        "The gateway's credential for this backend is no longer valid.",
+        code="upstream_auth_error",
+        headers={"x-should-retry": "false"},
+    )
+
+
+def _seconds(value: Json) -> float:
+    """Returns `expires_in` as a number: some issuers send it as text."""
+    try:
+        seconds = float(value) if isinstance(value, int | float | str) else FALLBACK_LIFETIME_S
+    except ValueError:
+        return FALLBACK_LIFETIME_S
+    return seconds if 0 < seconds < 1e9 else FALLBACK_LIFETIME_S
+
+
+def _digest(value: str) -> str:
+    return hashlib.sha256(value.encode()).hexdigest()

@@ -1,0 +1,151 @@
+"""Enforces deadlines, client disconnects and keep-alive comments of all running requests from one timer.
+
+Each request sets the deadline of its present wait; the timer checks all requests ten times a second, so that a streamed
+chunk costs two assignments and no timer of its own. All times are `time.monotonic()`.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+from gateway.core.backend_status import NO_RETRY
+from gateway.core.errors import BackendTimeout, GatewayError, InvalidRequest
+
+TICK_S: Final = 0.1
+
+
+class ClientDisconnected(Exception):
+    """Raised when the client has disconnected or no longer reads. No response can be sent."""
+
+
+def first_byte_timeout() -> Exception:
+    return BackendTimeout("The backend did not begin to answer in time (timeouts.first_byte).")
+
+
+def idle_timeout() -> Exception:
+    return BackendTimeout("The backend stopped sending (timeouts.idle).")
+
+
+def total_timeout() -> Exception:
+    return BackendTimeout("The backend did not finish in time (timeouts.total).")
+
+
+def body_timeout() -> Exception:
+    return InvalidRequest(
+        "The request's body did not arrive in time.",
+        status=408,
+        code="request_timeout",
+        headers={"connection": "close"},
+    )
+
+
+class Deadlines:
+    """The deadlines of one running request. Use as a context manager in the request's own task; an interruption leaves
+    it as an exception in place of the cancellation.
+
+    `due` is the deadline of the present wait and `late` makes the exception for it; at `quiet_due` the client should
+    receive a keep-alive comment. `sent`: the request has been sent to the backend, and a second attempt would cost as
+    much again.
+    """
+
+    __slots__ = ("_scheduler", "_task", "due", "late", "on_quiet", "quiet_due", "reason", "sent", "total_due")
+
+    def __init__(self, scheduler: "DeadlineScheduler", task: "asyncio.Task[None] | None") -> None:
+        self._scheduler = scheduler
+        self._task = task
+        self.reason: Exception | None = None
+        self.due = math.inf
+        self.late: Callable[[], Exception] = first_byte_timeout
+        self.total_due = math.inf
+        self.quiet_due = math.inf
+        self.on_quiet: Callable[[], None] | None = None
+        self.sent = False
+
+    def expect(self, due: float, late: Callable[[], Exception]) -> None:
+        """Sets the deadline and the exception of the present wait."""
+        self.due = due
+        self.late = late
+
+    def interrupt(self, reason: Exception) -> None:
+        """Ends the request with this exception. Only the first interruption counts."""
+        if self.reason is None and self._task is not None:
+            self.reason = reason
+            self._task.cancel()
+
+    def check(self, now: float) -> None:
+        """Interrupts an overdue request, or calls its `on_quiet`."""
+        if now >= self.due:
+            self._end(self.late())
+        elif now >= self.total_due:
+            self._end(total_timeout())
+        elif now >= self.quiet_due and self.on_quiet is not None:
+            self.on_quiet()
+
+    def _end(self, reason: Exception) -> None:
+        if self.sent and isinstance(reason, BackendTimeout):
+            reason.headers = NO_RETRY
+        self.interrupt(reason)
+
+    def __enter__(self) -> "Deadlines":
+        self._scheduler.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._scheduler.discard(self)
+        if self.reason is None or self._task is None:
+            return
+        self._task.uncancel()
+        # Any other exception came first, and is the one to report to the client.
+        if error is None or isinstance(error, asyncio.CancelledError):
+            raise self.reason from None
+
+
+class DeadlineScheduler:
+    """The timer of all requests. It stops while no request is running."""
+
+    def __init__(self, tick: float = TICK_S) -> None:
+        self._tick = tick
+        self._all: set[Deadlines] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def deadlines(self) -> Deadlines:
+        """Returns the deadlines of the running task."""
+        if self._loop is None:
+            # Cached: each look-up of the running loop asks the kernel for the process id.
+            self._loop = asyncio.get_running_loop()
+        return Deadlines(self, asyncio.current_task(self._loop))
+
+    def add(self, deadlines: Deadlines) -> None:
+        self._all.add(deadlines)
+        if self._timer is None:
+            self._arm()
+
+    def discard(self, deadlines: Deadlines) -> None:
+        self._all.discard(deadlines)
+
+    def interrupt_all(self, make: Callable[[], GatewayError]) -> None:
+        """Ends every running request."""
+        for deadlines in tuple(self._all):
+            deadlines.interrupt(make())
+
+    @property
+    def size(self) -> int:
+        """The number of running requests."""
+        return len(self._all)
+
+    def _arm(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._tick, self._sweep)
+
+    def _sweep(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        for deadlines in tuple(self._all):
+            deadlines.check(now)
+        if self._all:
+            self._arm()

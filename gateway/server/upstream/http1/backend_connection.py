@@ -1,0 +1,160 @@
+"""Sends requests to a backend over one socket, one at a time, and reads each response as it arrives."""
+
+import asyncio
+import math
+import select
+from collections.abc import Callable
+from typing import Final
+
+from gateway.server.upstream.http1.errors import (
+    HttpError,
+    HttpProtocolError,
+    RemoteDisconnected,
+    StaleConnection,
+    Truncated,
+)
+from gateway.server.upstream.http1.response_decoder import ResponseDecoder
+
+# The number of unread bytes after which the connection stops reading from the backend.
+HIGH_WATER: Final = 64 * 1024
+
+
+class Connection(asyncio.Protocol):
+    """Serves one request at a time. `since` is when the last one ended. `paused`: so many bytes are unread that reading
+    from the backend stops until `resume`. `on_open` and `on_lost` are called once, when the socket opens and closes."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_open: Callable[["Connection"], None],
+        on_lost: Callable[["Connection"], None],
+    ) -> None:
+        self._loop = loop
+        self._on_open = on_open
+        self._on_lost = on_lost
+        self.response = ResponseDecoder()
+        self._error: HttpError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._asked = False
+        self._last = False
+        self._unwritten = False
+        self.paused = False
+        # There is no socket yet.
+        self._lost = True
+        self.since = -math.inf
+
+    # Methods for the transport, the connector and the pool:
+
+    def ask(self, request: bytes, most: int, last: bool = False) -> None:
+        """Sends a request, whose response may have a body of `most` bytes. `last`: no other request will follow."""
+        self._asked = True
+        self._last = last
+        self.response.begin(most)
+        self._transport.write(request)
+        if self._transport.is_closing():
+            self._unwritten = True
+
+    def resume(self) -> None:
+        """Reads from the backend again, after the caller has taken the received bytes from `response`."""
+        self.paused = False
+        self._transport.resume_reading()
+
+    def arrival(self) -> asyncio.Future[None]:
+        """Returns a future that completes as soon as bytes arrive or the connection fails; for the caller that sent the
+        request. Raises HttpError when the connection has already failed."""
+        if self._error is not None:
+            raise self._error
+        self._waiter = self._loop.create_future()
+        return self._waiter
+
+    def rest(self, now: float) -> bool:
+        """Returns whether the connection can be kept, now that its response is no longer read. A kept connection must
+        stay silent."""
+        self._asked = False
+        self.since = now
+        busy = self._last or self.paused or self._unwritten or self._transport.is_closing()
+        return self.response.reusable and not busy
+
+    def is_quiet(self) -> bool:
+        """Returns whether a kept connection is still open and silent. The event loop may not yet have processed the
+        backend's close or unsolicited bytes: both make the socket readable."""
+        return not self._transport.is_closing() and not self._poll.poll(0)
+
+    @property
+    def forsaken(self) -> bool:
+        """Whether the backend closed a lost connection after a response, with or without a further request on it."""
+        return self._error is None or isinstance(self._error, RemoteDisconnected)
+
+    def abort(self) -> None:
+        """Closes the connection at once, whatever is in progress. A caller that is still reading gets an error."""
+        self._fail(Truncated())
+        # asyncio's own transports fail when they are aborted after they have closed by themselves.
+        if not self._lost:
+            self._transport.abort()
+
+    def disown(self) -> None:
+        """Marks the connection as lost, since its opening was cancelled: uvloop then makes no further callback, even
+        for a socket that it has reported as open."""
+        self.connection_lost(None)
+
+    # Methods for the event loop:
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+        self._transport = transport
+        self._lost = False
+        # With this limit the transport reports every byte that is not sent at once, which shows whether a request has
+        # been written in full.
+        transport.set_write_buffer_limits(high=1)
+        self._poll = select.poll()
+        self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._on_open(self)
+
+    def pause_writing(self) -> None:
+        self._unwritten = True
+
+    def resume_writing(self) -> None:
+        self._unwritten = False
+
+    def data_received(self, data: bytes) -> None:
+        if not self._asked:
+            self._fail(HttpProtocolError())
+            self._transport.abort()
+            return
+        response = self.response
+        try:
+            response.feed(data)
+        except HttpError as error:
+            self._fail(error)
+            self._transport.abort()
+            return
+        if response.fed - response.taken > HIGH_WATER and response.waiting and not self.paused:
+            self.paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._lost:
+            return
+        self._lost = True
+        unsent = self.since > -math.inf and self._unwritten and not self.response.begun
+        # After a fault, the end of the connection does not prove that a body without a length is complete.
+        if self._error is None:
+            try:
+                self.response.close(clean=exc is None)
+            except HttpError as error:
+                lost = StaleConnection() if unsent else error
+                lost.__cause__ = exc
+                self._fail(lost)
+        self.response.release()
+        self._wake()
+        self._on_lost(self)
+
+    def _fail(self, error: HttpError) -> None:
+        """Records the first fault; later ones do not count."""
+        if self._error is None:
+            self._error = error
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,54 @@
+"""Parses a URL into the server to connect to and the target to request."""
+
+from string import punctuation
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+PORTS: Final = {"http": 80, "https": 443}
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """A server and its protocol: requests to the same origin may share connections. `host` is a name or a bare IP
+    address."""
+
+    host: str
+    port: int
+    tls: bool
+
+    @property
+    def authority(self) -> str:
+        """The value of the Host header (RFC 9110, section 7.2), with the port when it is not the scheme's default."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls else "http"
+
+
+class Url(msgspec.Struct, frozen=True):
+    """`path` begins with a slash and may contain a query."""
+
+    address: Origin
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.address.scheme}://{self.address.authority}{self.path}"
+
+
+def read_url(text: str) -> Url:
+    """Parses the URL. Raises ValueError, whose text never repeats a credential."""
+    split = urlsplit(text)
+    if split.scheme not in PORTS or not split.hostname:
+        raise ValueError("must begin with http:// or https:// and name a host")
+    if "@" in split.netloc:
+        raise ValueError("must hold no credential")
+    try:
+        port = split.port
+        host = split.hostname if ":" in split.hostname else split.hostname.encode("idna").decode("ascii")
+    except ValueError:
+        raise ValueError("must name a host that can be looked up and a port up to 65535") from None
+    path = quote(f"{split.path or '/'}?{split.query}" if split.query else split.path or "/", safe=punctuation)
+    return Url(Origin(host, PORTS[split.scheme] if port is None else port, split.scheme == "https"), path)

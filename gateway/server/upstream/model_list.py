@@ -1,0 +1,164 @@
+"""Combines the model names of the settings with those of the backend behind `"*"` for `GET /v1/models`.
+
+The backend is requested through httpx, apart from the data plane, by one request at a time, for at most `LIMIT_S`
+seconds and `MOST_BYTES`; its response is cached for a minute, a failure for a few seconds.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, cast
+from weakref import WeakKeyDictionary
+
+import httpx
+import msgspec
+
+from gateway.adapter import ListingAdapter
+from gateway.core.errors import (
+    BackendError,
+    BackendProtocolError,
+    BackendTimeout,
+    BackendUnavailable,
+    GatewayError,
+    InvalidRequest,
+)
+from gateway.server.telemetry.log import LOGGER
+from gateway.server.upstream.backends import Backend, Backends
+from gateway.server.upstream.http1.content_coding import ContentDecoder
+from gateway.server.upstream.http1.errors import TooLarge, Truncated
+from gateway.server.upstream.transport import gateway_version
+
+KEPT_S: Final = 60
+FAILURE_KEPT_S: Final = 5
+LIMIT_S: Final = 10
+MOST_BYTES: Final = 4 * 2**20
+MOST_NAMES: Final = 10_000
+LONGEST_NAME: Final = 200
+
+
+class Names(msgspec.Struct, frozen=True):
+    """The names to list. `missing` says why those of the backend behind `"*"` are not among them."""
+
+    names: tuple[str, ...]
+    missing: str | None = None
+
+
+class _Listed:
+    """The last response of one backend."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.due = 0.0
+        self.said: tuple[str, ...] | GatewayError = ()
+
+
+class ModelLists:
+    """The model lists of backends, each cached for a while."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._listed: WeakKeyDictionary[Backend, _Listed] = WeakKeyDictionary()
+
+    async def names(self, backends: Backends) -> Names:
+        """Returns the names that the settings list, and those of the backend behind `"*"`. If the settings list none
+        and the backend's list fails, raises the GatewayError of that failure."""
+        if backends.any is None:
+            return Names(backends.models)
+        entry, backend = backends.any
+        if entry.name is not None:
+            return Names(_once((*backends.models, entry.name)))
+        said = await self._said(backend)
+        if not isinstance(said, GatewayError):
+            return Names(_once((*backends.models, *said)))
+        if not backends.models:
+            # A copy of the cached exception: a raised exception keeps the frames it went through.
+            raise type(said)(said.message, status=said.status, code=said.code)
+        return Names(backends.models, said.message)
+
+    async def _said(self, backend: Backend) -> tuple[str, ...] | GatewayError:
+        listed = self._listed.setdefault(backend, _Listed())
+        async with listed.lock:
+            if self._clock() >= listed.due:
+                try:
+                    listed.said, life = await _ask(backend), KEPT_S
+                except GatewayError as error:
+                    LOGGER.warning("the models of the backend %s are not listed: %s", backend.name, error.message)
+                    listed.said, life = error, FAILURE_KEPT_S
+                listed.due = self._clock() + life
+            return listed.said
+
+
+async def _ask(backend: Backend) -> tuple[str, ...]:
+    """Raises InvalidRequest where the wire has no list of models, BackendError where the request for it fails."""
+    path = getattr(backend.adapter, "models_path", None)
+    if path is None:
+        raise InvalidRequest(
+            f"Any model name is passed on to the backend {backend.name!r}, which has no list of its models.",
+            status=404,
+            code="models_not_listed",
+        )
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            body = await _read(backend, path, await backend.credential.headers())
+    except TimeoutError:
+        raise BackendTimeout(f"The backend did not send its list of models within {LIMIT_S} s.") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        # Its text may contain the address, and so may its cause.
+        reason = type(error).__name__
+        raise BackendUnavailable(f"The backend could not be asked for its list of models ({reason}).") from None
+    names = cast(ListingAdapter, backend.adapter).decode_models(body)
+    return tuple(name for name in names[:MOST_NAMES] if name and len(name) <= LONGEST_NAME and name.isprintable())
+
+
+async def _read(backend: Backend, path: str, credential: Mapping[str, str]) -> bytes:
+    headers = {
+        "accept": "application/json",
+        "accept-encoding": "identity",
+        "user-agent": f"dragoman/{gateway_version()}",
+        **backend.headers,
+        **credential,
+    }
+    body = b""
+    async with (
+        httpx.AsyncClient(timeout=LIMIT_S, trust_env=False, follow_redirects=False) as client,
+        client.stream("GET", str(backend.url(path)), headers=headers) as answer,
+    ):
+        if answer.status_code != 200:
+            raise _refused(answer.status_code)
+        async for piece in answer.aiter_raw():
+            body += piece
+            if len(body) > MOST_BYTES:
+                raise _too_large()
+    return _plain(body, answer.headers.get("content-encoding", "").strip().lower())
+
+
+def _plain(body: bytes, coding: str) -> bytes:
+    """The body without the coding that a backend may give it although identity was asked for."""
+    if coding in ("", "identity"):
+        return body
+    try:
+        decoder = ContentDecoder(coding, MOST_BYTES)
+        plain = decoder.feed(body)
+        while decoder.pending:
+            plain += decoder.feed()
+        decoder.close()
+    except TooLarge:
+        raise _too_large() from None
+    except (KeyError, Truncated):
+        raise BackendProtocolError(
+            "The backend's list of models is compressed in a way that cannot be read.", code="upstream_invalid_response"
+        ) from None
+    return plain
+
+
+def _too_large() -> BackendError:
+    return BackendProtocolError("The backend's list of models is too large.", code="upstream_response_too_large")
+
+
+def _refused(status: int) -> BackendError:
+    code = "upstream_auth_error" if status in (401, 403) else "upstream_error"
+    return BackendError(f"The backend answered with status {status} when asked for its list of models.", code=code)
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,268 @@
+"""The half of the conformance kit that checks what an adapter sends."""
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from hypothesis import given, settings
+
+from gateway.adapter import BackendRequest
+from gateway.core.conversation import (
+    Conversation,
+    File,
+    Image,
+    JsonObject,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+from gateway.history.prepare import prepare
+from gateway.testing.case import Case
+from gateway.testing.layering import ADAPTER, Rule, broken_imports
+from gateway.testing.strategies import conversations
+
+# Each run reports one failure and stores none, because the kit also runs outside a project's own hypothesis settings.
+LAW: Final = settings(max_examples=25, deadline=None, database=None, report_multiple_bugs=False)
+
+# Headers that the server adds to every request, from settings.json or by itself.
+CREDENTIALS: Final = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
+TRANSPORT: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+
+# One of each kind of part that some backends do not accept, with the bytes that show that it was sent. The kind of the
+# last one is unknown to every adapter.
+PARTS: Final[tuple[tuple[Image | File, bytes], ...]] = (
+    (Image("https://host/imagemarker.png"), b"imagemarker"),
+    (Image("data:image/png;base64,aW1hZ2VtYXJrZXIx"), b"aW1hZ2VtYXJrZXIx"),
+    (Image("data:,nothing"), b"nothing"),
+    (Image("https://host/imagemarker.png", {"detail": "low", "cache_control": {}}), b"imagemarker"),
+    (File("file", {"type": "file", "file": {"file_id": "filemarker"}}), b"filemarker"),
+    (File("input_audio", {"type": "input_audio", "input_audio": 7}), b"input_audio"),
+    (File("smell of\ntomorrow", {"type": "smell of\ntomorrow", "smell": ["smellmarker"]}), b"smellmarker"),
+)
+PART_ROLES: Final[tuple[Role, ...]] = ("user", "assistant", "system", "developer")
+
+# Arguments of calls as models have written them, by description.
+ARGUMENTS: Final[Mapping[str, str]] = {
+    **{"empty": "", "blank": " \n", "no JSON": "argumentmarker", "broken off": '{"path": "argumentmarker'},
+    **{"two values": '{"n": 1} {"path": "argumentmarker"}', "a key twice": '{"a": 1, "a": "argumentmarker"}'},
+    **{"null": "null", "true": "true", "a number": "7", "text": '"argumentmarker"', "an array": '["argumentmarker"]'},
+    **{"a large number": '{"n": 1' + "0" * 400 + "}", "not a number": '{"n": NaN, "s": "argumentmarker"}'},
+    **{"an empty key": '{"": "argumentmarker"}', "half a character": '{"s": "\\ud800"}', "a zero": '{"s": "\\u0000"}'},
+    **{"nested": '{"a":' * 150 + '"argumentmarker"' + "}" * 150, "deep": "[" * 20_000 + "]" * 20_000},
+    **{"deep and broken off": '{"a":' * 20_000, "wrapped": '{"name": "look", "args": {"path": "argumentmarker"}}'},
+}
+# Fields that no schema of a message, a part or a call defines, and one with an unknown value.
+UNKNOWN: Final[JsonObject] = {"unknownmarker": {"deep": [1, None, "x"]}, "cache_control": "x"}
+
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
+_HEADER_NAME: Final = re.compile(r"[a-z0-9-]+")
+_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]*")
+_PATH: Final = re.compile(r"(/(?!/)[\x21-\x7e]*)?")
+
+
+def options_are_strict(case: Case) -> None:
+    """An empty entry of settings.json is valid or its error names what is missing; a misspelt key is rejected."""
+    config = case.adapter.Options.__struct_config__
+    assert config.frozen, f"{case.adapter.Options.__name__} is not frozen"
+    assert config.forbid_unknown_fields, f"{case.adapter.Options.__name__} accepts unknown fields"
+    assert not msgspec.structs.fields(case.adapter.Options) or inspect.getdoc(case.adapter.Options)
+    for field in msgspec.structs.fields(case.adapter.Options):
+        assert not field.required or field.name in case.options, f"the option {field.name} has no default"
+    case.build()
+
+
+def imports_only_the_contract(case: Case) -> None:
+    """The adapter's module opens no sockets, writes no log and imports neither the server nor a client dialect."""
+    module = inspect.getmodule(case.adapter)
+    assert module is not None and module.__file__ is not None
+    rule = Rule(module.__name__.rpartition(".")[0] or module.__name__, ADAPTER, others=None)
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    assert broken_imports(module.__name__, source, [rule]) == []
+    clients = {"httpx", "aiohttp", "requests", "urllib3", "httpcore", "fastapi", "starlette", "grpc", "openai"}
+    for client in clients:
+        assert not re.search(rf"^\s*(import|from) {client}\b", source, re.M), f"{module.__name__} imports {client}"
+
+
+def encoding_is_deterministic(case: Case) -> None:
+    """The same conversation gives the same request, from the same adapter and from another instance."""
+    adapter, other = case.build(), case.build()
+    requests = [made.encode(case.prepared(), case.policy) for made in (adapter, adapter, other)]
+    assert requests[0] == requests[1] == requests[2]
+
+
+def encoding_changes_nothing(case: Case) -> None:
+    """The conversation is unchanged after the call, including its nested JSON values."""
+    conversation = case.prepared()
+    before = copy.deepcopy(conversation)
+    case.build().encode(conversation, case.policy)
+    assert conversation == before
+
+
+def request_is_well_formed(case: Case) -> None:
+    """The request has a relative path, plain headers and media types; it has no credential and no header that the
+    transport adds."""
+    _check_request(case.build().encode(case.prepared(), case.policy))
+
+
+def request_is_readable(case: Case) -> None:
+    """The adapter can describe its request as JSON."""
+    adapter = case.build()
+    body = adapter.encode(case.prepared(), case.policy).body
+    assert msgspec.json.encode(adapter.describe(body)) not in (b"null", b'""'), "nothing to read"
+
+
+def nothing_is_dropped_in_silence(case: Case) -> None:
+    """Every word of a plain history is in the request, or a notice gives the reason."""
+    conversation = _marked(tools=case.build().capabilities.tools)
+    exchange = case.sends(conversation)
+    said = [word for turn in conversation.turns for word in re.findall(r"[a-z]+marker", str(turn))]
+    missing = [word for word in said if word.encode() not in exchange.request.body]
+    assert not missing or _told(exchange.notices), f"{missing} were dropped without a notice"
+
+
+def parts_are_not_dropped_in_silence(case: Case) -> None:
+    """An image, a file or a part of an unknown kind, in a message of any role or in a tool's result, is sent, rejected,
+    or reported in a notice."""
+    for part, word in PARTS:
+        asked = Turn("user", (Text("What is this?"), part), index=0)
+        histories: list[tuple[Turn, ...]] = [(asked,)]
+        histories += [(Turn("user", (Text("?"),)), Turn(role, (Text("Look."), part), index=1)) for role in PART_ROLES]
+        histories.append((asked, *_called("{}", part)))
+        for turns in histories:
+            _sent_or_told(case, turns, word, f"a part of kind {word!r}")
+
+
+def any_arguments_can_be_sent(case: Case) -> None:
+    """The arguments of an earlier call are text that a model wrote: any text is sent, rejected or reported."""
+    for kind, arguments in ARGUMENTS.items():
+        turns = (Turn("user", (Text("?"),), index=0), *_called(arguments))
+        word = b"argumentmarker" if "argumentmarker" in arguments else b""
+        _sent_or_told(case, turns, word, f"arguments ({kind})")
+
+
+def unknown_fields_are_not_dropped_in_silence(case: Case) -> None:
+    """A field of a message, a part or a call that no schema defines is sent, rejected, or reported in a notice."""
+    question = Turn("user", (Text("?"), Text("")), index=0)
+    call, custom = ToolCall("k", "look", "{}"), ToolCall("k", "look", "free", {**UNKNOWN, "type": "custom"})
+    result = Turn("tool", (ToolResult("k", (Text("x"),)),), index=2)
+    histories: dict[str, tuple[Turn, ...]] = {
+        "a message": (msgspec.structs.replace(question, extra=UNKNOWN),),
+        "a part": (Turn("user", (Text("?", UNKNOWN),), index=0),),
+        "an empty message": (question, Turn("assistant", (), index=1, extra=UNKNOWN), Turn("user", (), index=2)),
+        "a refusal": (question, Turn("assistant", (Text("No.", {**UNKNOWN, "type": "refusal"}),), index=1), question),
+        "thoughts": (question, Turn("assistant", (Reasoning("unknownmarker", "reasoning"),), index=1), question),
+        "a call": (question, Turn("assistant", (msgspec.structs.replace(call, extra=UNKNOWN),), index=1), result),
+        "a custom call": (question, Turn("assistant", (custom,), index=1), result),
+        "a result": (question, *_called("{}", Text("y", UNKNOWN))),
+        "a tool message": (
+            question,
+            Turn("assistant", (call,), index=1),
+            msgspec.structs.replace(result, extra=UNKNOWN),
+        ),
+    }
+    for what, turns in histories.items():
+        _sent_or_told(case, turns, b"unknownmarker", f"an unknown field of {what}")
+
+
+def _called(arguments: str, *parts: Text | Image | File) -> tuple[Turn, Turn]:
+    """Build a call and its result."""
+    call = Turn("assistant", (ToolCall("k", "look", arguments),), index=1)
+    return call, Turn("tool", (ToolResult("k", (Text("This."), *parts)),), index=2)
+
+
+def _sent_or_told(case: Case, turns: tuple[Turn, ...], word: bytes, what: str) -> None:
+    """Check each policy for parts: the word is sent so that the adapter can describe it, rejected, or reported."""
+    tools = (ToolSpec("look"),) if case.build().capabilities.tools else ()
+    for images in _IMAGES:
+        policy = msgspec.structs.replace(case.policy, images=images)
+        try:
+            exchange = case.sends(Conversation(turns, tools, model="model"), policy)
+        except InvalidRequest:
+            continue
+        _check_request(exchange.request)
+        assert case.build().describe(exchange.request.body) is not None, f"{what}: nothing to read"
+        assert word in exchange.request.body or _told(exchange.notices), f"{what} was dropped without a notice"
+
+
+_IMAGES: Final[tuple[Literal["refuse", "placeholder"], ...]] = ("refuse", "placeholder")
+
+
+def _told(notices: Iterable[Notice]) -> bool:
+    """Whether a notice reports that content was not sent unchanged."""
+    return any(notice.action not in ("seen", "added") for notice in notices)
+
+
+def any_history_can_be_sent(case: Case) -> None:
+    """Hostile text in any valid history is encoded or rejected, deterministically and without a crash."""
+    adapter = case.build()
+
+    @LAW
+    @given(conversations(tools=adapter.capabilities.tools))
+    def law(conversation: Conversation) -> None:
+        prepared = prepare(conversation, case.policy).conversation
+        try:
+            request = adapter.encode(prepared, case.policy)
+        except InvalidRequest:
+            return
+        _check_request(request)
+        assert request == adapter.encode(prepared, case.policy)
+
+    law()
+
+
+def _check_request(request: BackendRequest) -> None:
+    assert request.method in ("POST", "GET", "PUT"), f"the method {request.method!r}"
+    assert _PATH.fullmatch(request.path) and ".." not in request.path, f"the path {request.path!r} is not relative"
+    for name, value in request.headers.items():
+        assert _HEADER_NAME.fullmatch(name), f"the header name {name!r} is not a lower-case token"
+        assert _HEADER_VALUE.fullmatch(value), f"the value of {name} has characters that a header cannot carry"
+    assert not CREDENTIALS & set(request.headers), "credentials come from settings.json, never from an adapter"
+    assert not TRANSPORT & set(request.headers), "the transport sets these headers itself"
+    assert not request.body or "content-type" in request.headers, "a body without a content-type"
+    assert request.accepts, "no media type is accepted"
+    for media_type in request.accepts:
+        assert _MEDIA_TYPE.fullmatch(media_type), f"{media_type!r} is not a bare lower-case media type"
+
+
+def _marked(tools: bool) -> Conversation:
+    """Build a short history in which every text is a word that occurs once. The adapter receives it as a client wrote
+    it."""
+    turns = [
+        Turn("system", (Text("systemmarker"),)),
+        Turn("user", (Text("firstmarker"),)),
+        Turn("assistant", (Text("answermarker"),)),
+        Turn("user", (Text("secondmarker"),)),
+    ]
+    if tools:
+        turns += [
+            Turn("assistant", (ToolCall("callidmarker", "toolmarker", '{"key": "argumentmarker"}'),)),
+            Turn("tool", (ToolResult("callidmarker", (Text("resultmarker"),)),)),
+        ]
+    numbered = tuple(msgspec.structs.replace(turn, index=index) for index, turn in enumerate(turns))
+    offered = (ToolSpec("toolmarker", "Looks it up."),) if tools else ()
+    return Conversation(numbered, offered, model="model", stream=True)
+
+
+CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
+    options_are_strict,
+    imports_only_the_contract,
+    encoding_is_deterministic,
+    encoding_changes_nothing,
+    request_is_well_formed,
+    request_is_readable,
+    nothing_is_dropped_in_silence,
+    parts_are_not_dropped_in_silence,
+    any_arguments_can_be_sent,
+    unknown_fields_are_not_dropped_in_silence,
+    any_history_can_be_sent,
+)

@@ -1,0 +1,330 @@
+"""Checks the body of a chat request, as it is sent, against a provider's profile.
+
+There is one predicate for each field of `Profile`, over the JSON alone, without the code that applies a profile.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.profiles import Alphabet, Profile
+
+_REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+_CHOICE: Final = frozenset({"finish_reason", "index", "logprobs"})
+_TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
+_SYSTEM: Final = frozenset({"system", "developer"})
+_RESULTS: Final = frozenset({"tool", "function"})
+_KINDS: Final = frozenset({"function", "custom"})
+# The id that the gateway gives to a call without one.
+_MADE: Final = re.compile(r"call_(function_)?\d+(_\d+)*")
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A request as the client wrote it, and as it is sent."""
+
+    asked: JsonObject
+    body: JsonObject
+
+
+Demand: TypeAlias = Callable[[Sent, Profile], Iterator[str]]
+
+
+def broken_demands(sent: Sent, profile: Profile) -> list[str]:
+    """Return one sentence for each demand of the profile that is broken, prefixed by the field of `Profile`."""
+    return [f"{field}: {said}" for field, demand in DEMANDS.items() for said in demand(sent, profile)]
+
+
+def messages_of(body: JsonObject) -> list[JsonObject]:
+    """Return the messages of a request that are objects."""
+    return list(_objects(body.get("messages")))
+
+
+def calls_of(message: JsonObject) -> list[JsonObject]:
+    """Return the entries of `tool_calls` of an assistant message; in any other message the field has no meaning."""
+    return list(_objects(message.get("tool_calls"))) if message.get("role") == "assistant" else []
+
+
+def _older_call(message: JsonObject) -> JsonObject:
+    return _object(message.get("function_call")) if message.get("role") == "assistant" else {}
+
+
+def ids_of(body: JsonObject) -> Iterator[Json]:
+    """Yield the ids of all calls and results."""
+    for message in messages_of(body):
+        yield from (call.get("id") for call in calls_of(message))
+        if message.get("role") == "tool":
+            yield message.get("tool_call_id")
+
+
+def names_of(body: JsonObject) -> Iterator[str]:
+    """Yield the names of functions from every place of a request that may hold one."""
+    offered = [*_objects(body.get("tools")), *map(_entry, _objects(body.get("functions")))]
+    choice, older = body.get("tool_choice"), body.get("function_call")
+    if isinstance(choice, dict):
+        offered.append(choice)
+        offered += _objects(_object(choice.get("allowed_tools")).get("tools"))
+    if isinstance(older, dict):
+        offered.append(_entry(older))
+    for message in messages_of(body):
+        offered += calls_of(message)
+        offered.append(_entry(_older_call(message)))
+        if message.get("role") in _RESULTS:
+            offered.append(_entry(message))
+    for entry in offered:
+        kind = entry.get("type", "function")
+        if isinstance(kind, str) and kind in _KINDS:
+            name = _object(entry.get(kind)).get("name")
+            if isinstance(name, str):
+                yield name
+
+
+def _entry(function: JsonObject) -> JsonObject:
+    return {"type": "function", "function": {"name": function.get("name")}}
+
+
+def _objects(value: Json) -> Iterator[JsonObject]:
+    return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else iter(())
+
+
+def _object(value: Json) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _fits(identifier: str, alphabet: Alphabet) -> bool:
+    if alphabet == Alphabet():
+        return True
+    longest = len(identifier) if alphabet.longest is None else alphabet.longest
+    allowed = alphabet.characters is None or all(re.fullmatch(f"[{alphabet.characters}]", one) for one in identifier)
+    begins = alphabet.first is None or re.match(f"[{alphabet.first}]", identifier) is not None
+    return alphabet.shortest <= len(identifier) <= longest and allowed and begins
+
+
+def _call_id(sent: Sent, profile: Profile) -> Iterator[str]:
+    for identifier in ids_of(sent.body):
+        if not isinstance(identifier, str) or not _fits(identifier, profile.call_id):
+            yield f"{identifier!r} is no id"
+
+
+def _reused_ids(sent: Sent, profile: Profile) -> Iterator[str]:
+    ids = [str(call.get("id")) for message in messages_of(sent.body) for call in calls_of(message)]
+    if profile.reused_ids == "rename":
+        if len(set(ids)) < len(ids):
+            yield "an id names two calls"
+    elif profile.call_id == Alphabet():
+        yield from (
+            f"{own!r} was never the client's"
+            for own in set(ids) - {str(call.get("id")) for call in _asked_calls(sent)}
+            if not _MADE.fullmatch(own)
+        )
+
+
+def _asked_calls(sent: Sent) -> Iterator[JsonObject]:
+    """Yield the client's calls. A message with an unknown role counts as an assistant's if it has calls."""
+    return (call for message in messages_of(sent.asked) for call in _objects(message.get("tool_calls")))
+
+
+def _tool_names(sent: Sent, profile: Profile) -> Iterator[str]:
+    yield from (f"{name!r} is no name" for name in names_of(sent.body) if not _fits(name, profile.tool_names))
+
+
+def _arguments(sent: Sent, profile: Profile) -> Iterator[str]:
+    wanted = str if profile.arguments == "string" else dict
+    for message in messages_of(sent.body):
+        for call in calls_of(message):
+            arguments = _object(call.get("function", {"arguments": wanted()})).get("arguments")
+            if not isinstance(arguments, wanted):
+                yield f"{arguments!r} is written as something else than {profile.arguments}"
+
+
+def _is_list_of_texts(message: JsonObject) -> bool:
+    return isinstance(message.get("content"), list) and not _has_other_parts(message)
+
+
+def _has_other_parts(message: JsonObject) -> bool:
+    return any(part.get("type") not in _TEXTS for part in _objects(message.get("content")))
+
+
+def _content(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.content == "string":
+        yield from (f"{message!r} lists texts" for message in messages_of(sent.body) if _is_list_of_texts(message))
+
+
+def _tool_content(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.tool_content == "string":
+        results = (message for message in messages_of(sent.body) if message.get("role") in _RESULTS)
+        yield from (f"{message!r} lists texts" for message in results if _is_list_of_texts(message))
+
+
+def _tool_name(sent: Sent, profile: Profile) -> Iterator[str]:
+    """Check the name in tool messages only: a `function` message is bound to its call by its name, so that its name is
+    required."""
+    called: dict[Json, Json] = {}
+    for message in messages_of(sent.body):
+        for call in calls_of(message):
+            called[call.get("id")] = _object(call.get(str(call.get("type")))).get("name")
+        if message.get("role") != "tool":
+            continue
+        name, said = called.get(message.get("tool_call_id")), message.get(profile.tool_name_field)
+        if profile.tool_name == "drop" and (said is not None or "name" in message):
+            yield f"{message!r} has a name"
+        if profile.tool_name == "derive" and name is not None and said != name:
+            yield f"{message!r} answers {name!r}"
+
+
+def _tool_name_field(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.tool_name != "keep" and profile.tool_name_field != "name":
+        results = (message for message in messages_of(sent.body) if message.get("role") == "tool")
+        yield from (f"{message!r} is named elsewhere" for message in results if "name" in message)
+
+
+def _tool_turns(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.tool_turns == "text":
+        for message in messages_of(sent.body):
+            if message.get("role") in _RESULTS or calls_of(message) or _older_call(message):
+                yield f"{message!r} is a tool's"
+
+
+def _spoken(sent: Sent) -> list[JsonObject]:
+    return [message for message in messages_of(sent.body) if message.get("role") == "assistant"]
+
+
+def _reasoning(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.reasoning == "drop":
+        yield from (f"{message!r} has reasoning" for message in _spoken(sent) if _REASONING & message.keys())
+
+
+def _reasoning_field(sent: Sent, profile: Profile) -> Iterator[str]:
+    field = profile.reasoning_field
+    if field is None or profile.reasoning == "drop":
+        return
+    for message in _spoken(sent):
+        others = {"reasoning_content", "reasoning"} - {field}
+        if any(message.get(other) is not None for other in others):
+            yield f"{message!r} has reasoning elsewhere"
+        if not isinstance(message.get(field, ""), str | None):
+            yield f"{message!r} has reasoning that is no text"
+
+
+def _reasoning_missing(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.reasoning_missing is None or profile.reasoning not in ("echo_in_tool_loop", "echo_all_tool_turns"):
+        return
+    messages = messages_of(sent.body)
+    users = [position for position, message in enumerate(messages) if message.get("role") == "user"]
+    first = users[-1] if users and profile.reasoning == "echo_in_tool_loop" else 0
+    fields = ("reasoning_content", "reasoning") if profile.reasoning_field is None else (profile.reasoning_field,)
+    for message in messages[first:]:
+        if calls_of(message) and not any(isinstance(message.get(field), str) for field in fields):
+            yield f"{message!r} has no reasoning"
+
+
+def _developer(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.developer == "system" and "developer" in _roles(sent):
+        yield "a message is the developer's"
+
+
+def _roles(sent: Sent) -> list[Json]:
+    return [message.get("role") for message in messages_of(sent.body)]
+
+
+def _system(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.system == "first" and _SYSTEM.intersection(map(str, _roles(sent)[1:])):
+        yield "a later message is the system's"
+
+
+def _first_turn(sent: Sent, profile: Profile) -> Iterator[str]:
+    first = next((role for role in _roles(sent) if role not in _SYSTEM), "user")
+    if profile.first_turn == "user" and first != "user":
+        yield f"the first message is of the {first}"
+
+
+def _alternation(sent: Sent, profile: Profile) -> Iterator[str]:
+    """Check the roles of neighbouring messages. A message after calls is exempt: only results may follow calls, which
+    does not depend on the profile."""
+    if profile.alternation == "strict":
+        for before, message in pairwise(messages_of(sent.body)):
+            role = message.get("role")
+            if role == before.get("role") and role in ("user", "assistant") and not calls_of(before):
+                yield f"two messages of the {role} follow each other"
+
+
+def _user_after_tool(sent: Sent, profile: Profile) -> Iterator[str]:
+    spoken = [role for role in _roles(sent) if role not in _SYSTEM]
+    if profile.user_after_tool == "bridge" and any(
+        before in _RESULTS and role == "user" for before, role in pairwise(spoken)
+    ):
+        yield "a user's message follows results"
+
+
+def _choice_fields(sent: Sent, profile: Profile) -> Iterator[str]:
+    if profile.choice_fields == "drop":
+        for message in _spoken(sent):
+            if _CHOICE & message.keys() or any("index" in call for call in calls_of(message)):
+                yield f"{message!r} has fields of a choice"
+
+
+def _empty_beside_calls(sent: Sent, profile: Profile) -> Iterator[str]:
+    wanted = "" if profile.empty_beside_calls == "empty" else None
+    for message in _spoken(sent) if profile.empty_beside_calls != "keep" else ():
+        says_something = message.get("refusal") or any(_texts(message)) or _has_other_parts(message)
+        if calls_of(message) and not says_something and message.get("content") != wanted:
+            yield f"{message!r} only calls, and its content is not {wanted!r}"
+
+
+def _empty_text(sent: Sent, profile: Profile) -> Iterator[str]:
+    for message in messages_of(sent.body) if profile.empty_text is not None else ():
+        if profile.empty_beside_calls == "empty" and calls_of(message) and message.get("content") == "":
+            continue
+        if any(not text.strip() for text in _texts(message)):
+            yield f"{message!r} has blank text"
+
+
+def _texts(message: JsonObject) -> Iterator[str]:
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    for part in _objects(content):
+        if part.get("type") in _TEXTS:
+            yield str(part.get("refusal" if part.get("type") == "refusal" else "text"))
+
+
+def _max_tools(sent: Sent, profile: Profile) -> Iterator[str]:
+    for field in ("tools", "functions"):
+        if profile.max_tools is not None and len(list(_objects(sent.body.get(field)))) > profile.max_tools:
+            yield f"{field} holds too many"
+
+
+def _missing_signature(sent: Sent, profile: Profile) -> Iterator[str]:
+    for message in messages_of(sent.body) if profile.missing_signature is not None else ():
+        for call in calls_of(message)[:1]:
+            if not _object(_object(call.get("extra_content")).get("google")).get("thought_signature"):
+                yield f"{message!r} has no signature"
+
+
+DEMANDS: Final[Mapping[str, Demand]] = {
+    "call_id": _call_id,
+    "reused_ids": _reused_ids,
+    "tool_names": _tool_names,
+    "arguments": _arguments,
+    "content": _content,
+    "tool_content": _tool_content,
+    "tool_name": _tool_name,
+    "tool_name_field": _tool_name_field,
+    "tool_turns": _tool_turns,
+    "reasoning": _reasoning,
+    "reasoning_field": _reasoning_field,
+    "reasoning_missing": _reasoning_missing,
+    "developer": _developer,
+    "system": _system,
+    "first_turn": _first_turn,
+    "alternation": _alternation,
+    "user_after_tool": _user_after_tool,
+    "choice_fields": _choice_fields,
+    "empty_beside_calls": _empty_beside_calls,
+    "empty_text": _empty_text,
+    "max_tools": _max_tools,
+    "missing_signature": _missing_signature,
+}

@@ -1,0 +1,1 @@
+"""Handles tool calls independently of backends and dialects."""

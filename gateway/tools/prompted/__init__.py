@@ -1,1 +1,0 @@
-"""Tools for models that only write text: how they are told of them, and how their answers become calls."""

@@ -1,1 +1,0 @@
-"""Bytes machines that know nothing of chat."""

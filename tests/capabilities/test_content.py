@@ -1,0 +1,152 @@
+"""What a backend does not declare never reaches its adapter, and is refused or told."""
+
+import json
+
+import pytest
+
+from adapters.text import TextAdapter, TextOptions
+from gateway.adapter import Capabilities
+from gateway.capabilities.content import dropped_fields, keep_to
+from gateway.core.conversation import Conversation, File, Image, Json, Role, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.errors import Unsupported
+from gateway.core.policy import Policy
+from gateway.dialects.openai_chat.decode import decode
+from gateway.exchange import Exchange
+from tests.scripted import ScriptedAdapter
+
+REMOTE = Image("https://host/a.png")
+INLINE = Image("data:image/png;base64,iVBORw0KGgo=")
+AUDIO = File("input_audio", {"type": "input_audio"})
+PLACEHOLDER = Policy(images="placeholder")
+EYES = Capabilities(images=True)
+
+CACHED: dict[str, Json] = {"cache_control": {"type": "ephemeral"}}
+
+
+def test_fields_without_a_place_are_named_and_counted() -> None:
+    turns = (
+        Turn("user", (Text("a", CACHED), Image("data:,", {"detail": "low"})), extra={"metadata": 1}),
+        Turn("assistant", (ToolCall("k", "n", "{}", CACHED),)),
+    )
+    function: dict[str, Json] = {"name": "n", "strict": True}
+    tools = (ToolSpec("n", strict=True, source={"type": "function", "function": function, **CACHED}),)
+    assert [notice.detail for notice in dropped_fields(Conversation(turns, tools), Capabilities())] == [
+        "the backend has no field for cache_control (2), detail (1), metadata (1) of messages",
+        "the backend has no field for cache_control (1), strict (1) of tools",
+    ]
+
+
+WARP = Capabilities(carries=frozenset({"extra_content"}))
+
+
+def test_what_is_carried_for_the_backend_is_no_unsent_field() -> None:
+    turns = (Turn("assistant", (ToolCall("k", "n", "{}", {"extra_content": {"warp": {"task_id": "t"}}}),)),)
+    assert dropped_fields(Conversation(turns, (ToolSpec("n"),)), WARP) == []
+
+
+def test_a_strict_tool_that_another_dialect_declared_is_named() -> None:
+    (notice,) = dropped_fields(Conversation((), (ToolSpec("n", strict=True),)), Capabilities())
+    assert "strict (1)" in notice.detail
+
+
+def test_fields_inside_a_result_are_named_too() -> None:
+    turn = Turn("tool", (ToolResult("k", (Text("a", CACHED), Image("data:,", {"detail": "low"}))),))
+    (notice,) = dropped_fields(Conversation((turn,)), Capabilities())
+    assert notice.detail == "the backend has no field for cache_control (1), detail (1) of messages"
+
+
+def test_a_refusal_is_text_and_no_field_that_the_client_never_sent() -> None:
+    messages: list[Json] = [
+        {"role": "assistant", "content": "x", "refusal": "no", "audio": {"id": "a"}},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "no", "x": 1}]},
+    ]
+    (notice,) = dropped_fields(decode(json.dumps({"model": "m", "messages": messages}).encode()), Capabilities())
+    assert notice.detail == "the backend has no field for audio (1), x (1) of messages"
+
+
+def test_a_text_backend_tells_the_fields_of_messages_that_it_cannot_carry() -> None:
+    turn = Turn("user", (Text("hi", CACHED),), index=0, extra={"metadata": 1})
+    exchange = Exchange(TextAdapter(TextOptions(), 1 << 20), Conversation((turn,)), Policy())
+    told = [notice.detail for notice in exchange.notices if notice.rule == "FIELD_NOT_SENT"]
+    assert told == ["the backend has no field for cache_control (1), metadata (1) of messages"]
+
+
+def results(*content: Text | Image | File) -> tuple[Turn, ...]:
+    called = Turn("assistant", (ToolCall("k", "look", "{}"),), index=1)
+    return (called, Turn("tool", (ToolResult("k", content),), index=2))
+
+
+REFUSED: list[tuple[Capabilities, Turn, str]] = [
+    (Capabilities(), Turn("user", (Text("see"), REMOTE), index=7), "messages[7].content[1]"),
+    (Capabilities(), Turn("user", (Text("see"), REMOTE)), "messages[0].content[1]"),
+    (Capabilities(), results(Text("see"), INLINE)[1], "messages[2].content[1]"),
+    (EYES, Turn("user", (AUDIO,), index=0), "messages[0].content[0]"),
+    (EYES, results(AUDIO)[1], "messages[2].content[0]"),
+    (Capabilities(images=True, remote_images=False), Turn("user", (REMOTE,), index=0), "messages[0].content[0]"),
+    (
+        Capabilities(images=True, image_roles=frozenset({"user"})),
+        Turn("assistant", (INLINE,), index=0),
+        "messages[0].content[0]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("capabilities", "turn", "param"), REFUSED)
+def test_a_part_that_is_not_declared_is_refused_by_its_path_or_becomes_a_placeholder(
+    capabilities: Capabilities, turn: Turn, param: str
+) -> None:
+    with pytest.raises(Unsupported) as caught:
+        keep_to(Conversation((turn,)), capabilities, Policy())
+    assert caught.value.param == param
+    changed, told = keep_to(Conversation((turn,)), capabilities, PLACEHOLDER)
+    (kept,) = changed.turns
+    assert [(notice.rule, notice.action) for notice in told] == [("PART_NOT_SENT", "changed")]
+    blocks = [part for block in kept.blocks for part in (block.content if isinstance(block, ToolResult) else [block])]
+    assert not any(isinstance(part, Image | File) for part in blocks)
+    assert kept.source is None
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "turn"),
+    [
+        (EYES, Turn("user", (REMOTE, INLINE))),
+        (EYES, results(REMOTE)[1]),
+        (Capabilities(images=True, remote_images=False), Turn("user", (INLINE,))),
+        (Capabilities(files=True), Turn("user", (AUDIO,))),
+    ],
+)
+def test_a_part_that_is_declared_reaches_the_adapter(capabilities: Capabilities, turn: Turn) -> None:
+    conversation = Conversation((turn,))
+    assert keep_to(conversation, capabilities, Policy()) == (conversation, [])
+
+
+ROLES: tuple[Role, ...] = ("system", "user", "assistant")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_adapter_without_images_never_sees_one(role: Role) -> None:
+    adapter = ScriptedAdapter()
+    asked = Conversation((Turn("user", (Text("hi"),), index=0), Turn(role, (Text("see"), REMOTE, AUDIO), index=1)))
+    with pytest.raises(Unsupported):
+        Exchange(adapter, asked, Policy())
+    assert adapter.encoded == []
+    Exchange(adapter, asked, PLACEHOLDER)
+    assert adapter.encoded[0].turns[1].text == "see\n[image]\n[input_audio]"
+
+
+def test_an_adapter_without_tools_and_transcripts_never_sees_a_call() -> None:
+    adapter = ScriptedAdapter(capabilities=Capabilities(tools=False))
+    asked = Conversation((Turn("user", (Text("hi"),), index=0), *results(Text("a cat"))))
+    exchange = Exchange(adapter, asked, Policy())
+    (sent,) = adapter.encoded
+    assert not any(turn.calls or turn.results for turn in sent.turns)
+    assert "look" in sent.turns[1].text and "a cat" in sent.turns[2].text
+    assert [notice.rule for notice in exchange.notices].count("TOOL_TURN_AS_TEXT") == 2
+
+
+def test_an_adapter_that_passes_every_field_on_is_given_every_part() -> None:
+    adapter = ScriptedAdapter(capabilities=Capabilities(passthrough=True, tools=False))
+    turns = (Turn("user", (Text("hi", CACHED), REMOTE, AUDIO), index=0, extra={"metadata": 1}), *results(Text("a")))
+    exchange = Exchange(adapter, Conversation(turns), Policy())
+    assert adapter.encoded[0].turns == turns
+    assert not {"FIELD_NOT_SENT", "PART_NOT_SENT"} & {notice.rule for notice in exchange.notices}

@@ -1,0 +1,27 @@
+from starlette.requests import Request
+
+from gateway.demo.player.recorder import Recorder
+
+
+def request(method: str, path: str, query: str = "", headers: tuple[tuple[bytes, bytes], ...] = ()) -> Request:
+    scope = {"type": "http", "method": method, "raw_path": path.encode(), "query_string": query.encode()}
+    return Request({**scope, "headers": headers})
+
+
+def test_old_requests_make_room() -> None:
+    recorder = Recorder(kept_bytes=10)
+    for body in (b"12345", b"67890", b"abcde", b"a body longer than everything"):
+        recorder.record(request("POST", "/a", "b=1"), body, lambda body: body.decode())
+    assert [kept.summary for kept in recorder.requests] == ["a body longer than everything"]
+    recorder.record(request("POST", "/"), b"x", lambda body: body.decode())
+    assert [kept.body_hex for kept in recorder.requests] == ["78"]
+    assert recorder.count == 5
+
+
+def test_secrets_are_kept_for_us_and_shown_to_nobody() -> None:
+    recorder = Recorder()
+    headers = ((b"authorization", b"Bearer s3cret"), (b"x-other", b"1"))
+    recorder.record(request("GET", "/", headers=headers), b"", lambda _: None)
+    assert recorder.requests[0].headers["authorization"] == "Bearer s3cret"
+    assert "s3cret" not in str(recorder.show())
+    assert "'x-other': '1'" in str(recorder.show())

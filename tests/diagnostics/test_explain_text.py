@@ -1,0 +1,119 @@
+"""The page that `dragoman explain` prints."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+from gateway.core.conversation import Json
+from gateway.core.errors import Unsupported
+from gateway.diagnostics.explain import Classified, Explanation, plan
+from gateway.diagnostics.explain_text import explain_text
+
+CALLING: dict[str, Json] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
+}
+REFUSED = Unsupported("n is not supported here", param="n")
+BROKEN: list[dict[str, Json]] = [
+    {"role": "user", "content": "first"},
+    {"role": "assistant", "content": "one"},
+    {"role": "user", "content": "What does it say?"},
+    {"role": "tool", "tool_call_id": "gone", "content": "lost"},
+    CALLING,
+]
+
+
+def page(messages: list[dict[str, Json]], settings: dict[str, Json] | None = None, width: int = 100) -> list[str]:
+    return explain_text(plan(messages, settings), messages, width=width).splitlines()
+
+
+def test_before_and_after_stand_side_by_side() -> None:
+    lines = page(BROKEN, width=80)
+    assert "[2] user: What does it say?            | [2] user: What does it say?" in lines
+    assert any(line.startswith("[3] tool (gone): lost ") and "| [3] user: [Result of" in line for line in lines)
+    assert any(line.startswith(" ") and "| [+] tool (c1): Error" in line for line in lines)
+
+
+def test_what_was_left_out_stands_alone() -> None:
+    lines = page(BROKEN[:3], {"max_history_messages": 0}, width=80)
+    assert any(line.startswith("[0] user: first") and line.endswith("| ") for line in lines)
+
+
+def test_faults_changes_and_the_text_are_shown() -> None:
+    text = "\n".join(page(BROKEN))
+    assert "messages[3].role TOOL_ORPHAN: " in text
+    assert "  repair messages[4] CALLS_UNANSWERED: " in text
+    assert "  User: first" in text
+
+
+def test_a_refused_request_says_so() -> None:
+    lines = page(BROKEN, {"repair": "strict"})
+    assert "refused, nothing would be sent" in lines
+    assert not any("| after" in line for line in lines)
+
+
+def test_no_line_is_wider_than_asked_in_the_table() -> None:
+    lines = page([{"role": "user", "content": "x" * 500}], width=60)
+    assert max(len(line) for line in lines if " | " in line) <= 60
+
+
+def test_content_cannot_command_the_terminal() -> None:
+    text = explain_text(plan([{"role": "user", "content": "\x1b[2J\x07"}]), [{"role": "user", "content": "\x1b[2J"}])
+    assert "\x1b" not in text and "\x07" not in text
+
+
+def test_colour_only_when_asked() -> None:
+    assert "\x1b[31m" in explain_text(plan(BROKEN), BROKEN, colour=True)
+    assert "\x1b" not in explain_text(plan(BROKEN), BROKEN)
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as exited:
+        main(arguments)
+    assert isinstance(exited.value.code, int)
+    return exited.value.code
+
+
+def test_the_command_reads_a_file_or_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    request = json.dumps({"model": "any", "messages": BROKEN}).encode()
+    (tmp_path / "request.json").write_bytes(request)
+    assert run("explain", "request.json") == 0
+    assert "TOOL_ORPHAN" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(BROKEN).encode())))
+    assert run("explain", "-", "--json", "--profile", "groq") == 0
+    assert json.loads(capsys.readouterr().out)["violations"][0]["rule"] == "TOOL_ORPHAN"
+    (tmp_path / "settings.json").write_text('{"repair": "strict"}')
+    assert run("explain", "request.json") == 1
+
+
+def test_a_file_that_cannot_be_read_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", "absent.json") == 2
+    assert capsys.readouterr().err == "dragoman: absent.json: cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("messages", "line"), [(BROKEN[:3], "no violations"), (BROKEN[:4], "1 violation")])
+def test_violations_are_counted(messages: list[dict[str, Json]], line: str) -> None:
+    assert line in page(messages)
+
+
+def test_a_refusal_gives_its_reason() -> None:
+    told = Explanation(
+        model="m", backend="b", violations=(), classification=Classified(0, (), False), error=REFUSED.body()
+    )
+    assert "  n is not supported here" in explain_text(told, []).splitlines()
+
+
+def test_messages_are_shown_for_a_backend_that_takes_messages() -> None:
+    chat: dict[str, Json] = {
+        "backends": {"b": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}},
+        "models": {"m": {"backend": "b"}},
+    }
+    assert page([{"role": "user", "content": "first"}], chat)[-1] == '  {"role":"user","content":"first"}'

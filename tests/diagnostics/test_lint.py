@@ -1,0 +1,100 @@
+"""Linting names the file, the place, the rule and the mending, in each of its formats."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+from gateway.core.errors import InvalidRequest
+from gateway.diagnostics.lint import FORMATS, lint
+
+GOOD = b'[{"role": "user", "content": "hi"}]'
+ORPHAN = b'{"model": "m", "messages": [{"role": "tool", "tool_call_id": "x", "content": "lost"}]}'
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as exited:
+        main(arguments)
+    assert isinstance(exited.value.code, int)
+    return exited.value.code
+
+
+def test_a_sound_file_has_no_findings() -> None:
+    assert lint("a.json", GOOD) == []
+    assert lint("a.json", b'{"messages": [{"role": "user", "content": "hi"}]}') == []
+
+
+def test_a_finding_names_place_rule_and_advice() -> None:
+    (finding,) = lint("a.json", ORPHAN)
+    assert FORMATS["text"]([finding]).startswith("a.json: messages[0].role: TOOL_ORPHAN: the tool message does not")
+    (listed,) = json.loads(FORMATS["json"]([finding]))
+    assert (listed["file"], listed["line"], listed["rule"], listed["index"]) == ("a.json", None, "TOOL_ORPHAN", 0)
+    assert (listed["tool_call_id"], listed["param"]) == ("x", "messages[0].role")
+
+
+def test_half_a_character_is_a_finding() -> None:
+    assert [found.violation.rule for found in lint("a.json", b'[{"role": "user", "content": "\\ud83d"}]')] == [
+        "TEXT_UNICODE"
+    ]
+
+
+def test_an_empty_array_of_messages_is_a_finding() -> None:
+    assert [finding.violation.rule for finding in lint("a.json", b"[]")] == ["MESSAGES_EMPTY"]
+
+
+def test_a_rule_of_one_provider_is_looked_for_where_the_provider_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    greeting = tmp_path / "greeting.json"
+    greeting.write_bytes(b'[{"role": "assistant", "content": "hi"}]')
+    assert run("lint", str(greeting)) == 0
+    assert run("lint", "--profile", "gemini", str(greeting)) == 1
+    assert "messages[0].role: FIRST_TURN_ROLE: the first message" in capsys.readouterr().out
+    assert run("lint", "--profile", "gemni", str(greeting)) == 2
+    assert "did you mean 'gemini'?" in capsys.readouterr().err
+
+
+def test_a_file_of_lines_is_one_request_a_line() -> None:
+    (finding,) = lint("a.jsonl", GOOD + b"\n\n" + ORPHAN + b"\n")
+    assert finding.line == 3
+    assert FORMATS["text"]([finding]).startswith("a.jsonl:3: messages[0].role: ")
+    with pytest.raises(InvalidRequest, match=r"^a\.jsonl:2: "):
+        lint("a.jsonl", GOOD + b"\n{")
+
+
+def test_sarif_is_what_review_tools_read() -> None:
+    document = json.loads(FORMATS["sarif"](lint("a.jsonl", ORPHAN)))
+    (run_,) = document["runs"]
+    assert document["version"] == "2.1.0"
+    assert [rule["id"] for rule in run_["tool"]["driver"]["rules"]] == ["TOOL_ORPHAN"]
+    (result,) = run_["results"]
+    (location,) = result["locations"]
+    assert location["physicalLocation"] == {"artifactLocation": {"uri": "a.jsonl"}, "region": {"startLine": 1}}
+    assert location["logicalLocations"] == [{"fullyQualifiedName": "messages[0].role"}]
+
+
+def test_the_exit_status_tells_clean_findings_and_unreadable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, orphan, broken = tmp_path / "good.json", tmp_path / "orphan.json", tmp_path / "broken.json"
+    good.write_bytes(GOOD)
+    orphan.write_bytes(ORPHAN)
+    broken.write_bytes(b"x")
+    assert run("lint", str(good)) == 0
+    assert capsys.readouterr().out == ""
+    assert run("lint", str(good), str(orphan)) == 1
+    assert "TOOL_ORPHAN" in capsys.readouterr().out
+    assert run("lint", str(broken), str(orphan), str(tmp_path / "absent.json")) == 2
+    told = capsys.readouterr()
+    assert "TOOL_ORPHAN" in told.out
+    assert "broken.json: The request body is not valid JSON: invalid character (byte 0)." in told.err
+    assert "absent.json: cannot be read" in told.err
+
+
+def test_it_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ORPHAN)))
+    assert run("lint", "--format", "json", "-") == 1
+    assert json.loads(capsys.readouterr().out)[0]["file"] == "-"

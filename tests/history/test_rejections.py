@@ -1,0 +1,172 @@
+"""Every refusal that providers are known to send is understood, with its place in the client's own counting."""
+
+import pytest
+
+from gateway.core.conversation import Text, ToolCall, ToolResult, Turn
+from gateway.history.rejections import classify_rejection
+
+SENT = (
+    Turn("user", (Text("hi"),), index=0),
+    Turn("assistant", (ToolCall("call_1", "f", "{}"),), index=2),
+    Turn("tool", (ToolResult("call_1", (Text("ok"),)),), index=3),
+)
+
+TEXTS = [
+    (
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        "TOOL_ORPHAN",
+    ),
+    ("Messages with role 'tool' must be a response to a preceding message with 'tool_calls'", "TOOL_ORPHAN"),
+    (
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+        "The following tool_call_ids did not have response messages: call_1",
+        "CALLS_UNANSWERED",
+    ),
+    (
+        "each 'tool_call_id'. (insufficient tool messages following tool_calls message)",
+        "CALLS_UNANSWERED",
+    ),
+    (
+        "Invalid request: an assistant message with 'tool_calls' must be followed by tool messages",
+        "CALLS_UNANSWERED",
+    ),
+    (
+        "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40, "
+        "but got a string with length 43 instead.",
+        "CALL_ID_SHAPE",
+    ),
+    ("Invalid 'tools': array too long. Expected an array with maximum length 128", "TOOLS_COUNT"),
+    ("No tool call found for function call output with call_id call_1.", "TOOL_ID_UNKNOWN"),
+    ("No tool output found for function call call_1.", "CALLS_UNANSWERED"),
+    (
+        "Missing `reasoning_content` field in the assistant message at message index 1. For more information",
+        "REASONING_MISSING",
+    ),
+    ("The `reasoning_content` in the thinking mode must be passed back to the API.", "REASONING_MISSING"),
+    (
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+        "REASONING_MISSING",
+    ),
+    ("property 'reasoning_content' is unsupported", "REASONING_REFUSED"),
+    ("invalid params, tool call result does not follow tool call (2013)", "TOOL_ORPHAN"),
+    (
+        '<400> InternalError.Algo.InvalidParameter: messages with role "tool" must be a response to a preceeding '
+        'message with "tool_calls".',
+        "TOOL_ORPHAN",
+    ),
+    ("did not have response messages: message[1].role", "CALLS_UNANSWERED"),
+    (
+        "Please ensure that the number of function response parts is equal to the number of function call parts of "
+        "the function call turn.",
+        "CALLS_UNANSWERED",
+    ),
+    (
+        "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+        "ROLE_ORDER",
+    ),
+    (
+        "A conversation must start with a user message. Try again with a conversation that starts with a user message.",
+        "FIRST_TURN_ROLE",
+    ),
+    ('messages: first message must use the "user" role', "FIRST_TURN_ROLE"),
+    (
+        "The first message (except the system message) of deepseek-reasoner must be a user message, but an assistant "
+        "message detected.",
+        "FIRST_TURN_ROLE",
+    ),
+    (
+        "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+        "correctly",
+        "SIGNATURE_MISSING",
+    ),
+    (
+        "GenerateContentRequest.contents[1].parts[0].function_response.name: Name cannot be empty.",
+        "TOOL_NAME_MISSING",
+    ),
+    (
+        "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: call_1. Each "
+        "`tool_use` block must have a corresponding `tool_result` block in the next message.",
+        "CALLS_UNANSWERED",
+    ),
+    (
+        "messages.2.content.0: unexpected `tool_use_id` found in `tool_result` blocks: call_1. Each `tool_result` "
+        "block must have a corresponding `tool_use` block in the previous message.",
+        "TOOL_ID_UNKNOWN",
+    ),
+    ("each tool_use must have a single result", "TOOL_ID_DUPLICATE"),
+    (
+        "The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks of previous turn.",
+        "TOOL_ORPHAN",
+    ),
+    ("The toolConfig field must be defined when using toolUse and toolResult content blocks.", "TOOLS_MISSING"),
+    ("Conversation blocks and tool result blocks cannot be provided in the same turn", "ROLE_ORDER"),
+    (
+        "The content field at messages.2.content.0.toolResult cannot be empty when status value is error.",
+        "CONTENT_TYPE",
+    ),
+    ("Did not find 2 `tool_result` block(s) at the beginning of this message.", "CALLS_UNANSWERED"),
+    ("Tool call id was abc but must be a-z, A-Z, 0-9, with a length of 9.", "CALL_ID_SHAPE"),
+    ("Unexpected role 'user' after role 'tool'", "ROLE_ORDER"),
+    ("Not the same number of function calls and responses", "CALLS_UNANSWERED"),
+    ("Duplicate tool call id call_1 in tool results", "TOOL_ID_DUPLICATE"),
+    ("Unexpected tool call id call_1 in tool results", "TOOL_ID_UNKNOWN"),
+    (
+        "Expected last role User or Tool (or Assistant with prefix) for serving but got assistant",
+        "ROLE_ORDER",
+    ),
+    (
+        "'messages.2' : for 'role:tool' the following must be satisfied[('messages.2.content' : value must be a "
+        "string)]",
+        "CONTENT_TYPE",
+    ),
+    (
+        "json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments of "
+        "type api.ToolCallFunctionArguments",
+        "CALL_ARGS_TYPE",
+    ),
+    ("Value looks like object, but can't find closing '}' symbol", "CALL_ARGS_TYPE"),
+    (
+        "After the optional system message, conversation roles must alternate user and assistant roles except for "
+        "tool calls and results.",
+        "ROLE_ORDER",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "rule"), TEXTS)
+def test_known_refusals_are_understood(text: str, rule: str) -> None:
+    rejection = classify_rejection(text, None, SENT)
+    assert rejection is not None
+    assert rejection.rule == rule
+    assert rejection.advice
+
+
+def test_an_unknown_text_stays_unclassified() -> None:
+    assert classify_rejection("Request contains an invalid argument", None, SENT) is None
+
+
+def test_the_providers_index_is_told_as_the_clients() -> None:
+    text = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+    rejection = classify_rejection(text, "messages.[2].role", SENT)
+    assert rejection is not None
+    assert rejection.index == 3
+
+
+def test_an_index_outside_of_what_was_sent_is_not_told() -> None:
+    rejection = classify_rejection("Unexpected role 'user' after role 'tool' messages[9]", None, SENT)
+    assert rejection is not None
+    assert rejection.index is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The following tool_call_ids did not have response messages: call_1",
+        "No tool call found for function call output with call_id call_1.",
+        "Duplicate tool call id call_1 in tool results",
+    ],
+)
+def test_the_call_is_named_when_the_text_names_it(text: str) -> None:
+    rejection = classify_rejection(text, None, SENT)
+    assert rejection is not None
+    assert rejection.tool_call_id == "call_1"

@@ -1,0 +1,100 @@
+"""A text pairs calls and results by their order."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.warp import WarpAdapter
+from adapters.warp.options import WarpOptions
+from gateway.core.conversation import Conversation, ToolSpec, Turn
+from gateway.core.policy import FlattenOptions, Policy
+from gateway.core.profiles import NEUTRAL
+from gateway.exchange import Exchange
+from gateway.history.apply_profile import apply_profile
+from gateway.history.classify import classify
+from gateway.history.prepare import prepare
+from gateway.history.transcript.call_order import in_call_order
+from gateway.history.transcript.render import flatten
+from gateway.tool_calls.parsers.formats import FORMATS
+from tests.adapters.text.asking import sent
+from tests.history.strategies import assistant, broken_turns, calling, conversation, numbered, result, user
+
+IDS = ["a", "b", "c", "d"]
+ORDERS = st.permutations(IDS)
+STYLES = ["labels", "json", "fenced"]
+
+
+def asked(order: list[str]) -> Conversation:
+    return conversation(user(), calling(*IDS), *(result(call_id, f"of {call_id}") for call_id in order), user("And?"))
+
+
+def results_in(text: str) -> list[str]:
+    return sorted(IDS, key=lambda call_id: text.index(f"of {call_id}"))
+
+
+@given(ORDERS, st.sampled_from(STYLES))
+def test_every_style_tells_results_in_the_order_of_their_calls(order: list[str], style: str) -> None:
+    policy = msgspec.convert({"flatten": {"style": style}}, Policy)
+    told = flatten(asked(order), policy)
+    assert told.text == flatten(asked(IDS), policy).text and results_in(told.text) == IDS
+    moved = [notice.rule for notice in told.notices]
+    assert moved == ([] if order == IDS else ["RESULTS_IN_CALL_ORDER"])
+
+
+@given(ORDERS, st.sampled_from(sorted(FORMATS)), st.sampled_from(STYLES))
+def test_every_format_tells_them_so(order: list[str], name: str, style: str) -> None:
+    policy = msgspec.convert({"flatten": {"style": style}}, Policy)
+    tools = (ToolSpec("read"),)
+    body = sent(msgspec.structs.replace(asked(order), tools=tools), policy, tool_format=name)
+    assert body == sent(msgspec.structs.replace(asked(IDS), tools=tools), policy, tool_format=name)
+    assert results_in(body["prompt"]) == IDS
+
+
+@given(ORDERS)
+def test_so_do_calls_as_plain_turns_and_the_flat_encoding_of_a_protobuf_wire(order: list[str]) -> None:
+    plain = msgspec.structs.replace(NEUTRAL, tool_turns="text")
+    profiled = apply_profile(asked(order), plain)
+    assert results_in("\n".join(turn.text for turn in profiled.conversation.turns)) == IDS
+    assert ("RESULTS_IN_CALL_ORDER" in [notice.rule for notice in profiled.notices]) is (order != IDS)
+    adapter = WarpAdapter(WarpOptions(), 1 << 20)
+    assert (
+        Exchange(adapter, asked(order), Policy()).request.body == Exchange(adapter, asked(IDS), Policy()).request.body
+    )
+
+
+@given(broken_turns())
+def test_nothing_but_the_order_of_results_changes(turns: tuple[Turn, ...]) -> None:
+    ordered, notices = in_call_order(turns)
+    assert sorted(map(repr, ordered)) == sorted(map(repr, turns))
+    assert [turn for turn in ordered if not turn.results] == [turn for turn in turns if not turn.results]
+    assert bool(notices) == (ordered != turns)
+    assert in_call_order(ordered) == (ordered, [])
+
+
+def test_equal_and_unknown_ids_keep_their_order() -> None:
+    turns = numbered(calling("a", "a", "b"), result("x"), result("a", "1"), result("b"), result("a", "2"))
+    ordered, _ = in_call_order(turns)
+    assert [turn.results[0].text for turn in ordered[1:]] == ["1", "2", "ok", "ok"]
+    assert ordered[-1].results[0].call_id == "x"
+
+
+LATE = (user(), calling("a", "b"), result("a", "of a"), assistant("I have a."), result("b", "of b"))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_result_that_came_last_asks_for_an_answer_wherever_it_is_told(style: str) -> None:
+    policy = Policy(flatten=msgspec.convert({"style": style}, FlattenOptions))
+    prepared = prepare(conversation(*LATE), policy).conversation
+    assert prepared.turns[-1].role == "assistant"
+    told = flatten(prepared, policy)
+    assert told.implicit_added and told.text.rindex(policy.flatten.continuation) > told.text.index("I have a.")
+    assert told.text.index("of b") < told.text.index("I have a.")
+
+
+def test_words_of_the_model_that_came_last_and_a_new_question_ask_for_none() -> None:
+    said = conversation(user(), calling("a"), result("a"), assistant())
+    assert not classify(prepare(said, Policy()).conversation.turns).awaiting_continuation
+    asked_again = conversation(user(), calling("a"), user("Hurry!"), result("a"))
+    turns = prepare(asked_again, Policy()).conversation.turns
+    assert turns[-1].role == "user" and not classify(turns).awaiting_continuation

@@ -1,0 +1,108 @@
+"""One law for both homes: what the limits of a key let in, whoever counts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.errors import GatewayError
+from gateway.server.access.rate_limit import MemoryRateLimits, RateLimitStore, Usage, take_one
+from gateway.server.state.shared_rate_limits import SharedRateLimits
+from gateway.settings import KeySettings
+from tests.server.process.test_process_identity import OURS
+
+
+@pytest.fixture(params=["memory", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RateLimitStore]:
+    store = MemoryRateLimits() if request.param == "memory" else SharedRateLimits(tmp_path / "limits.db", OURS, 0)
+    yield store
+    assert store.failures == 0
+    store.close()
+
+
+def admitted(store: RateLimitStore, key: str, now: float = 0) -> bool:
+    try:
+        store.take(key, now)
+    except GatewayError as error:
+        assert (error.status, error.code) == (429, "rate_limit_exceeded")
+        assert int(error.headers["retry-after"]) >= 1
+        return False
+    return True
+
+
+def wait(store: RateLimitStore, key: str, now: float) -> int:
+    with pytest.raises(GatewayError) as caught:
+        store.take(key, now)
+    return int(caught.value.headers["retry-after"])
+
+
+@given(st.integers(1, 300), st.lists(st.floats(0, 5), max_size=60))
+def test_no_minute_sees_more_than_twice_the_rate(per_minute: int, gaps: list[float]) -> None:
+    usage, limits, now, taken = Usage(), KeySettings(requests_per_minute=per_minute), 1000.0, []
+    for gap in gaps:
+        now += gap
+        try:
+            usage = take_one(usage, limits, now)
+        except GatewayError as error:
+            # Whoever waits as long as was said is let in.
+            now += int(error.headers["retry-after"])
+            usage = take_one(usage, limits, now)
+        taken.append(now)
+    for begin in taken:
+        assert sum(1 for time in taken if begin <= time < begin + 60) <= 2 * per_minute
+
+
+def test_a_burst_is_allowed_and_then_an_even_pace(store: RateLimitStore) -> None:
+    store.limit("a", KeySettings(requests_per_minute=4))
+    assert [admitted(store, "a") for _ in range(5)] == [True, True, True, True, False]
+    assert wait(store, "a", 0) == 15
+    assert admitted(store, "a", 15)
+    assert wait(store, "a", 16) == 14
+
+
+def test_what_is_refused_uses_nothing_up(store: RateLimitStore) -> None:
+    store.limit("a", KeySettings(requests_per_minute=2, concurrent_streams=1))
+    assert [admitted(store, "a") for _ in range(9)] == [True] + 8 * [False]
+    store.give_back("a")
+    assert admitted(store, "a")
+
+
+def test_places_come_back(store: RateLimitStore) -> None:
+    store.limit("a", KeySettings(concurrent_streams=2))
+    store.limit("b", KeySettings(concurrent_streams=1))
+    for _ in range(3):
+        assert [admitted(store, "a") for _ in range(3)] == [True, True, False]
+        assert [admitted(store, "b") for _ in range(2)] == [True, False]
+        for key in "aab":
+            store.give_back(key)
+
+
+CHANGES: dict[str, tuple[KeySettings, KeySettings, int]] = {
+    "a limit where there was none": (KeySettings(), KeySettings(concurrent_streams=3), 1),
+    "a lower one": (KeySettings(concurrent_streams=9), KeySettings(concurrent_streams=1), 0),
+    "a higher one": (KeySettings(concurrent_streams=2), KeySettings(concurrent_streams=4), 2),
+    "none any more": (KeySettings(concurrent_streams=2), KeySettings(), 9),
+    "another rate": (KeySettings(requests_per_minute=3), KeySettings(requests_per_minute=6), 2),
+    "a rate besides": (
+        KeySettings(concurrent_streams=3),
+        KeySettings(concurrent_streams=3, requests_per_minute=9),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "more"), CHANGES.values(), ids=CHANGES)
+def test_other_limits_count_what_was_before(
+    store: RateLimitStore, before: KeySettings, after: KeySettings, more: int
+) -> None:
+    """Two requests run when the limits change; of nine further ones so many are let in."""
+    store.limit("a", before)
+    assert [admitted(store, "a") for _ in range(2)] == [True, True]
+    store.limit("a", after)
+    assert sum(admitted(store, "a") for _ in range(9)) == more
+    for _ in range(2 + more):
+        store.give_back("a")
+    store.settle(100)
+    assert admitted(store, "a", 100)

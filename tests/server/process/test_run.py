@@ -1,0 +1,363 @@
+"""The process as an operator sees it: start, signals, exit status, and what it prints and logs."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.server.access.api_keys import ANONYMOUS
+from gateway.server.process.process_identity import process_identity
+from gateway.server.state.shared_rate_limits import SharedRateLimits
+from gateway.settings import KeySettings
+from tests.paths import ROOT
+from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
+from tests.server.conftest import settings_for
+from tests.server.running import hello
+
+
+class Process:
+    """A started `dragoman serve`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.printed = ""
+        self.base_url = ""
+
+    async def wait_ready(self) -> None:
+        assert self.process.stdout is not None
+        async with asyncio.timeout(40):
+            while "Try it" not in self.printed or not self.printed.rstrip().endswith("'"):
+                line = await self.process.stdout.readline()
+                if not line:
+                    break
+                self.printed += line.decode()
+        found = re.search(r"http://\S+?:\d+", self.printed)
+        assert found, self.printed
+        self.base_url = found.group()
+
+    async def ended(self) -> tuple[int, str]:
+        async with asyncio.timeout(40):
+            _, errors = await self.process.communicate()
+        assert self.process.returncode is not None
+        return self.process.returncode, (errors or b"").decode()
+
+
+@asynccontextmanager
+async def started(
+    folder: Path,
+    settings: Mapping[str, Json] | None,
+    *arguments: str,
+    stderr: int = asyncio.subprocess.PIPE,
+    **environ: str,
+) -> AsyncIterator[Process]:
+    if settings is not None:
+        (folder / "settings.json").write_text(json.dumps(settings))
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "gateway",
+        *arguments,
+        cwd=folder,
+        env={**inherited, "PYTHONPATH": str(ROOT), **environ},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=stderr,
+    )
+    try:
+        yield Process(process)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def endless(connection: Connection) -> None:
+    await connection.send(HEAD, events("text one"))
+    while True:
+        await asyncio.sleep(0.05)
+        await connection.send(events("text more"))
+
+
+async def brief(connection: Connection) -> None:
+    await connection.send(HEAD, events("text one"), events("text two", "finish"), END)
+
+
+def held_until(until: asyncio.Event) -> Script:
+    """An answer that ends only after the event."""
+
+    async def script(connection: Connection) -> None:
+        await connection.send(HEAD, events("text one"))
+        await until.wait()
+        await connection.send(events("text two", "finish"))
+
+    return script
+
+
+async def test_a_stop_lets_streams_finish(tmp_path: Path) -> None:
+    refused = asyncio.Event()
+    async with faulty_backend(held_until(refused)) as backend:
+        settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            text = await stream_while_stopping(gateway, refused)
+            status, _ = await gateway.ended()
+    assert text.endswith("data: [DONE]\n\n")
+    assert status == 0
+
+
+async def test_a_stop_ends_what_takes_too_long_with_an_error_frame(tmp_path: Path) -> None:
+    async with faulty_backend(endless) as backend:
+        settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=0.4)
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            text = await stream_while_stopping(gateway, asyncio.Event())
+            status, _ = await gateway.ended()
+        async with asyncio.timeout(1):
+            await backend.closed.wait()
+    last = text.rstrip().rpartition("\n\n")[2]
+    assert json.loads(last.removeprefix("data: "))["error"]["code"] == "server_shutdown"
+    assert "[DONE]" not in text
+    assert status == 0
+
+
+async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    async with faulty_backend(endless) as backend:
+        settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            asking = asyncio.create_task(read_stream(gateway))
+            await backend.asked.wait()
+            gateway.process.send_signal(signal.SIGTERM)
+            await until_refused(gateway)
+            gateway.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(3):
+                status, _ = await gateway.ended()
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+    assert status == 0
+
+
+async def read_stream(gateway: Process) -> str:
+    async with httpx.AsyncClient(timeout=40) as client:
+        request = {**hello(), "stream": True}
+        return (await client.post(f"{gateway.base_url}/v1/chat/completions", json=request)).text
+
+
+async def stream_while_stopping(gateway: Process, refused: asyncio.Event) -> str:
+    """A stream during which the process is told to stop; the event is set as soon as new requests are refused."""
+    async with httpx.AsyncClient(timeout=40) as client:
+        request = {**hello(), "stream": True}
+        async with client.stream("POST", f"{gateway.base_url}/v1/chat/completions", json=request) as response:
+            pieces = response.aiter_text()
+            text = await anext(pieces)
+            gateway.process.send_signal(signal.SIGTERM)
+            await until_refused(gateway)
+            refused.set()
+            return text + "".join([piece async for piece in pieces])
+
+
+async def until_refused(gateway: Process) -> None:
+    """Wait until the process takes no new requests."""
+    async with asyncio.timeout(20):
+        with contextlib.suppress(httpx.TransportError):
+            while True:
+                async with httpx.AsyncClient() as client:
+                    if (await client.get(f"{gateway.base_url}/readyz")).status_code == 503:
+                        return
+                await asyncio.sleep(0.02)
+
+
+async def test_a_watched_feed_does_not_hold_up_a_stop(tmp_path: Path) -> None:
+    async with started(
+        tmp_path, settings_for("http://127.0.0.1:1", graceful_shutdown_timeout_s=60), "serve", "--port", "0"
+    ) as gateway:
+        await gateway.wait_ready()
+        async with (
+            httpx.AsyncClient(base_url=gateway.base_url) as client,
+            client.stream("GET", "/v1/events") as feed,
+        ):
+            gateway.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(40):
+                await feed.aread()
+                status, _ = await gateway.ended()
+    assert status == 0
+
+
+async def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
+    keys = "first,second"
+    async with started(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
+        await gateway.wait_ready()
+        command = gateway.printed.partition("Try it:\n")[2].strip()
+        shell = await asyncio.create_subprocess_shell(
+            command, env={**os.environ, "DRAGOMAN_API_KEYS": keys}, stdout=asyncio.subprocess.PIPE
+        )
+        answered, _ = await shell.communicate()
+        assert json.loads(answered)["choices"][0]["message"]["content"]
+        gateway.process.send_signal(signal.SIGINT)
+        status, _ = await gateway.ended()
+    assert status == 0
+    assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("keys", ["", "first,second"])
+async def test_what_the_demo_backends_were_asked_is_shown_at_the_address_that_is_printed(
+    tmp_path: Path, keys: str
+) -> None:
+    async with started(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
+        await gateway.wait_ready()
+        assert gateway.process.stdout is not None
+        said = await gateway.process.stdout.readline()
+        show = (await gateway.process.stdout.readline()).decode().strip()
+        assert said == b"What the demo backends were asked:\n"
+        for command in (gateway.printed.partition("Try it:\n")[2].strip(), show):
+            assert gateway.base_url in command
+            shell = await asyncio.create_subprocess_shell(
+                command, env={**os.environ, "DRAGOMAN_API_KEYS": keys}, stdout=asyncio.subprocess.PIPE
+            )
+            told, _ = await shell.communicate()
+    shown = json.loads(told)
+    assert set(shown) == {"agent", "chat", "text"}
+    (request,) = shown["agent"]["requests"]
+    assert "Hello" in json.dumps(request["summary"])
+    assert "first" not in told.decode()
+
+
+async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -> None:
+    async with faulty_backend(brief) as backend:
+        settings: dict[str, Json] = {**settings_for(backend.base_url), "log": {"level": "debug"}}
+        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+            await gateway.wait_ready()
+            async with httpx.AsyncClient(base_url=gateway.base_url) as client:
+                request = {**hello(), "messages": [{"role": "user", "content": "a secret word"}]}
+                headers = {"x-request-id": "my-id"}
+                await client.post("/v1/chat/completions", json=request, headers=headers)
+                await client.post("/v1/chat/completions", json=hello("x\nERROR forged"))
+            gateway.process.send_signal(signal.SIGTERM)
+            _, errors = await gateway.ended()
+    logged = (tmp_path / "logs" / "gateway.log").read_text()
+    assert logged == errors
+    lines = logged.splitlines()
+    begin = next(at for at, line in enumerate(lines) if "[Plain Request]" in line)
+    assert lines[begin - 1].endswith("=" * 60)
+    assert lines[begin].startswith("20") and " DEBUG my-id " in lines[begin]
+    assert lines[begin + 1].endswith("  Tool results: 0")
+    assert lines[begin + 2].endswith("  History messages: 0")
+    assert "secret" not in logged
+    access = [line for line in lines if "POST /v1/chat/completions" in line]
+    assert "model=m backend=plain status=200" in access[0]
+    assert "status=404 code=model_not_found" in access[1]
+    assert not any(line.startswith("ERROR") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "said"),
+    [
+        ({"prot": 1}, (), "unknown setting 'prot'"),
+        ({"server": {"host": "0.0.0.0"}}, (), "without a key would let everybody in"),
+        ({}, ("--port", "x"), "the port must be a number"),
+        ({}, ("--port", "70000"), "server.port"),
+        ({}, ("--settings", "none.json"), "none.json: cannot be read: No such file or directory\n"),
+        (
+            {"backends": {"a": {"adapter": "nowhere:X", "base_url": "http://x"}}},
+            (),
+            "settings.json: line 1: backends.a.adapter: 'nowhere:X' cannot be imported",
+        ),
+        (
+            {"backends": {"a": {"adapter": "text", "base_url": "http://x", "wire": {"base": "plain", "reqest": {}}}}},
+            (),
+            "settings.json: line 1: unknown setting 'backends.a.wire.reqest'; did you mean 'request'?",
+        ),
+    ],
+)
+async def test_a_wrong_setting_is_one_line_and_status_2(
+    tmp_path: Path, settings: dict[str, Json], arguments: tuple[str, ...], said: str
+) -> None:
+    async with started(tmp_path, settings, "serve", *arguments) as gateway:
+        status, errors = await gateway.ended()
+    assert status == 2
+    assert said in errors
+    assert errors.startswith("dragoman: ") and errors.count("\n") == 1
+
+
+async def test_the_log_names_the_limits_of_each_model_once_at_the_start(tmp_path: Path) -> None:
+    native: Json = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://127.0.0.1:1"}
+    settings: dict[str, Json] = {
+        "server": {"port": 0, "workers": 2},
+        "log": {"file": None},
+        "backends": {"n": native, "t": {"adapter": "adapters.text:TextAdapter", "base_url": "http://127.0.0.1:1"}},
+        "models": {"one": {"backend": "n"}, "two": {"backend": "t"}},
+    }
+    async with started(tmp_path, settings, "serve") as gateway:
+        await gateway.wait_ready()
+        gateway.process.send_signal(signal.SIGTERM)
+        _, log = await gateway.ended()
+    said = "one: none; two: max_tool_results=10 max_history_messages=50 trim_step=10"
+    assert log.count(f"limits of each model's history: {said}") == 1
+    assert "no models" not in log
+
+
+async def test_settings_without_models_are_warned_of_at_the_start(tmp_path: Path) -> None:
+    settings: dict[str, Json] = {"server": {"port": 0}, "log": {"file": None}}
+    async with started(tmp_path, settings, "serve", stderr=asyncio.subprocess.STDOUT) as gateway:
+        assert gateway.process.stdout is not None
+        async with asyncio.timeout(40):
+            while b"no models" not in (line := await gateway.process.stdout.readline()):
+                assert line
+    assert b" WARNING " in line and b"docs/settings.md" in line
+    assert b"limits of each" not in line
+
+
+async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        async with started(tmp_path, {}, "serve", DRAGOMAN_PORT=port) as gateway:
+            status, errors = await gateway.ended()
+    assert status == 2
+    assert errors == f"dragoman: 127.0.0.1:{port} cannot be bound: Address already in use\n"
+
+
+async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobody(tmp_path: Path) -> None:
+    """Also by a single worker: here with the process of the test."""
+    file = tmp_path / "made" / "limits.db"
+    file.parent.mkdir()
+    other = SharedRateLimits(file, process_identity(os.getpid()), time.monotonic())
+    other.limit(ANONYMOUS, KeySettings(requests_per_minute=1))
+    other.take(ANONYMOUS, time.monotonic())
+    async with faulty_backend(brief) as backend:
+        settings: dict[str, Json] = {
+            **settings_for(backend.base_url, rate_limit_file=str(file)),
+            "keys": {"*": {"requests_per_minute": 1}},
+        }
+        async with (
+            started(tmp_path, settings, "serve", "--port", "0") as gateway,
+            httpx.AsyncClient(timeout=20) as client,
+            asyncio.timeout(20),
+        ):
+            await gateway.wait_ready()
+            url = f"{gateway.base_url}/v1/chat/completions"
+            refused = await client.post(url, json=hello())
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+            file.write_bytes(b"no database" * 1000)
+            assert [(await client.post(url, json=hello())).status_code for _ in range(2)] == [200, 429]
+            assert re.search(
+                r"^gateway_store_failures_total [1-9]", (await client.get(f"{gateway.base_url}/metrics")).text, re.M
+            )
+            await asyncio.sleep(1.2)
+            gateway.process.send_signal(signal.SIGTERM)
+            status, errors = await gateway.ended()
+    other.close()
+    assert status == 0
+    assert errors.count(f"WARNING - the store {file} cannot be used: file is not a database") == 1
+    assert file.read_bytes().startswith(b"no database")

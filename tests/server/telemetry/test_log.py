@@ -1,0 +1,219 @@
+"""Log lines: their form, what they can never do, and the block that people grep for."""
+
+import asyncio
+import logging
+import re
+import signal
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.exchange import Exchange
+from gateway.server.telemetry.debug_log import log_request
+from gateway.server.telemetry.event_bus import EventBus
+from gateway.server.telemetry.log import LOGGER, LineQueue, log_notice, logging_to, one_line
+from gateway.server.telemetry.metrics import Metrics
+from gateway.server.telemetry.request_context import RequestContext, request_id
+from gateway.server.upstream.backends import Backend
+from gateway.settings import BackendSettings, LogSettings
+from tests.server.conftest import settings_for
+from tests.server.process.test_run import started
+
+
+def written(path: Path) -> list[str]:
+    """The lines in the file, after the log was closed."""
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_a_line_has_time_level_request_and_text(tmp_path: Path) -> None:
+    file = tmp_path / "logs" / "x.log"
+    with logging_to(LogSettings(file=str(file))):
+        log_notice(Notice("trim", "dropped", "R", "Limiting history messages from 60 to 50"), "req_1")
+        log_notice(Notice("trim", "seen", "R", "unseen", level="debug"), "req_1")
+        LOGGER.error("alone")
+    first, second = written(file)
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO req_1 Limiting history messages from 60 to 50", first
+    )
+    assert second.endswith(" ERROR - alone")
+
+
+def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path: Path) -> None:
+    file = tmp_path / "x.log"
+    with logging_to(LogSettings(file=str(file))):
+        log_notice(Notice("repair", "changed", "CALL_ARGS_TYPE", "arguments is an object", 3), "req_1")
+        log_notice(Notice("profile", "changed", "CALL_ID_RENAMED", "renamed"), "req_1")
+        log_notice(Notice("backend", "dropped", "ROLLED_BACK", "taken back"), "req_1")
+        log_notice(Notice("unwrap", "changed", "R", "[MCP Gateway] Transformed call_mcp_tool -> f", 3), "req_1")
+    first, second, third, fourth = written(file)
+    assert first.endswith(" INFO req_1 repair messages[3] CALL_ARGS_TYPE: arguments is an object")
+    assert second.endswith(" INFO req_1 profile CALL_ID_RENAMED: renamed")
+    assert third.endswith(" INFO req_1 backend ROLLED_BACK: taken back")
+    assert fourth.endswith(" INFO req_1 [MCP Gateway] Transformed call_mcp_tool -> f")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain ünïcode 配置", "plain ünïcode 配置"),
+        ("a\nb\rc\td", "a\\nb\\rc\\td"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("x\u2028y\u202ez\u0085", "x\\u2028y\\u202ez\\x85"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_no_text_can_leave_its_line(text: str, line: str) -> None:
+    assert one_line(text) == line
+
+
+def test_a_traceback_cannot_pose_as_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "x.log"
+    with logging_to(LogSettings(file=str(file))):
+        try:
+            raise ValueError("2026-01-01 ERROR forged\n2026-01-01 ERROR forged again")
+        except ValueError:
+            LOGGER.exception("internal_error")
+    first, *rest = written(file)
+    assert first.endswith("internal_error")
+    assert rest and all(line.startswith("  | ") for line in rest)
+
+
+def test_a_log_that_cannot_be_written_is_told_once_and_hurts_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with logging_to(LogSettings(file=str(blocked / "x.log"))):
+        LOGGER.info("still here")
+    said = capsys.readouterr().err.splitlines()
+    assert "logging to standard error only" in said[0]
+    assert said[1].endswith("still here")
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="has no disk that is always full")
+async def test_a_full_disk_for_the_log_costs_no_request_and_every_lost_line_is_counted(tmp_path: Path) -> None:
+    settings: dict[str, Json] = {**settings_for("http://127.0.0.1:1"), "log": {"file": str(FULL)}}
+    async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        await gateway.wait_ready()
+        async with httpx.AsyncClient(base_url=gateway.base_url) as client, asyncio.timeout(8):
+            lost = 0
+            while lost < 5:
+                assert (await client.get("/healthz")).status_code == 200
+                found = re.search(r"^gateway_log_drops_total (\d+)$", (await client.get("/metrics")).text, re.M)
+                lost = int(found[1]) if found else 0
+        gateway.process.send_signal(signal.SIGTERM)
+        status, errors = await gateway.ended()
+    assert status == 0
+    # Standard error has all of them, and says at the end what the file has not.
+    told, _, _ = errors.partition(" log lines were dropped\n")
+    *lines, last = told.splitlines()
+    assert last.endswith(f" {len(lines)}")
+
+
+class Stuck(logging.Handler):
+    """A target that fails for every record."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise OSError(28, "No space left on device")
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        try:
+            self.emit(record)
+        except OSError:
+            self.handleError(record)
+        return True
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
+def test_what_does_not_fit_is_dropped_and_counted() -> None:
+    queue = LineQueue([Stuck()], limit=10)
+    record = logging.LogRecord("x", logging.INFO, "", 0, "m", None, None)
+    for _ in range(1000):
+        queue.handle(record)
+    queue.close()
+    assert queue.dropped > 0
+
+
+def test_a_line_with_wrong_arguments_fails_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "x.log"
+    with logging_to(LogSettings(file=str(file))):
+        LOGGER.info("%d of %s", "no number")
+        LOGGER.info("after")
+    assert written(file)[-1].endswith("after")
+
+
+def test_files_rotate(tmp_path: Path) -> None:
+    file = tmp_path / "x.log"
+    with logging_to(LogSettings(file=str(file), max_mb=0.001, backups=2)):
+        for number in range(300):
+            LOGGER.info("line %d %s", number, "x" * 50)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.log", "x.log.1", "x.log.2"]
+
+
+@pytest.mark.parametrize(("bodies", "shown"), [(None, False), (b"the client's words", True)])
+def test_the_debug_block(caplog: pytest.LogCaptureFixture, bodies: bytes | None, shown: bool) -> None:
+    caplog.set_level(logging.DEBUG, "gateway")
+    turns = (
+        Turn("user", (Text("old"),)),
+        Turn("assistant", (Text("old answer"),)),
+        Turn("user", (Text("question"),)),
+        Turn("assistant", (Text("calling"),)),
+        Turn("tool", (ToolResult("a", (Text("1"),)),)),
+        Turn("tool", (ToolResult("b", (Text("2"),)),)),
+    )
+    backend = Backend("plain", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1000)
+    exchange = Exchange(backend.adapter, Conversation(turns), Policy(repair="off"))
+    log_request(RequestContext("POST", "/", {}, EventBus(), Metrics()), backend, exchange, bodies)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == lines[-1] == "=" * 60
+    assert lines[1:4] == [
+        "[Plain Request] Submitting to Plain API:",
+        "  Tool results: 2",
+        "  History messages: 3",
+    ]
+    assert any("the client's words" in line for line in lines) is shown
+
+
+def test_the_debug_block_costs_nothing_at_info(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gateway")
+    backend = Backend("plain", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1000)
+    exchange = Exchange(backend.adapter, Conversation((Turn("user", (Text("Hello"),)),)), Policy())
+    log_request(RequestContext("POST", "/", {}, EventBus(), Metrics()), backend, exchange, b"x")
+    assert not caplog.records
+
+
+def test_request_ids_are_sane_or_new() -> None:
+    assert request_id(b"a.b-c_d:1") == "a.b-c_d:1"
+    for odd in (None, b"", b"x" * 129, b"a b", b"a\nb", "é".encode()):
+        assert re.fullmatch(r"req_[0-9a-f]{24}", request_id(odd))
+
+
+def test_changes_are_counted_by_stage() -> None:
+    context = RequestContext("POST", "/", {}, EventBus(), Metrics())
+    context.note(
+        [
+            Notice("repair", "added", "A", "x"),
+            Notice("trim", "dropped", "B", "x"),
+            Notice("repair", "moved", "C", "x"),
+            Notice("encode", "seen", "D", "x"),
+        ]
+    )
+    assert context.changed == "repair=2; trim=1"
+
+
+def test_a_long_name_does_not_make_a_long_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gateway")
+    context = RequestContext("POST", "/" + "p" * 100_000, {}, EventBus(), Metrics())
+    context.model = "m" * 100_000
+    context.conclude(404)
+    context.conclude(404)
+    assert [len(record.getMessage()) < 1000 for record in caplog.records] == [True]

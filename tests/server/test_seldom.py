@@ -1,8 +1,0 @@
-"""Lines that may be told only once a second."""
-
-from gateway.server.seldom import Seldom
-
-
-def test_one_line_a_second_tells_of_all() -> None:
-    seldom = Seldom()
-    assert [seldom.tell(now) for now in (5.0, 5.1, 5.9, 6.0, 6.1, 9.0, 9.5)] == [1, 0, 0, 3, 0, 2, 0]

@@ -1,0 +1,110 @@
+"""What backend entries may say, and which backend a model name stands for."""
+
+import msgspec
+import pytest
+
+from gateway.adapter import BackendRequest
+from gateway.core.conversation import Json
+from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.server.upstream.backends import Backends
+from gateway.settings import read_settings
+from tests.server.running import hello, running_gateway
+
+PLAIN = "tests.server.plain:PlainAdapter"
+
+
+def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> Backends:
+    complete: Json = {"adapter": PLAIN, "base_url": "http://127.0.0.1:1", **entry}
+    return Backends(read_settings({"backends": {"b": complete}, "models": models or {}}))
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"adapter": "plain"}, "there is no adapter 'plain' (your own must be written module:Class); there are"),
+        ({"adapter": "plain"}, "'openai_chat', 'text', 'warp'"),
+        ({"adapter": "openai"}, "; did you mean 'openai_chat'?"),
+        ({"adapter": "no.such.module:X"}, "cannot be imported"),
+        ({"adapter": "tests.server.plain:Plan"}, "there is no 'Plan'"),
+        ({"adapter": "tests.server.plain:PlainDecoder"}, "is not an adapter"),
+        ({"pth": "/x"}, "unknown setting 'backends.b.pth'; did you mean 'path'?"),
+        ({"base_ulr": "/x"}, "did you mean 'base_url'?"),
+        ({"path": 7}, "backends.b.path"),
+        ({"base_url": "ftp://x"}, "must begin with http:// or https://"),
+        ({"base_url": "http://"}, "name a host"),
+        ({"base_url": "http://me:secret@x"}, "must hold no credential"),
+        ({"base_url": "http://x/v1?key=secret"}, "must hold neither a query nor a fragment"),
+        ({"base_url": "http://x:port"}, "must name a host that can be looked up and a port"),
+        ({"headers": {"x-team": "blue\r\nx-key: secret"}}, "'x-team'"),
+        ({"headers": {"content-length": "1"}}, "'content-length'"),
+        ({"base_url": "demo:none"}, "'demo:agent', 'demo:chat' and 'demo:text'"),
+        ({"api_key_env": "NO_SUCH_VARIABLE_HERE"}, "NO_SUCH_VARIABLE_HERE"),
+    ],
+)
+def test_wrong_entries_are_named(entry: dict[str, Json], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        backends(entry)
+    assert said in caught.value.message
+    assert "secret" not in caught.value.message
+
+
+def test_addresses_and_headers() -> None:
+    entry: dict[str, Json] = {"base_url": "http://host/v1/", "headers": {"X-Team": "blue"}}
+    _, backend = backends(entry, {"m": {"backend": "b"}}).route("m")
+    assert str(backend.url("/chat")) == "http://host/v1/chat"
+    assert backend.url("/chat") is backend.url("/chat")
+    request = BackendRequest("/chat", {"accept": "a", "x-team": "red"}, b"", ())
+    lines = backend.lines(request, {"authorization": "k"})
+    assert lines.text.startswith(b"POST /v1/chat HTTP/1.1\r\nhost: host\r\nuser-agent: dragoman/")
+    assert lines.text.endswith(b"accept: a\r\nx-team: blue\r\nauthorization: k\r\ncontent-length: ")
+
+
+def test_a_head_is_built_once_and_never_for_another_request_or_credential() -> None:
+    _, backend = backends({"base_url": "http://host"}, {"m": {"backend": "b"}}).route("m")
+    own, key = {"accept": "a"}, {"authorization": "secret-1"}
+    asked = BackendRequest("/chat", own, b"one", ())
+    lines = backend.lines(asked, key)
+    assert backend.lines(msgspec.structs.replace(asked, body=b"two", headers=dict(own)), dict(key)) is lines
+    for other in (
+        BackendRequest("/other", own, b"", ()),
+        BackendRequest("/chat", own, b"", (), method="GET"),
+        *[BackendRequest("/chat", {**own, "x-number": str(number)}, b"", ()) for number in range(20)],
+    ):
+        text = backend.lines(other, key).text
+        assert text.startswith(f"{other.method} {other.path} HTTP/1.1\r\n".encode())
+        assert all(f"\r\n{name}: {value}\r\n".encode() in text for name, value in other.headers.items())
+    # What a head was made of may be changed later, in place even.
+    own["accept"] = "c"
+    assert b"accept: c\r\n" in backend.lines(asked, key).text
+    key["authorization"] = "secret-2"
+    renewed = backend.lines(asked, key)
+    assert b"secret-2" in renewed.text and b"secret-1" not in renewed.text
+    assert "secret" not in repr(renewed)
+
+
+def test_models_are_routed_by_name_then_by_star() -> None:
+    known = backends({}, {"m": {"backend": "b", "name": "inner"}, "*": {"backend": "b"}})
+    assert known.route("m")[0].name == "inner"
+    assert known.route("other")[0].name is None
+    assert known.models == ("m",)
+
+
+def test_long_unknown_names_are_shortened() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        backends({}, {"m": {"backend": "b"}}).route("x" * 100_000)
+    assert len(caught.value.message) < 500
+
+
+@pytest.mark.parametrize("kind", ["agent", "chat"])
+async def test_demo_backends_run_inside_the_gateway(kind: str) -> None:
+    adapter = {"agent": "adapters.warp:WarpAdapter", "chat": "adapters.openai_chat:OpenAIChatAdapter"}[kind]
+    settings: dict[str, Json] = {
+        "server": {"api_keys_env": None},
+        "backends": {"d": {"adapter": adapter, "base_url": f"demo:{kind}"}},
+        "models": {"m": {"backend": "d"}},
+    }
+    async with running_gateway(settings) as gateway:
+        whole = await gateway.chat()
+        assert whole.json()["choices"][0]["message"]["content"]
+        streamed = await gateway.client.post("/v1/chat/completions", json={**hello(), "stream": True})
+        assert streamed.text.endswith("data: [DONE]\n\n")

@@ -1,0 +1,100 @@
+"""Interruptions: whichever comes first counts, and no task keeps a cancellation it was not meant to have."""
+
+import asyncio
+
+import pytest
+
+from gateway.core.errors import BackendRejected, BackendTimeout
+from gateway.server.upstream.deadlines import ClientDisconnected, DeadlineScheduler, first_byte_timeout, idle_timeout
+
+
+@pytest.fixture
+def scheduler() -> DeadlineScheduler:
+    return DeadlineScheduler(tick=0.01)
+
+
+async def test_an_overdue_wait_ends_with_its_own_error(scheduler: DeadlineScheduler) -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    with pytest.raises(BackendTimeout, match="stopped sending"), scheduler.deadlines() as deadlines:
+        deadlines.expect(loop.time() + 0.05, idle_timeout)
+        await asyncio.sleep(5)
+    assert 0.04 < loop.time() - begun < 0.5
+    assert scheduler.size == 0
+    await asyncio.sleep(0)
+
+
+async def test_progress_moves_the_deadline_but_not_the_total(scheduler: DeadlineScheduler) -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    with pytest.raises(BackendTimeout, match="did not finish"), scheduler.deadlines() as deadlines:
+        deadlines.total_due = begun + 0.2
+        while True:
+            deadlines.expect(loop.time() + 3, first_byte_timeout)
+            await asyncio.sleep(0.02)
+    assert 0.2 <= loop.time() - begun < 0.6
+
+
+async def test_the_first_interruption_counts(scheduler: DeadlineScheduler) -> None:
+    with pytest.raises(ClientDisconnected), scheduler.deadlines() as deadlines:
+        deadlines.interrupt(ClientDisconnected())
+        deadlines.interrupt(BackendTimeout("later"))
+        await asyncio.sleep(5)
+
+
+async def test_another_error_on_the_way_out_wins_and_leaves_no_cancellation(scheduler: DeadlineScheduler) -> None:
+    with pytest.raises(BackendRejected), scheduler.deadlines() as deadlines:
+        deadlines.interrupt(ClientDisconnected())
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            raise BackendRejected("first") from None
+    task = asyncio.current_task()
+    assert task is not None and task.cancelling() == 0
+
+
+async def test_a_cancellation_from_outside_stays_one(scheduler: DeadlineScheduler) -> None:
+    async def wait() -> None:
+        with scheduler.deadlines():
+            await asyncio.sleep(5)
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert scheduler.size == 0
+
+
+async def test_silence_is_told_again_and_again(scheduler: DeadlineScheduler) -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    told = 0
+    with scheduler.deadlines() as deadlines:
+
+        def tell() -> None:
+            nonlocal told
+            told += 1
+            deadlines.quiet_due = loop.time() + 0.03
+
+        deadlines.on_quiet = tell
+        deadlines.quiet_due = loop.time() + 0.03
+        async with asyncio.timeout(5):
+            while told < 3:  # noqa: ASYNC110 (nothing is set)
+                await asyncio.sleep(0.01)
+    assert (loop.time() - begun) / told >= 0.03
+
+
+async def test_all_can_be_interrupted_at_once(scheduler: DeadlineScheduler) -> None:
+    async def wait() -> str:
+        try:
+            with scheduler.deadlines():
+                await asyncio.sleep(5)
+        except BackendRejected:
+            return "told"
+        return "finished"
+
+    tasks = [asyncio.create_task(wait()) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    scheduler.interrupt_all(lambda: BackendRejected("stop"))
+    assert await asyncio.gather(*tasks) == ["told"] * 5

@@ -1,0 +1,62 @@
+"""docs/settings.md lists every key with its true default."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from adapters.openai_chat import OpenAIChatOptions
+from adapters.text import TextOptions
+from adapters.warp.options import WarpOptions
+from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
+from gateway.core.profiles import PROFILES, Profile
+from gateway.settings import BackendSettings, KeySettings, LimitSettings, LogSettings, ServerSettings, TracingSettings
+from tests.paths import ROOT
+
+DOCS = ROOT / "docs"
+ROW = re.compile(r"^\| `([a-z_.*]+)` \| (.*?) \| ", re.MULTILINE)
+LISTED = ROW.findall((DOCS / "settings.md").read_text(encoding="utf-8"))
+
+KINDS: list[tuple[str, type[msgspec.Struct]]] = [
+    ("", Policy),
+    ("flatten.", FlattenOptions),
+    ("recent_tool_results.", RecentToolResults),
+    ("loop_guard.", LoopGuard),
+    ("server.", ServerSettings),
+    ("limits.", LimitSettings),
+    ("log.", LogSettings),
+    ("tracing.", TracingSettings),
+    ("keys.*.", KeySettings),
+    ("backends.*.", BackendSettings),
+    ("", WarpOptions),
+    ("", OpenAIChatOptions),
+    ("", TextOptions),
+]
+
+
+def fields() -> Iterator[tuple[str, object]]:
+    for prefix, kind in KINDS:
+        for field in msgspec.structs.fields(kind):
+            if field.name != "options":
+                yield prefix + field.name, field.default
+
+
+@pytest.mark.parametrize(("name", "default"), list(fields()))
+def test_every_key_is_listed_with_its_default(name: str, default: object) -> None:
+    told = [said for key, said in LISTED if key == name]
+    assert told, f"{name} is not in docs/settings.md"
+    if default is None or isinstance(default, bool | int | float | str | tuple):
+        assert f"`{json.dumps(default)}`" in told, told
+
+
+def test_no_key_is_listed_that_does_not_exist() -> None:
+    assert {key for key, _ in LISTED} <= {name for name, _ in fields()}
+
+
+def test_every_profile_and_none_else_is_described() -> None:
+    page = (DOCS / "providers.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == list(PROFILES)
+    described = Profile.__doc__ or ""
+    assert [field for field in Profile.__struct_fields__ if f"`{field}`" not in described] == []

@@ -1,0 +1,68 @@
+"""docs/cli.md lists every command and option as the parser has them, with examples that the parser takes."""
+
+import argparse
+import re
+import shlex
+from typing import Final
+
+import pytest
+
+from gateway.cli import COMMANDS, _parser
+from tests.paths import ROOT
+
+PAGE: Final = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+# Without variables, as on the page: they only give defaults.
+PARSER: Final = _parser({})
+SECTIONS: Final = {
+    heading: text for heading, text in re.findall(r"^## `dragoman ?(\w*)`\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
+}
+
+
+def _commands() -> "argparse._SubParsersAction[argparse.ArgumentParser]":
+    (found,) = [action for action in PARSER._actions if isinstance(action, argparse._SubParsersAction)]
+    return found
+
+
+def _parsers() -> dict[str, argparse.ArgumentParser]:
+    return {"": PARSER, **_commands().choices}
+
+
+def _row(action: argparse.Action) -> tuple[str, str]:
+    value = str(action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest))
+    if not action.option_strings:
+        return f"{value} ..." if action.nargs == "+" else value, action.help or ""
+    names = ", ".join(action.option_strings)
+    shown = value if action.metavar or action.choices else value.upper()
+    return names if action.nargs == 0 else f"{names} {shown}", action.help or ""
+
+
+def test_the_page_has_a_section_for_every_command_and_no_other() -> None:
+    assert list(SECTIONS) == list(_parsers())
+    assert set(COMMANDS) == set(_commands().choices)
+
+
+@pytest.mark.parametrize("command", _parsers())
+def test_a_section_lists_the_options_as_help_gives_them(command: str) -> None:
+    rows = re.findall(r"^\| `([^`]+)` \| (.+) \|$", SECTIONS[command], re.M)
+    actions = [one for one in _parsers()[command]._actions if not isinstance(one, argparse._SubParsersAction)]
+    assert rows == [_row(action) for action in actions]
+
+
+@pytest.mark.parametrize("command", _commands().choices)
+def test_a_section_begins_with_the_help_of_its_command(command: str) -> None:
+    (said,) = [choice.help for choice in _commands()._choices_actions if choice.dest == command]
+    assert said
+    assert SECTIONS[command].strip().startswith(f"{said[0].upper()}{said[1:]}.")
+
+
+@pytest.mark.parametrize("command", _commands().choices)
+def test_every_option_has_an_example_that_the_parser_takes(command: str) -> None:
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", SECTIONS[command], re.S))
+    lines = [shlex.split(line.partition("|")[2] or line, comments=True) for line in blocks.splitlines()]
+    examples = [words[words.index("dragoman") + 1 :] for words in lines]
+    assert examples
+    for words in examples:
+        assert PARSER.parse_args(words).command == command
+    shown = {word for words in examples for word in words}
+    options = {name for action in _commands().choices[command]._actions for name in action.option_strings}
+    assert options - {"-h", "--help"} <= shown
