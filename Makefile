@@ -10,10 +10,11 @@ RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 MODEL := $(VENV)/local-model
 CONTRACT := $(VENV)/contract
+CLIENTS := $(VENV)/clients
 SOURCES := gateway adapters bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract format lint typecheck proto golden conformance pins sbom fuzz bench load clean
+.PHONY: help install run local model test e2e check contract clients format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -60,6 +61,10 @@ e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pyte
 contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI document (CONTRACT_SECONDS= for longer)
 	CONTRACT_TOOLS=$(CURDIR)/$(CONTRACT) $(BIN)/python -m pytest -m contract tests/contract $(ARGS)
 
+clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes to pytest)
+	@requirements/clients/install $(CURDIR)/$(CLIENTS) $(PYTHON)
+	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs tests/clients $(ARGS)
+
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
 format: $(DEV) ## Rewrite the sources in the house format
@@ -86,6 +91,9 @@ fuzz: $(DEV) ## Feed the parsers anything, for long (FUZZ_EXAMPLES= for each law
 	$(BIN)/python -m pytest tests/fuzz --hypothesis-profile=fuzz $(ARGS)
 	CONTRACT_SECONDS=$(or $(CONTRACT_SECONDS),300) $(MAKE) contract
 
+bounds: $(DEV) ## Put hostile input of 1, 4 and 16 MB through every pass, and print time and memory (ARGS= is a word of the name)
+	$(BIN)/python -m tests.fuzz.full_size $(ARGS)
+
 sbom: $(BIN)/python ## Write the bill of materials to dist/sbom.json (CycloneDX)
 	@mkdir -p dist
 	$(BIN)/python requirements/sbom.py > dist/sbom.json
@@ -94,7 +102,7 @@ bench: $(DEV) ## Measure requests, chunks, latency and memory beside a relay and
 	$(BIN)/python -m bench $(ARGS)
 
 load: $(DEV) ## Hold the gateway to its promises under load (ARGS= names parts: streams idle descriptors readers soak)
-	$(BIN)/python -m bench.under_load $(ARGS)
+	$(BIN)/python -m bench.load_test $(ARGS)
 
 pins: $(BIN)/python ## Resolve the pinned requirements anew
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
@@ -111,6 +119,13 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'schemathesis\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
 	  --output-file requirements/contract.txt
+	printf 'aider-chat\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
+	  --output-file requirements/clients/aider.txt
+	printf 'llm\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
+	  --output-file requirements/clients/llm.txt
+	npm install --prefix requirements/clients --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts
 
 clean: ## Remove the environment and everything generated at run time
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs

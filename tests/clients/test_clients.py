@@ -1,0 +1,160 @@
+"""Each client of the README's table, the real program, before a running gateway (`make clients`)."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from tests.clients.page import advice
+from tests.clients.scratch import SECRET, Scratch
+from tests.paths import ROOT
+
+# Where the programs are installed; without it, they are not run.
+CLIENTS: Final = os.environ.get("CLIENTS", "")
+PROGRAMS: Final = Path(CLIENTS)
+MODELS: Final = ("demo-agent", "demo-chat", "demo-text")
+# These take long to start.
+SLOW: Final = ("Cline", "opencode")
+_BIN: Final = PROGRAMS / "node_modules" / ".bin"
+
+
+class Client(msgspec.Struct, frozen=True):
+    """One section of docs/clients.md: the program it needs, what it must print, how often it may ask the gateway, and
+    what keeps it from asking anybody else."""
+
+    name: str
+    program: str
+    says: tuple[str, ...]
+    asks: tuple[int, int]
+    environ: dict[str, str] = {}
+    files: dict[str, str] = {}
+
+
+ALL: Final = (
+    Client("openai", sys.executable, (SECRET,), (2, 2)),
+    Client(
+        "Qwen Code",
+        str(_BIN / "qwen"),
+        (SECRET,),
+        (2, 3),
+        {"QWEN_USAGE_STATISTICS_ENABLED": "false", "QWEN_CODE_SKIP_UPDATE_CHECK_ONCE": "1"},
+        {".qwen/settings.json": '{"general": {"enableAutoUpdate": false}}'},
+    ),
+    Client(
+        "opencode",
+        str(PROGRAMS / "bin" / "opencode"),
+        (SECRET,),
+        (2, 4),
+        {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_SHARE": "1",
+        },
+    ),
+    Client(
+        "Cline",
+        str(_BIN / "cline"),
+        (SECRET,),
+        (2, 3),
+        {"CLINE_NO_AUTO_UPDATE": "1"},
+    ),
+    Client("pi", str(_BIN / "pi"), (SECRET,), (2, 2), {"PI_OFFLINE": "1"}),
+    Client("Continue", str(_BIN / "cn"), (SECRET,), (2, 3), {"CONTINUE_TELEMETRY_ENABLED": "0"}),
+    Client(
+        "aider",
+        str(PROGRAMS / "aider" / "bin" / "aider"),
+        ('You said: "What is in the file README.md?"', "I am a scripted demo model"),
+        (1, 1),
+        {
+            "AIDER_ANALYTICS": "false",
+            "AIDER_CHECK_UPDATE": "false",
+            "AIDER_GITIGNORE": "false",
+            "AIDER_YES_ALWAYS": "true",
+            "AIDER_SHOW_RELEASE_NOTES": "false",
+            "AIDER_INPUT_HISTORY_FILE": "/dev/null",
+            "AIDER_CHAT_HISTORY_FILE": "/dev/null",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        },
+        # Its own cache in the repository is nothing that the model wrote.
+        {".aider/caches/model_prices_and_context_window.json": "{}", ".config/git/ignore": ".aider*\n"},
+    ),
+    Client("llm", str(PROGRAMS / "llm" / "bin" / "llm"), ("1, 2, 3, 4, 5", "llm_version says: 0."), (3, 3)),
+)
+
+
+class Gateway:
+    """A started `dragoman serve` with the shipped settings on a free port."""
+
+    def __init__(self, folder: Path, address: str) -> None:
+        self.address = address
+        self._log = folder / "logs" / "gateway.log"
+
+    def answered(self) -> list[str]:
+        """The statuses of all answers so far."""
+        return re.findall(r" POST /v1/chat/completions .*? status=(\d+)", self._log.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder = tmp_path_factory.mktemp("gateway")
+    (folder / "settings.json").write_bytes((ROOT / "settings.json").read_bytes())
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "gateway", "serve", "--port", "0"],
+        cwd=folder,
+        env={**inherited, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://(\S+?:\d+)", process.stdout.readline())
+            assert found is not None
+            yield Gateway(folder, found.group(1))
+        finally:
+            process.terminate()
+
+
+@pytest.mark.clients
+@pytest.mark.skipif(not CLIENTS, reason="make clients installs the programs and runs this")
+@pytest.mark.parametrize(
+    ("client", "model"),
+    [
+        pytest.param(client, model, id=f"{client.name}-{model}")
+        for client in ALL
+        for model in (MODELS[:1] if client.name in SLOW else MODELS)
+    ],
+)
+def test_a_client_reads_a_file_and_says_what_is_in_it(
+    client: Client, model: str, gateway: Gateway, tmp_path: Path
+) -> None:
+    if not Path(client.program).exists():
+        pytest.skip(f"NOT RUN: {client.name}, because its package could not be installed here")
+    scratch = Scratch(tmp_path)
+    said = advice()[client.name]
+
+    def here(text: str) -> str:
+        return text.replace("127.0.0.1:8000", gateway.address).replace("demo-agent", model)
+
+    for name, text in {**client.files, **said.files}.items():
+        scratch.write(name, here(text))
+    before = len(gateway.answered())
+    path = os.pathsep.join((str(Path(client.program).parent), str(Path(sys.executable).parent), os.environ["PATH"]))
+    outcome = scratch.run(here(said.commands), {**client.environ, "PATH": path})
+    assert outcome.status == 0, outcome.printed
+    for words in client.says:
+        assert words in " ".join(outcome.printed.split()), outcome.printed
+    assert scratch.unchanged, scratch.state()
+    statuses = gateway.answered()[before:]
+    assert set(statuses) == {"200"}
+    least, most = client.asks
+    assert least <= len(statuses) <= most, outcome.printed

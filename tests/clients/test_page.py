@@ -1,0 +1,29 @@
+"""The README's table, the page and the runs name the same clients, and the table says what the page says."""
+
+import re
+from typing import Final
+
+import pytest
+
+from tests.clients.page import advice
+from tests.clients.test_clients import ALL
+from tests.paths import ROOT
+
+TABLE: Final = (
+    (ROOT / "README.md").read_text(encoding="utf-8").partition("\n| client | how |\n")[2].partition("\n\n")[0]
+)
+ROWS: Final = dict(re.findall(r"^\| ([^|-]+?) \| (.+) \|$", TABLE, re.M))
+
+
+def test_every_client_of_the_table_is_on_the_page_and_is_run() -> None:
+    named = [name.replace(" SDKs, most tools", "") for name in ROWS]
+    assert named == list(advice()) == [client.name for client in ALL]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_table_says_what_the_page_says(name: str) -> None:
+    found = advice()[name.replace(" SDKs, most tools", "")]
+    page = "\n".join((found.commands, *found.files, *found.files.values()))
+    words = [word for code in re.findall(r"`([^`]+)`", ROWS[name]) for word in code.replace("...", "").split()]
+    assert words
+    assert [word for word in words if word.removeprefix("~/").removesuffix("=") not in page] == []
