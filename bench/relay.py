@@ -8,12 +8,13 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
+from gateway.server.process.fd_limits import MOST
 from gateway.server.upstream.http1.origin import read_url
 from gateway.server.upstream.transport import Transport, encode_head
 
 BACKEND: Final = read_url(os.environ.get("BENCH_BACKEND", "http://127.0.0.1:9200") + "/v1/chat/completions")
 HEAD: Final = encode_head("POST", BACKEND, {"content-type": "application/json"})
-TRANSPORT: Final = Transport(max_response=2**30)
+TRANSPORT: Final = Transport(max_response=2**30, last_descriptor=MOST)
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:

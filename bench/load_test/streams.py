@@ -51,17 +51,22 @@ def verdict(answer: Answer | None, mark: str, deltas: int) -> str:
     return "complete" if choices[-1].finish_reason == "stop" else "no finish"
 
 
-async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> Answer | None:
-    """Request one stream on a separate connection; None when there was no response."""
+def request(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> bytes:
+    """Return the bytes of a request for one stream."""
     # Wires without a model name receive the options in the text.
     text = f"{payload.model(deltas, delay_ms)} {mark}"
     body = {"model": model, "stream": True, "messages": [{"role": "user", "content": text}]}
+    return target.encode(msgspec.json.encode(body))
+
+
+async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> Answer | None:
+    """Request one stream on a separate connection; None when there was no response."""
     try:
         connection = await connect(target)
     except OSError:
         return None
     try:
-        return await connection.ask(target.encode(msgspec.json.encode(body)))
+        return await connection.ask(request(target, model, mark, deltas, delay_ms))
     except ConnectionError:
         return None
     finally:

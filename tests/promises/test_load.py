@@ -1,5 +1,6 @@
 """The promises under load, in short, on the gateway as it is served: `make load` looks longer."""
 
+import asyncio
 import json
 import resource
 import sys
@@ -13,11 +14,11 @@ from bench import payload
 from bench.load_test.descriptors import LIMIT, descriptors
 from bench.load_test.figures import Figure, quantile, slope
 from bench.load_test.gateway_process import Backends, GatewayProcess, allow_descriptors, backends, gateway_process
-from bench.load_test.http_client import Answer
+from bench.load_test.http_client import Answer, connect
 from bench.load_test.idle import idle
 from bench.load_test.slow_clients import readers
 from bench.load_test.soak import soak
-from bench.load_test.streams import WIRES, streams, verdict
+from bench.load_test.streams import WIRES, ask, request, streams, verdict
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -81,6 +82,23 @@ async def test_the_gateway_survives_a_lack_of_descriptors(behind: Backends, tmp_
     told = (tmp_path / "gateway.log").read_text()
     assert told.count("server.max_connections is 1280, but 128 descriptors are enough for 32 clients") == 1
     assert "upstream_failure" not in told
+
+
+async def test_clients_are_refused_with_words_while_backends_have_many_descriptors(
+    behind: Backends, tmp_path: Path
+) -> None:
+    """The first clients connect, then ask for streams, which take a descriptor each; the others come after that."""
+
+    marks = [f"mark-{number}" for number in range(LIMIT)]
+    with gateway_process(tmp_path, behind, {"max_connections": 10 * LIMIT}, LIMIT) as lacking:
+        first = {mark: await connect(lacking.target) for mark in marks[: LIMIT * 5 // 8]}
+        asked = {mark: request(lacking.target, "native", mark, 5, 300) for mark in first}
+        await asyncio.gather(*(connection.begin(asked[mark]) for mark, connection in first.items()))
+        later = await asyncio.gather(*(ask(lacking.target, "native", mark, 5, 300) for mark in marks[len(first) :]))
+        answers = [*[await connection.answer() for connection in first.values()], *later]
+        for connection in first.values():
+            connection.leave()
+    assert {verdict(answer, mark, 5) for answer, mark in zip(answers, marks, strict=True)} == {"complete", "shed"}
 
 
 def _answer(*texts: str, finish: str = "stop", last: str = "[DONE]", status: int = 200, **headers: str) -> Answer:

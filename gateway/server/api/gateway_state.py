@@ -10,6 +10,7 @@ from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
+from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import LEVELS, LOGGER
@@ -34,7 +35,7 @@ class GatewayState:
         self._environ = environ
         self._exposed = True
         self.demo_backends = DemoBackends()
-        self.transport = Transport(int(settings.limits.max_response_mb * 2**20))
+        self.transport = Transport(int(settings.limits.max_response_mb * 2**20), last_for_backends())
         self.scheduler = DeadlineScheduler()
         self.event_bus = EventBus(self.redact)
         self.model_lists = ModelLists()

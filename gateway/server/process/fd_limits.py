@@ -48,6 +48,13 @@ def last_for_clients() -> int:
     return most - min(KEPT_BACK, most // 4)
 
 
+def last_for_backends() -> int:
+    """Returns the highest descriptor that a connection to a backend may have. Above it is room to accept clients and
+    refuse them with a response: without a free descriptor, the event loop can only reset them."""
+    most = most_descriptors()
+    return most - min(KEPT_BACK, most // 4) // 2
+
+
 def check_lack(error: BackendError) -> None:
     """Raises GatewayError 503 where the backend did not fail: no descriptor was left to connect to it."""
     if isinstance(error.__cause__, OSError) and error.__cause__.errno in _LACK:

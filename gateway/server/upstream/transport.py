@@ -190,15 +190,18 @@ class BackendResponse:
 
 
 class Transport:
-    """The data-plane client. Use with `async with`; all backends share its pools."""
+    """The data-plane client. Use with `async with`; all backends share its pools.
 
-    def __init__(self, max_response: int) -> None:
+    `max_response` is in bytes; `last_descriptor` is the highest descriptor that a connection may have."""
+
+    def __init__(self, max_response: int, last_descriptor: int) -> None:
         self._max_response = max_response
+        self._last_descriptor = last_descriptor
         self._pools: dict[Origin, ConnectionPool] = {}
 
     async def __aenter__(self) -> "Transport":
         self._loop = asyncio.get_running_loop()
-        self._dialer = Connector(self._loop)
+        self._dialer = Connector(self._loop, self._last_descriptor)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -12,6 +12,7 @@ from gateway.server.process.fd_limits import (
     MOST,
     check_lack,
     default_connections,
+    last_for_backends,
     last_for_clients,
     most_descriptors,
     raise_limit,
@@ -67,18 +68,19 @@ def test_a_limit_that_cannot_be_raised_stays(
 
 
 @pytest.mark.parametrize(
-    ("soft", "most", "connections", "last"),
+    ("soft", "most", "connections", "client", "backend"),
     [
-        (20_000, 20_000, 9968, 19_936),
-        (1024, 1024, 480, 960),
-        (128, 128, 32, 96),
-        (16, 16, 16, 12),
-        (ENDLESS, MOST, 499_968, 999_936),
+        (20_000, 20_000, 9968, 19_936, 19_968),
+        (1024, 1024, 480, 960, 992),
+        (128, 128, 32, 96, 112),
+        (16, 16, 16, 12, 14),
+        (ENDLESS, MOST, 499_968, 999_936, 999_968),
     ],
 )
-def test_some_are_kept_back_from_clients(limit: Limit, soft: int, most: int, connections: int, last: int) -> None:
+def test_some_are_kept_back(limit: Limit, soft: int, most: int, connections: int, client: int, backend: int) -> None:
     limit(soft, ENDLESS)
-    assert (most_descriptors(), default_connections(), last_for_clients()) == (most, connections, last)
+    assert (most_descriptors(), default_connections()) == (most, connections)
+    assert (last_for_clients(), last_for_backends()) == (client, backend)
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])

@@ -1,7 +1,9 @@
 """Opens a connection to an address: name look-up, TCP, TLS."""
 
 import asyncio
+import errno
 import itertools
+import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -21,10 +23,13 @@ NAMES_S: Final = 30
 
 
 class Connector:
-    """Opens connections. Resolved names are cached for half a minute."""
+    """Opens connections. Resolved names are cached for half a minute.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    A connection whose descriptor would exceed `last_descriptor` fails as if no descriptor were left."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, last_descriptor: int) -> None:
         self._loop = loop
+        self._last_descriptor = last_descriptor
         self._known: dict[Origin, tuple[float, Sequence[Place]]] = {}
 
     async def connect(self, address: Origin, due: float, make: Callable[[], Connection]) -> Connection:
@@ -58,8 +63,8 @@ class Connector:
     async def _connect(self, address: Origin) -> socket.socket:
         places = await self._look_up(address)
         if len(places) == 1:
-            return await _connect(self._loop, places[0])
-        return await race(self._loop, places)
+            return await _connect(self._loop, places[0], self._last_descriptor)
+        return await race(self._loop, places, self._last_descriptor)
 
     async def _look_up(self, address: Origin) -> Sequence[Place]:
         until, places = self._known.get(address, (0.0, ()))
@@ -88,10 +93,12 @@ def mixed(places: Sequence[Place]) -> list[Place]:
     return [place for pair in pairs for place in pair if place is not None]
 
 
-async def _connect(loop: asyncio.AbstractEventLoop, place: Place) -> socket.socket:
+async def _connect(loop: asyncio.AbstractEventLoop, place: Place, last_descriptor: int) -> socket.socket:
     family, where = place
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
+        if sock.fileno() > last_descriptor:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await loop.sock_connect(sock, where)
@@ -101,7 +108,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, place: Place) -> socket.sock
     return sock
 
 
-async def race(loop: asyncio.AbstractEventLoop, places: Sequence[Place]) -> socket.socket:
+async def race(loop: asyncio.AbstractEventLoop, places: Sequence[Place], last_descriptor: int) -> socket.socket:
     """Returns the first connected socket. The next address is tried when one fails, or does not connect within its head
     start. Raises the last OSError when all fail."""
     left = list(places)
@@ -110,7 +117,7 @@ async def race(loop: asyncio.AbstractEventLoop, places: Sequence[Place]) -> sock
     try:
         while True:
             if left:
-                task = loop.create_task(_connect(loop, left.pop(0)))
+                task = loop.create_task(_connect(loop, left.pop(0), last_descriptor))
                 tasks.add(task)
                 running.add(task)
             timeout = HEAD_START_S if left else None

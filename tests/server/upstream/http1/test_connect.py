@@ -1,15 +1,18 @@
 """Which place of a name is reached, in which order they are tried, and what is left behind: nothing."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from gateway.server.process.fd_limits import MOST
 from gateway.server.upstream.http1 import connect as connect
 from gateway.server.upstream.http1.backend_connection import Connection
 from gateway.server.upstream.http1.connect import Place
+from gateway.server.upstream.http1.errors import ConnectError
 from gateway.server.upstream.http1.origin import Origin
 
 LISTENS = "127.0.0.1"
@@ -29,7 +32,7 @@ def at(host: str, port: int) -> Place:
 
 async def connected(*places: Place) -> str:
     """The address that was reached."""
-    with await connect.race(asyncio.get_running_loop(), places) as sock:
+    with await connect.race(asyncio.get_running_loop(), places, MOST) as sock:
         host: str = sock.getpeername()[0]
         return host
 
@@ -64,6 +67,24 @@ async def test_all_places_may_refuse() -> None:
             await connected(place, place, place)
 
 
+async def test_a_descriptor_above_the_limit_is_not_used() -> None:
+    loop = asyncio.get_running_loop()
+    with listening() as port, socket.socket() as highest:
+        last = highest.fileno() - 1
+        with pytest.raises(ConnectError) as raised:
+            await connect.Connector(loop, last).connect(
+                Origin(LISTENS, port, tls=False), loop.time() + 5, lambda: Connection(loop, ignore, ignore)
+            )
+        assert isinstance(raised.value.__cause__, OSError)
+        assert raised.value.__cause__.errno == errno.EMFILE
+        with socket.socket() as lowest_free:
+            assert lowest_free.fileno() > last
+
+
+def ignore(_: Connection) -> None:
+    pass
+
+
 def test_families_take_turns() -> None:
     six: list[Place] = [(socket.AF_INET6, (f"::{number}", 80, 0, 0)) for number in range(3)]
     four = [at("127.0.0.1", 80)]
@@ -84,7 +105,7 @@ async def test_a_connection_whose_opening_is_cancelled_as_it_opens_is_lost() -> 
         address = Origin(LISTENS, port, tls=False)
         due = loop.time() + 5
         dialing = loop.create_task(
-            connect.Connector(loop).connect(address, due, lambda: Connection(loop, opens, lost.append))
+            connect.Connector(loop, MOST).connect(address, due, lambda: Connection(loop, opens, lost.append))
         )
         with pytest.raises(asyncio.CancelledError):
             await dialing

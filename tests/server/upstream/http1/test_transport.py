@@ -15,6 +15,7 @@ from typing import Final
 import pytest
 
 from gateway.core.errors import BackendError, BackendTruncated
+from gateway.server.process.fd_limits import MOST
 from gateway.server.upstream.http1 import backend_connection as connection
 from gateway.server.upstream.http1 import connect as connect
 from gateway.server.upstream.http1 import pool
@@ -69,7 +70,7 @@ async def everything(given: BackendResponse) -> bytes:
 
 @asynccontextmanager
 async def client_of(base_url: str, most: int = 2**30) -> AsyncIterator[Client]:
-    async with Transport(most) as transport:
+    async with Transport(most, MOST) as transport:
         yield Client(transport, base_url)
 
 
