@@ -16,6 +16,7 @@ from gateway.settings.read import (
     with_place,
 )
 from gateway.settings.values import (
+    RESTART,
     BackendSettings,
     KeySettings,
     LimitSettings,
@@ -30,6 +31,7 @@ from gateway.settings.values import (
 
 __all__ = [
     "LIMITS",
+    "RESTART",
     "BackendSettings",
     "KeySettings",
     "LimitSettings",

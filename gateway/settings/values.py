@@ -1,7 +1,7 @@
 """Defines the whole of settings.json as frozen values, with the defaults of every key."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,9 @@ NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Limit: TypeAlias = int | msgspec.UnsetType | None
 Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
+# Marks a setting that is bound, opened or passed on at the start: a reload does not change it.
+RESTART: Final = msgspec.Meta(extra={"reload": "restart"})
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,22 +31,22 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     again when they change.
     """
 
-    host: str = "127.0.0.1"
-    port: Port = 8000
-    workers: Annotated[int, msgspec.Meta(ge=1, le=256)] = 1
-    rate_limit_file: str | None = None
-    reload: bool = True
+    host: Annotated[str, RESTART] = "127.0.0.1"
+    port: Annotated[Port, RESTART] = 8000
+    workers: Annotated[int, msgspec.Meta(ge=1, le=256), RESTART] = 1
+    rate_limit_file: Annotated[str | None, RESTART] = None
+    reload: Annotated[bool, RESTART] = True
     api_keys_env: str | None = "DRAGOMAN_API_KEYS"
     api_keys_file: str | None = None
     allowed_hosts: tuple[str, ...] = ()
-    max_connections: Count | None = None
+    max_connections: Annotated[Count | None, RESTART] = None
     max_requests: Count | None = 1000
     max_body_mb: Positive = 32
-    header_timeout_s: Positive = 10
+    header_timeout_s: Annotated[Positive, RESTART] = 10
     first_event_gate_s: Positive = 15
     sse_ping_s: Positive = 15
     write_timeout_s: Positive = 60
-    graceful_shutdown_timeout_s: NotNegative = 10
+    graceful_shutdown_timeout_s: Annotated[NotNegative, RESTART] = 10
 
 
 class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +61,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits on a backend's response: the size of one event and of the whole response."""
 
     max_event_mb: Positive = 4
-    max_response_mb: Positive = 64
+    max_response_mb: Annotated[Positive, RESTART] = 64
 
 
 class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,9 +71,9 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     level: Level = "info"
-    file: str | None = "logs/gateway.log"
-    max_mb: Positive = 16
-    backups: Annotated[int, msgspec.Meta(ge=0)] = 3
+    file: Annotated[str | None, RESTART] = "logs/gateway.log"
+    max_mb: Annotated[Positive, RESTART] = 16
+    backups: Annotated[int, msgspec.Meta(ge=0), RESTART] = 3
     bodies: bool = False
 
 
@@ -82,8 +85,8 @@ class TracingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     client has not decided already (W3C `traceparent`).
     """
 
-    endpoint: str | None = None
-    service_name: str | None = None
+    endpoint: Annotated[str | None, RESTART] = None
+    service_name: Annotated[str | None, RESTART] = None
     sample: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1
 
 

@@ -12,12 +12,14 @@ from adapters.text import TextOptions
 from adapters.warp.options import WarpOptions
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.core.profiles import PROFILES, Profile
+from gateway.server.process.reload_policy import restart_only
 from gateway.settings import BackendSettings, KeySettings, LimitSettings, LogSettings, ServerSettings, TracingSettings
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
-ROW = re.compile(r"^\| `([a-z_.*]+)` \| (.*?) \| ", re.MULTILINE)
-LISTED = ROW.findall((DOCS / "settings.md").read_text(encoding="utf-8"))
+ROW = re.compile(r"^\| `([a-z_.*]+)` \| (.*?) \| (yes|restart) \| ", re.MULTILINE)
+ROWS = ROW.findall((DOCS / "settings.md").read_text(encoding="utf-8"))
+LISTED = [(key, default) for key, default, _ in ROWS]
 
 KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("", Policy),
@@ -53,6 +55,12 @@ def test_every_key_is_listed_with_its_default(name: str, default: object) -> Non
 
 def test_no_key_is_listed_that_does_not_exist() -> None:
     assert {key for key, _ in LISTED} <= {name for name, _ in fields()}
+
+
+def test_every_key_says_whether_it_can_be_reloaded() -> None:
+    restart = {f"{prefix}{name}" for prefix, kind in KINDS for name in restart_only(kind)}
+    assert restart
+    assert {key for key, _, reload in ROWS if reload == "restart"} == restart
 
 
 def test_every_profile_and_none_else_is_described() -> None:

@@ -1,26 +1,27 @@
 """Decides which changed settings apply while the gateway runs, and which need a restart."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, get_type_hints
 
 import msgspec
 
-from gateway.settings import Settings, TracingSettings
+from gateway.settings import RESTART, LimitSettings, LogSettings, ServerSettings, Settings, TracingSettings
 
-# Settings that are bound, opened or passed to uvicorn at the start.
+
+def restart_only(part: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Returns the settings of a part that are marked with `RESTART`."""
+    hints = get_type_hints(part, include_extras=True)
+    return tuple(
+        field.name
+        for field in msgspec.structs.fields(part)
+        if RESTART in getattr(hints[field.name], "__metadata__", ())
+    )
+
+
 RESTART_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
-    "server": (
-        "host",
-        "port",
-        "workers",
-        "rate_limit_file",
-        "reload",
-        "max_connections",
-        "header_timeout_s",
-        "graceful_shutdown_timeout_s",
-    ),
-    "limits": ("max_response_mb",),
-    "log": ("file", "max_mb", "backups"),
+    "server": restart_only(ServerSettings),
+    "limits": restart_only(LimitSettings),
+    "log": restart_only(LogSettings),
 }
 
 
@@ -40,10 +41,11 @@ def keep_restart_only(used: Settings, wanted: Settings) -> tuple[Settings, tuple
 
 
 def _keep_tracing(used: TracingSettings | None, wanted: TracingSettings | None) -> TracingSettings | None:
-    """Keeps whether traces are on, their destination and their service name; only the sampled share may change."""
+    """Keeps whether traces are on, and what of them is marked; the rest may change."""
     if used is None or wanted is None:
         return used
-    return msgspec.structs.replace(used, sample=wanted.sample)
+    stay = {name: getattr(used, name) for name in restart_only(TracingSettings)}
+    return msgspec.structs.replace(wanted, **stay)
 
 
 def changed(before: Settings, after: Settings) -> Iterator[str]:
