@@ -9,7 +9,7 @@ import pytest
 
 from tests.paths import ROOT
 
-PAGE = ROOT / "docs" / "requirements.md"
+PAGE = ROOT / "tests" / "requirements.md"
 
 # The closed list: rules of the protocol, of flattening, of cutting and of providers; conflicts; faults; traps.
 RULES = (*range(1, 17), *range(20, 35), *range(40, 47), *range(50, 57))
