@@ -1,4 +1,4 @@
-"""The page for operators shows what works."""
+"""The pages for operators show what works."""
 
 import re
 import shutil
@@ -13,10 +13,11 @@ from gateway.settings import ServerSettings, TracingSettings, parse_settings
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+DEPLOYMENT = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
 
 
-def block(language: str) -> str:
-    found = re.search(rf"```{language}\n(.+?)```", PAGE, re.S)
+def block(page: str, language: str) -> str:
+    found = re.search(rf"```{language}\n(.+?)```", page, re.S)
     assert found
     return found[1]
 
@@ -24,7 +25,7 @@ def block(language: str) -> str:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "dragoman.service"
-    unit.write_text(block("ini").replace("/opt/dragoman/.venv/bin/dragoman", sys.executable))
+    unit.write_text(block(DEPLOYMENT, "ini").replace("/opt/dragoman/.venv/bin/dragoman", sys.executable))
     found = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
     assert "dragoman.service" not in found.stdout + found.stderr
 
@@ -36,7 +37,7 @@ def test_the_file_with_keys_can_be_read(tmp_path: Path) -> None:
 
 def test_the_entry_for_keys_can_be_read() -> None:
     model = '"backends": {"b": {"adapter": "a:B", "base_url": "x"}}, "models": {"demo-agent": {"backend": "b"}}'
-    settings = parse_settings(block("json").replace("{", "{" + model + ", ", 1))
+    settings = parse_settings(block(PAGE, "json").replace("{", "{" + model + ", ", 1))
     assert settings.keys["ci"].models == ("demo-agent",)
     assert settings.keys["*"].concurrent_streams == 16
 
@@ -48,7 +49,7 @@ def test_the_section_for_traces_can_be_read() -> None:
 
 def test_every_setting_it_names_exists() -> None:
     listed = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:server|log|limits|keys|backends|tracing)\.[a-z_.*]+)`", PAGE))
+    named = set(re.findall(r"`((?:server|log|limits|keys|backends|tracing)\.[a-z_.*]+)`", PAGE + DEPLOYMENT))
     # A span's attribute, not a setting.
     named.discard("server.address")
     assert named
