@@ -92,7 +92,9 @@ class Unwrapper:
         if opened.unused:
             names = ", ".join(repr(field[:_LONGEST_TOLD]) for field in opened.unused[:_MOST_TOLD])
             more = ", ..." if len(opened.unused) > _MOST_TOLD else ""
-            detail = f"{start.name} had {len(opened.unused)} fields that were left out: {names}{more}"
+            count = len(opened.unused)
+            fields = "1 field that was" if count == 1 else f"{count} fields that were"
+            detail = f"{start.name} had {fields} left out: {names}{more}"
             shown.append(_notice("dropped", "ENVELOPE_FIELD_DROPPED", detail, start.id, "warning"))
         shown.append(ToolCallStart(start.index, start.id, opened.name, extra=start.extra))
         shown.append(ToolCallDelta(start.index, opened.arguments))
