@@ -14,7 +14,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.apply_profile import apply_profile
 from gateway.history.prepare import prepare
-from gateway.history.rejections import explained
+from gateway.history.rejections import client_param, explained
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.stop_sequences import StopMatcher
 from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
@@ -45,14 +45,14 @@ class Exchange:
             adapter.capabilities.passthrough or "stop" in adapter.capabilities.supported_params
         )
         if emulates_stop:
-            check_sequences(conversation.sampling.stop)
+            check_sequences(conversation.sampling.stop, conversation.paths)
         self.prepared = prepare(conversation, policy)
         asked = self.prepared.conversation
         self._check: DemandCheck | None = None
         if adapter.capabilities.prompts and (demands := find_demands(asked, adapter.capabilities.prompts)):
             asked, told = with_words(asked, demands)
             noticed += told
-            self._check = DemandCheck(demands)
+            self._check = DemandCheck(demands, conversation.paths)
         self.profiled = apply_profile(asked, policy.profile)
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []
@@ -111,7 +111,7 @@ class Exchange:
             error = self._adapter.decode_error(status, headers, body)
             # Of an HTML page, or an object without a message, the beginning says most.
             error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
-            raise explained(error, self.conversation.turns)
+            raise explained(error, self.conversation)
         said = headers.get("content-type", "")
         if said in self.request.accepts:
             return
@@ -199,6 +199,7 @@ class Exchange:
             return events
         if not self.finished:
             fault.keep(events)
+            fault.param = client_param(fault.param, self.conversation)
             raise fault
         # A complete response stays complete.
         self._over = True

@@ -58,7 +58,8 @@ class TextAdapter:
         also = _PROSE if self._options.prose_calls else ()
         parser = self._format.parser(calling.tools, id_prefix(conversation), conversation.tool_choice, also)
         thought = self._thought(conversation, calling)
-        speech = CallFilter(parser, calling.prefill, calling.forced, conversation.parallel_tool_calls, thought)
+        parallel = conversation.parallel_tool_calls
+        speech = CallFilter(parser, calling.prefill, calling.forced, parallel, conversation.paths, thought)
         return TextDecoder(self._reader, speech, self._max_event, conversation.sampling.stop)
 
     def _thought(self, conversation: Conversation, calling: ToolChoicePlan) -> Thought | None:

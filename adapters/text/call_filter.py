@@ -6,25 +6,36 @@ from typing import Final
 from adapters.text.thought import Thought
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import Event, Reason, ReasoningDelta, TextDelta, ToolCallStart
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.response.role_marker_filter import RAW, TURN_INVENTED
 from gateway.tool_calls.parsers.parser import ToolCallParser
 
 
 class CallFilter:
-    """Filters one response. `thought`: a thought may precede the text, and nothing inside it is a call. `forced`: text
-    is held until a call has begun, and a response without a call is an error. Unless `parallel`, the response ends
-    where a second call begins. `stopped` is the finish reason when the filter ended the response before the model's
-    text ended."""
+    """Filters one response.
+
+    `thought`: a thought may precede the text, and nothing inside it is a call. `forced`: text is held until a call has
+    begun, and a response without a call is an error. Unless `parallel`, the response ends where a second call begins.
+    `paths` name these demands for the client. `stopped` is the finish reason when the filter ended the response before
+    the model's text ended.
+    """
 
     def __init__(
-        self, parser: ToolCallParser, prefill: str, forced: bool, parallel: bool, thought: Thought | None = None
+        self,
+        parser: ToolCallParser,
+        prefill: str,
+        forced: bool,
+        parallel: bool,
+        paths: FieldPaths,
+        thought: Thought | None = None,
     ) -> None:
         self._parser = parser
         self._thought = thought
         self._prefill = prefill
         self._waits = forced
         self._parallel = parallel
+        self._paths = paths
         self._called = False
         self._held: list[Event] = []
         self.stopped: str | None = None
@@ -79,7 +90,8 @@ class CallFilter:
             self._close_thought(self._thought, reason, events)
         events += self._allowed(self._parser.close(reason))
         if self._waits:
-            raise InvalidToolCall("The model answered without the tool call that tool_choice asks for.")
+            param = self._paths.param("tool_choice")
+            raise InvalidToolCall(f"The model answered without the tool call that {param} asks for.")
 
     def _close_thought(self, thought: Thought, reason: Reason, events: list[Event]) -> None:
         thinks, says = thought.close()
@@ -94,7 +106,7 @@ class CallFilter:
         for event in events:
             if isinstance(event, ToolCallStart):
                 if self._called and not self._parallel:
-                    allowed.append(_ONE_CALL)
+                    allowed.append(self._one_call())
                     self.stopped = _SECOND
                     break
                 self._called = True
@@ -107,14 +119,13 @@ class CallFilter:
                 allowed.append(event)
         return allowed
 
+    def _one_call(self) -> Notice:
+        param = self._paths.param("parallel_tool_calls")
+        detail = f"{param} is false, so the answer ends before its second call"
+        return Notice("backend", "dropped", "SECOND_CALL_DROPPED", detail)
+
 
 _UNCLOSED: Final = Notice(
     "backend", "seen", "THOUGHT_UNCLOSED", "the answer ended inside the model's thought", level="warning"
 )
 _SECOND: Final = "one_call"
-_ONE_CALL: Final = Notice(
-    "backend",
-    "dropped",
-    "SECOND_CALL_DROPPED",
-    "parallel_tool_calls is false, so the answer ends before its second call",
-)

@@ -26,7 +26,8 @@ def encode_request(
     """Encode the request; the same conversation gives the same bytes. Raises InvalidRequest, including Unsupported."""
     calling = plan_tool_choice(conversation, wire, tool_format)
     if calling.forced and options.force_tools == "constrain" and not (calling.constraint and wire.constrains):
-        raise Unsupported("tool_choice cannot be made sure here for so many tools.", param="tool_choice")
+        param = conversation.paths.param("tool_choice")
+        raise Unsupported(f"{param} cannot be made sure here for so many tools.", param=param)
     prompt = write_prompt(conversation, policy, tool_format, calling)
     values: dict[str, Json] = {
         "$prompt": prompt.text,
@@ -79,7 +80,8 @@ def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
     if not isinstance(shape, dict) or shape.get("type") in (None, "text"):
         return None
     if calling.tools:
-        raise Unsupported("response_format cannot be kept here while tools may be called.", param="response_format")
+        param = conversation.paths.param("response_format")
+        raise Unsupported(f"{param} cannot be kept here while tools may be called.", param=param)
     described = shape.get("json_schema")
     schema = described.get("schema") if isinstance(described, dict) else None
     return schema if isinstance(schema, dict) else _ANY_JSON

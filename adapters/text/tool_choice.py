@@ -34,7 +34,8 @@ def plan_tool_choice(conversation: Conversation, wire: Wire, tool_format: ToolFo
     if choice == "none" or not conversation.tools:
         return ToolChoicePlan(())
     if isinstance(choice, NamedTool) and all(tool.name != choice.name for tool in conversation.tools):
-        raise Unsupported("tool_choice names a function that is not among the tools.", param="tool_choice")
+        param = conversation.paths.param("tool_choice")
+        raise Unsupported(f"{param} names a function that is not among the tools.", param=param)
     if choice == "auto":
         return ToolChoicePlan(conversation.tools)
     constraint = tool_format.grammar(tuple(map(closed, conversation.tools)), choice)

@@ -13,6 +13,7 @@ import msgspec
 from gateway.adapter import Capabilities
 from gateway.core.conversation import Block, Conversation, File, Image, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.errors import Unsupported
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL
@@ -35,7 +36,8 @@ def keep_to(
     notices: list[Notice] = []
     turns = conversation.turns
     if any([type(block) in _PARTED for turn in turns for block in turn.blocks]):
-        turns = tuple([_Parts(turn, n, capabilities, policy, notices).kept() for n, turn in enumerate(turns)])
+        paths = conversation.paths
+        turns = tuple([_Parts(turn, n, capabilities, policy, paths, notices).kept() for n, turn in enumerate(turns)])
     if not (capabilities.tools or capabilities.text_only):
         turns = tool_turns_as_text(turns, _AS_TEXT, notices)
     if turns is not conversation.turns:
@@ -50,12 +52,19 @@ class _Parts:
     """The parts of one turn."""
 
     def __init__(
-        self, turn: Turn, position: int, capabilities: Capabilities, policy: Policy, notices: list[Notice]
+        self,
+        turn: Turn,
+        position: int,
+        capabilities: Capabilities,
+        policy: Policy,
+        paths: FieldPaths,
+        notices: list[Notice],
     ) -> None:
         self._turn = turn
         self._index = position if turn.index is None else turn.index
         self._capabilities = capabilities
         self._policy = policy
+        self._paths = paths
         self._notices = notices
 
     def kept(self) -> Turn:
@@ -64,17 +73,21 @@ class _Parts:
         return self._turn if blocks == self._turn.blocks else self._turn.changed(*blocks)
 
     def _block(self, block: Block, place: int) -> Block:
+        if not isinstance(block, ToolResult | Image | File):
+            return block
+        item = place if block.item is None else block.item
         if isinstance(block, ToolResult):
-            content = tuple([self._part(part, inner) for inner, part in enumerate(block.content)])
+            template = self._paths.result_part
+            content = tuple([self._part(part, template, item, inner) for inner, part in enumerate(block.content)])
             return msgspec.structs.replace(block, content=content)
-        return self._part(block, place) if isinstance(block, Image | File) else block
+        return self._part(block, self._paths.part, item)
 
-    def _part(self, part: Text | Image | File, place: int) -> Text | Image | File:
+    def _part(self, part: Text | Image | File, template: str, item: int, inner: int = 0) -> Text | Image | File:
         lack = _lack(part, self._turn, self._capabilities)
         if lack is None:
             return part
         if self._policy.images == "refuse":
-            param = f"messages[{self._index}].content[{place}]"
+            param = template.format(turn=self._index, item=item, part=inner)
             raise Unsupported(f"{param} is not supported here: this model's backend {lack}.", param=param)
         kind = "image" if isinstance(part, Image) else _kind(part) if isinstance(part, File) else "text"
         detail = f"a part of kind {kind} was replaced by the placeholder [{kind}]"
@@ -112,7 +125,8 @@ def dropped_fields(conversation: Conversation, capabilities: Capabilities) -> li
     names += [name for turn in conversation.turns for block in _blocks(turn) if block.extra for name in _own(block)]
     messages = Counter([name for name in names if name not in capabilities.carries])
     tools = Counter([name for tool in conversation.tools for name in _tool_fields(tool)])
-    return [*_notice("messages", messages), *_notice("tools", tools)]
+    param = conversation.paths.param
+    return [*_notice(param("messages"), messages), *_notice(param("tools"), tools)]
 
 
 def _blocks(turn: Turn) -> list[Text | Image | ToolCall]:

@@ -12,6 +12,7 @@ import msgspec
 from gateway.core.conversation import Conversation, Json, NamedTool, Text, ToolChoice, Turn
 from gateway.core.errors import BackendProtocolError, InvalidToolCall, Unsupported
 from gateway.core.events import Event, Finish, TextDelta, ToolCallStart
+from gateway.core.field_paths import FieldPaths
 from gateway.core.json_schema import fits
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
@@ -54,10 +55,11 @@ def _forced(conversation: Conversation) -> ToolChoice | None:
     if choice in ("auto", "none"):
         return None
     names = [tool.name for tool in conversation.tools]
+    param = conversation.paths.param("tool_choice")
     if not names:
-        raise Unsupported("tool_choice asks for a call, but there are no tools.", param="tool_choice")
+        raise Unsupported(f"{param} asks for a call, but there are no tools.", param=param)
     if isinstance(choice, NamedTool) and choice.name not in names:
-        raise Unsupported("tool_choice names a function that is not among the tools.", param="tool_choice")
+        raise Unsupported(f"{param} names a function that is not among the tools.", param=param)
     return choice
 
 
@@ -76,19 +78,24 @@ def with_words(conversation: Conversation, demands: Demands) -> tuple[Conversati
     at = next((position for position, turn in enumerate(turns) if not is_system(turn)), len(turns))
     told = Turn("system", (Text(demands.words),), synthesized=True)
     fields = [("tool_choice", demands.choice), ("response_format", demands.schema)]
+    asked = [conversation.paths.param(name) for name, demanded in fields if demanded is not None]
     notices = [
         Notice("encode", "changed", "DEMAND_IN_WORDS", f"{field} is asked for in words, and the answer is checked")
-        for field, demanded in fields
-        if demanded is not None
+        for field in asked
     ]
     return msgspec.structs.replace(conversation, turns=(*turns[:at], told, *turns[at:])), notices
 
 
 class DemandCheck:
-    """Filters the events of one response. Text is held back until the response is certain to meet the demands."""
+    """Filters the events of one response. Text is held back until the response is certain to meet the demands.
 
-    def __init__(self, demands: Demands) -> None:
+    `paths` name the demands for the client.
+    """
+
+    def __init__(self, demands: Demands, paths: FieldPaths) -> None:
         self._demands = demands
+        self._choice = paths.param("tool_choice")
+        self._format = paths.param("response_format")
         self._held: list[Event] = []
         self._called = False
 
@@ -128,11 +135,11 @@ class DemandCheck:
     def _check_call(self, call: ToolCallStart) -> None:
         choice = self._demands.choice
         if isinstance(choice, NamedTool) and call.name != choice.name:
-            raise InvalidToolCall("The model called another function than tool_choice asks for.")
+            raise InvalidToolCall(f"The model called another function than {self._choice} asks for.")
 
     def _finish(self, finish: Finish, shown: list[Event]) -> None:
         if self._waits:
-            raise InvalidToolCall("The model answered without the tool call that tool_choice asks for.")
+            raise InvalidToolCall(f"The model answered without the tool call that {self._choice} asks for.")
         # The finish reason marks a cut response as such, and a response of tool calls needs no text.
         if self._demands.schema is None or self._called or finish.reason in ("length", "content_filter"):
             shown += self._held
@@ -146,12 +153,13 @@ class DemandCheck:
         try:
             fit = fits(decode_json((fenced[1] if fenced else written).encode()), self._demands.schema)
         except (NotJson, UnicodeEncodeError):
-            raise _missed("The model answered with text that is not the JSON which response_format asks for.") from None
+            message = f"The model answered with text that is not the JSON which {self._format} asks for."
+            raise _missed(message) from None
         if not fit:
-            raise _missed("The model answered with JSON that does not fit the schema of response_format.")
+            raise _missed(f"The model answered with JSON that does not fit the schema of {self._format}.")
         if fenced is None:
             return [TextDelta(text)]
-        detail = "a code fence around the JSON that response_format asks for was left out"
+        detail = f"a code fence around the JSON that {self._format} asks for was left out"
         return [Notice("backend", "dropped", "ANSWER_UNFENCED", detail), TextDelta(fenced[1])]
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from gateway.adapter import Capabilities
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool
 from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 
 # Ignoring one of these changes the meaning of the response. The predicate tells whether the value asks for anything.
@@ -31,7 +32,7 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
     """Returns notices for the fields without effect. Raises Unsupported for fields that must have one."""
     source = conversation.source or {}
     if (n := source.get("n")) is not None and n != 1:
-        raise _unsupported("n", "one answer per request is given")
+        raise _unsupported(conversation, "n", "one answer per request is given")
     if capabilities.passthrough:
         return []
     _check_tool_choice(conversation, capabilities)
@@ -53,12 +54,12 @@ def _unsent(conversation: Conversation, source: JsonObject, capabilities: Capabi
             continue
         if name in REFUSED:
             if REFUSED[name](value):
-                raise _unsupported(name, "this model's backend cannot honour it")
+                raise _unsupported(conversation, name, "this model's backend cannot honour it")
         elif name == "parallel_tool_calls":
             if value is False and conversation.tools:
-                raise _unsupported(name, "this model's backend cannot limit itself to one call")
+                raise _unsupported(conversation, name, "this model's backend cannot limit itself to one call")
         else:
-            detail = f"the backend has no field for {name[:40]!r}"
+            detail = f"the backend has no field for {conversation.paths.param(name)[:40]!r}"
             yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
 
 
@@ -75,13 +76,14 @@ def _other_tools(tools: Json) -> list[Notice]:
 
 def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -> None:
     if conversation.tools and not capabilities.tools:
-        raise _unsupported("tools", "this model's backend cannot call tools")
+        raise _unsupported(conversation, "tools", "this model's backend cannot call tools")
     forced = conversation.tool_choice == "required" or isinstance(conversation.tool_choice, NamedTool)
     if forced and "tool_choice" not in capabilities.supported_params | capabilities.prompts:
-        raise _unsupported("tool_choice", "this model's backend cannot be forced to call a tool")
+        raise _unsupported(conversation, "tool_choice", "this model's backend cannot be forced to call a tool")
 
 
-def _unsupported(param: str, reason: str) -> Unsupported:
+def _unsupported(conversation: Conversation, name: str, reason: str) -> Unsupported:
+    param = conversation.paths.param(name)
     return Unsupported(f"{param} is not supported here: {reason}.", param=param)
 
 
@@ -91,12 +93,12 @@ MOST_SEQUENCES: Final = 64
 LONGEST_SEQUENCE: Final = 4096
 
 
-def check_sequences(sequences: Sequence[str]) -> None:
+def check_sequences(sequences: Sequence[str], paths: FieldPaths) -> None:
     """Raises InvalidRequest for more or longer stop sequences than the matcher accepts."""
     if len(sequences) > MOST_SEQUENCES:
         message = f"At most {MOST_SEQUENCES} stop sequences can be used with this model; there are {len(sequences)}."
-        raise InvalidRequest(message, param="stop", code="array_above_max_length")
+        raise InvalidRequest(message, param=paths.param("stop"), code="array_above_max_length")
     longest = max(map(len, sequences), default=0)
     if longest > LONGEST_SEQUENCE:
         message = f"A stop sequence may have {LONGEST_SEQUENCE} characters with this model; one has {longest}."
-        raise InvalidRequest(message, param="stop", code="string_above_max_length")
+        raise InvalidRequest(message, param=paths.param("stop"), code="string_above_max_length")

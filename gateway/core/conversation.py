@@ -5,6 +5,8 @@ from typing import Literal, TypeAlias, final
 
 import msgspec
 
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
 
@@ -31,18 +33,26 @@ class Reasoning(msgspec.Struct, frozen=True):
 
 @final
 class Image(msgspec.Struct, frozen=True):
-    """An image by URL (`https:` or `data:`). `extra` keeps the part's other fields, `detail` among them."""
+    """An image by URL (`https:` or `data:`). `extra` keeps the part's other fields, `detail` among them.
+
+    `item` as in ToolCall.
+    """
 
     url: str
     extra: JsonObject = EMPTY
+    item: int | None = None
 
 
 @final
 class File(msgspec.Struct, frozen=True):
-    """A file, audio or any other part that is neither text nor image, kept as the client wrote it."""
+    """A file, audio or any other part that is neither text nor image, kept as the client wrote it.
+
+    `item` as in ToolCall.
+    """
 
     kind: str
     part: JsonObject
+    item: int | None = None
 
 
 @final
@@ -50,7 +60,8 @@ class ToolCall(msgspec.Struct, frozen=True):
     """A tool call by the model. `arguments` is the JSON text from the wire, valid or not; it is never re-typed.
 
     `extra` keeps unknown fields of the call (`extra_content.google.thought_signature` must return to its provider).
-    `id_derived`: the client's form of a call has no id, and the dialect derived this one.
+    `id_derived`: the client's form of a call has no id, and the dialect derived this one. `item` is the position by
+    which the client knows the block, for `FieldPaths`; None: that in its turn, of a call among the calls.
     """
 
     id: str
@@ -58,6 +69,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
     extra: JsonObject = EMPTY
     id_derived: bool = False
+    item: int | None = None
 
 
 @final
@@ -65,7 +77,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     """The result of one call.
 
     `synthesized` marks a result that the gateway, not the client, wrote. `id_derived`: the client's form of a result
-    has no id, and the dialect derived this one.
+    has no id, and the dialect derived this one. `item` as in ToolCall.
     """
 
     call_id: str
@@ -73,6 +85,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     is_error: bool = False
     synthesized: bool = False
     id_derived: bool = False
+    item: int | None = None
 
     @property
     def text(self) -> str:
@@ -86,10 +99,10 @@ Block: TypeAlias = Text | Reasoning | Image | File | ToolCall | ToolResult
 class Turn(msgspec.Struct, frozen=True):
     """One message.
 
-    `index` is its position in the client's request (None: the gateway added it). `source` is the message exactly as the
-    client wrote it, and None as soon as a pass has changed the turn: a turn with a source may be sent unchanged.
-    `extra` keeps unknown message fields. `synthesized` marks a user turn that no user wrote: a note that the gateway
-    made, of a tool result without its call for instance.
+    `index` is its position in the client's request, of a turn from several items that of the first (None: the gateway
+    added it). `source` is the message exactly as the client wrote it, and None as soon as a pass has changed the turn:
+    a turn with a source may be sent unchanged. `extra` keeps unknown message fields. `synthesized` marks a user turn
+    that no user wrote: a note that the gateway made, of a tool result without its call for instance.
     """
 
     role: Role
@@ -150,8 +163,8 @@ class Sampling(msgspec.Struct, frozen=True):
 class Violation(msgspec.Struct, frozen=True):
     """A broken rule of the message protocol: the rule's code, the place, and one sentence for a person.
 
-    `index` is the message's position in the request, -1 for the request as a whole. `param` is the path of the faulty
-    value as the client knows it, like `messages[3].tool_call_id`. `advice` says how to correct it.
+    `index` is that of the turn, -1 for the request as a whole. `param` is the path of the faulty value as the client
+    knows it (`FieldPaths`), like `messages[3].tool_call_id`. `advice` says how to correct it.
     """
 
     rule: str
@@ -167,7 +180,8 @@ class Conversation(msgspec.Struct, frozen=True):
 
     `faults` are the violations of shape that the dialect found (and repaired in `turns`) while decoding. `source` is
     the client's request without its messages, kept so that a backend that speaks the client's own dialect receives
-    every unknown field; None when the request was not written in such a dialect.
+    every unknown field; None when the request was not written in such a dialect. `paths` are those by which the client
+    knows the places of its request.
     """
 
     turns: tuple[Turn, ...]
@@ -180,3 +194,4 @@ class Conversation(msgspec.Struct, frozen=True):
     include_usage: bool = False
     faults: tuple[Violation, ...] = ()
     source: JsonObject | None = None
+    paths: FieldPaths = CANONICAL_PATHS

@@ -11,7 +11,7 @@ from gateway.core.profiles import NEUTRAL, Profile
 from gateway.dialects.openai_chat.decode import read_request
 from gateway.dialects.openai_chat.faults import Faults
 from gateway.dialects.openai_chat.json_body import decode_messages
-from gateway.history.rules import RULES, violation
+from gateway.history.rules import violation
 from gateway.history.validate import validate
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -78,8 +78,8 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 def as_sarif(findings: Sequence[Finding]) -> str:
     """Returns SARIF 2.1.0, for code review tools."""
-    used = sorted({finding.violation.rule for finding in findings})
-    rules: list[Json] = [{"id": rule, "help": {"text": RULES[rule].advice}} for rule in used]
+    advice = {finding.violation.rule: finding.violation.advice for finding in findings}
+    rules: list[Json] = [{"id": rule, "help": {"text": advice[rule]}} for rule in sorted(advice)]
     driver: Json = {"name": "dragoman", "rules": rules}
     run: Json = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}
     document: Json = {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}

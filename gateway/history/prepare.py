@@ -67,13 +67,16 @@ def _settle(
 ) -> tuple[Conversation, list[Notice]]:
     refused = [found for found in violations if policy.repair == "strict" or _is_beyond_repair(found)]
     if refused:
-        raise violation_error(refused)
+        raise violation_error(refused, conversation.paths)
     if policy.repair == "off":
         return conversation, [_seen(found) for found in violations]
     repaired, notices = repair(conversation, policy)
     if not repaired.turns:
-        detail = "nothing is left of messages without the tool results that answer no call"
-        raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages", detail=detail), *violations])
+        paths = conversation.paths
+        param = paths.param("messages")
+        detail = f"nothing is left of {param} without the tool results that answer no call"
+        empty = violation("MESSAGES_EMPTY", -1, param=param, detail=detail, paths=paths)
+        raise violation_error([empty, *violations], paths)
     return repaired, notices
 
 

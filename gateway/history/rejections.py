@@ -9,13 +9,17 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Turn
+from gateway.core.conversation import Conversation, Turn
 from gateway.core.errors import BackendError
+from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.notices import Notice
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """A classified rejection. `index` counts the client's messages; None when it is unknown."""
+    """A classified rejection. `advice` is a template of `FieldPaths.worded`.
+
+    `index` counts the client's messages; None when it is unknown.
+    """
 
     rule: str
     advice: str
@@ -23,8 +27,8 @@ class Rejection(msgspec.Struct, frozen=True):
     tool_call_id: str | None = None
 
 
-_ANSWER_ALL: Final = "Send exactly one tool message for each tool call, right after the assistant message."
-_CALL_FIRST: Final = "Keep the assistant message with tool_calls before the tool messages that answer it."
+_ANSWER_ALL: Final = "Send exactly one {result} for each tool call, right after the assistant message."
+_CALL_FIRST: Final = "Keep the assistant message with {calls} before the {results} that answer it."
 _ECHO: Final = "Send the reasoning of the assistant message back with it, or use the profile for this provider."
 
 # The first match wins, so specific patterns stand before general ones.
@@ -55,7 +59,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"No tool call found for function call output|unexpected .?tool_use_id.? found|Unexpected tool call id",
         "TOOL_ID_UNKNOWN",
-        "Copy tool_call_id from the call; never make one up.",
+        "Copy {call_id} from the call; never make one up.",
     ),
     (
         r"Duplicate tool call id|must have a single result",
@@ -84,7 +88,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"function_response\.name: Name cannot be empty",
         "TOOL_NAME_MISSING",
-        "Use the profile `gemini`; it derives the name of a tool message from its call.",
+        "Use the profile `gemini`; it derives the name of a {result} from its call.",
     ),
     (
         r"'?tool_calls\[\d+\]\.id'?: string too long|Tool call id was .* but must be",
@@ -110,6 +114,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
 )
 _TABLE: Final = tuple((re.compile(text, re.DOTALL), rule, advice) for text, rule, advice in _TEXTS)
 _INDEX: Final = re.compile(r"messages?(?:\.\[|\[|\.| at index |\s+index\s+)(\d+)")
+_FIELD: Final = re.compile(r"[.\[]")
 _TOKEN: Final = re.compile(r"[\w:.-]*[\w:-]")
 
 
@@ -124,16 +129,20 @@ def classify_rejection(text: str, param: str | None, sent: Sequence[Turn]) -> Re
     return None
 
 
-def explained(error: BackendError, sent: Sequence[Turn]) -> BackendError:
-    """Returns the same error; for a known rejection with rule, index, id and advice in the error object."""
-    found = classify_rejection(error.message, error.param, sent) if 400 <= error.status < 500 else None
+def explained(error: BackendError, sent: Conversation) -> BackendError:
+    """Returns the same error; for a known rejection with rule, index, id and advice in the error object.
+
+    `sent` is the conversation as it was sent; its client knows the places by its own paths.
+    """
+    found = classify_rejection(error.message, error.param, sent.turns) if 400 <= error.status < 500 else None
+    error.param = client_param(error.param, sent)
     if found is not None:
         error.extra = {
             **error.extra,
             "rule": found.rule,
             "index": found.index,
             "tool_call_id": found.tool_call_id,
-            "advice": found.advice,
+            "advice": sent.paths.worded(found.advice),
         }
         notice = Notice(
             "backend",
@@ -146,6 +155,20 @@ def explained(error: BackendError, sent: Sequence[Turn]) -> BackendError:
         )
         error.notices = (*error.notices, notice)
     return error
+
+
+def client_param(param: str | None, sent: Conversation) -> str | None:
+    """Returns the `param` of a backend's error as the client knows it.
+
+    A backend names its fields by their canonical names, and a message by its position among those that were sent. A
+    client with other paths gets its own turn or field; what stands inside has no common form.
+    """
+    if param is None or sent.paths == CANONICAL_PATHS:
+        return param
+    index = _index(param, sent.turns)
+    if index is not None:
+        return sent.paths.turn.format(turn=index)
+    return sent.paths.param(_FIELD.split(param, 1)[0])
 
 
 def _index(text: str, sent: Sequence[Turn]) -> int | None:

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Violation
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action
 
 RuleCode: TypeAlias = Literal[
@@ -38,7 +39,9 @@ RuleCode: TypeAlias = Literal[
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One rule. `sentence` says what is wrong at `{param}`, `advice` how the client corrects it.
+    """One rule. `sentence` says what is wrong behind the path of the faulty value, `advice` how the client corrects it.
+
+    Both are templates for the client's terms (`FieldPaths.worded`).
 
     `repair` is the action of the notice about the repaired fault; None: a bug in the client, not a damaged history,
     which no repair can correct; the request is refused in every mode. `code` is that of the error object.
@@ -52,114 +55,114 @@ class Rule(msgspec.Struct, frozen=True):
 
 RULES: Final[Mapping[str, Rule]] = {
     "MESSAGES_EMPTY": Rule(
-        "{param} holds no message.",
+        "holds no message.",
         "Send at least one message.",
         repair=None,
         code="empty_array",
     ),
     "NOT_OBJECT": Rule(
-        "{param} is not an object.",
-        'Write it as an object with a role and a content, like {"role": "user", "content": "Hello"}.',
+        "is not an object.",
+        'Write it as an object with a role and a content, like {{"role": "user", "content": "Hello"}}.',
         repair=None,
         code="invalid_type",
     ),
     "ROLE_TYPE": Rule(
-        "{param} is missing or not text.",
+        "is missing or not text.",
         "Use system, developer, user, assistant or tool.",
         repair=None,
         code="invalid_type",
     ),
     "ROLE_UNKNOWN": Rule(
-        "{param} is not a role of the message protocol.",
+        "is not a role of the message protocol.",
         "Use system, developer, user, assistant or tool.",
     ),
     "CONTENT_MISSING": Rule(
-        "{param} is missing or null.",
-        'Send text; only an assistant message with tool_calls may leave it out. Empty text is "".',
+        "is missing or null.",
+        'Send text; only an assistant message with {calls} may leave it out. Empty text is "".',
     ),
     "CONTENT_TYPE": Rule(
-        "{param} is neither text nor an array of parts.",
+        "is neither text nor an array of parts.",
         "Send text or an array of content parts; encode other values as JSON text.",
     ),
     "CONTENT_EMPTY_ARRAY": Rule(
-        "{param} is an array without parts.",
+        "is an array without parts.",
         'Send at least one part, or the text "".',
     ),
     "PART_TYPE": Rule(
-        "{param} is not a content part of a known shape.",
-        'Send an object with a type, like {"type": "text", "text": "Hello"}.',
+        "is not a content part of a known shape.",
+        'Send an object with a type, like {{"type": "text", "text": "Hello"}}.',
     ),
     "TEXT_UNICODE": Rule(
-        "{param} holds half of a character, which no text can.",
+        "holds half of a character, which no text can.",
         "Cut text between characters: an emoji is two units of UTF-16, and half of it is an invalid escape.",
     ),
     "CALLS_TYPE": Rule(
-        "{param} is not an array of calls.",
+        "is not an array of calls.",
         "Send tool_calls as an array of objects, or leave the field out.",
     ),
     "CALLS_EMPTY": Rule(
-        "{param} is an array without calls.",
+        "is an array without calls.",
         "Leave tool_calls out when the message makes no call.",
     ),
     "CALL_TYPE": Rule(
-        "{param} is not a function call.",
-        'Send an object like {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}.',
+        "is not a function call.",
+        'Send an object like {{"id": ..., "type": "function", "function": {{"name": ..., "arguments": ...}}}}.',
     ),
     "CALL_FORMS_MIXED": Rule(
-        "{param} stands beside tool_calls, which hold the calls of the message.",
+        "stands beside tool_calls, which hold the calls of the message.",
         "Send every call in tool_calls; function_call is their deprecated form.",
     ),
     "CALL_ID_MISSING": Rule(
-        "{param} is missing or empty.",
-        "Send the call back with the id that it was given; store tool_calls word for word.",
+        "is missing or empty.",
+        "Send the call back with the id that it was given; store {calls} word for word.",
     ),
     "CALL_NAME": Rule(
-        "{param} is missing, empty or not a function name.",
+        "is missing, empty or not a function name.",
         "Send the name of the called function: letters, digits, _ and -, at most 64 characters.",
     ),
     "CALL_ARGS_TYPE": Rule(
-        "{param} is not text.",
+        "is not text.",
         "Send the arguments as JSON text, exactly as the model wrote them.",
     ),
     "TOOL_ID_MISSING": Rule(
-        "{param} is missing or empty.",
+        "is missing or empty.",
         "Copy the id of the call that this message answers.",
     ),
     "TOOLS_COUNT": Rule(
-        "{param} offers more functions than the protocol allows.",
+        "offers more functions than the protocol allows.",
         "Offer at most 128 functions.",
         repair="seen",
     ),
     "TOOLS_NAME": Rule(
-        "{param} is not a function name.",
+        "is not a function name.",
         "Use letters, digits, _ and -, at most 64 characters.",
         repair="seen",
     ),
     "CALL_ID_DUPLICATE": Rule(
-        "{param} is the id of another call, too.",
+        "is the id of another call, too.",
         "Give every call of a conversation an id of its own.",
     ),
     "TOOL_ORPHAN": Rule(
-        "{param} is a tool message that does not follow an assistant message with tool_calls.",
-        "Put tool messages directly after the assistant message whose tool_calls they answer, and store that "
-        "message with its tool_calls.",
+        "is a {result} that does not follow an assistant message with {calls}.",
+        "Put {results} directly after the assistant message whose {calls} they answer, and store that "
+        "message with its {calls}.",
     ),
     "TOOL_ID_UNKNOWN": Rule(
-        "{param} is the id of none of the calls that the message answers.",
-        "Copy the id from the assistant message's tool_calls.",
+        "is the id of none of the calls that the message answers.",
+        "Copy the id from the assistant message's {calls}.",
     ),
     "TOOL_ID_DUPLICATE": Rule(
-        "{param} answers a call that has its answer already.",
-        "Send exactly one tool message for each call.",
+        "answers a call that has its answer already.",
+        "Send exactly one {result} for each call.",
         repair="dropped",
     ),
     "CALLS_UNANSWERED": Rule(
-        "{param} holds calls without an answer directly after the message.",
-        'Answer each call with one tool message; a skipped call, too, with a text like "Error: skipped by user".',
+        "holds calls without an answer directly after the message.",
+        'Answer each call with one {result}; a skipped call, too, with a text like "Error: skipped by user".',
         repair="added",
     ),
     "FIRST_TURN_ROLE": Rule(
-        "{param} is not the user's, and the provider wants the user to begin.",
+        "is not the user's, and the provider wants the user to begin.",
         "Send the user's message that the first answer belongs to; cut old messages before a user's.",
         repair="added",
     ),
@@ -167,11 +170,18 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def violation(
-    rule: RuleCode, index: int, *, param: str, detail: str = "", tool_call_id: str | None = None
+    rule: RuleCode,
+    index: int,
+    *,
+    param: str,
+    detail: str = "",
+    tool_call_id: str | None = None,
+    paths: FieldPaths = CANONICAL_PATHS,
 ) -> Violation:
     """Returns a violation at `param` (`messages[3].tool_call_id`), with the rule's own sentence unless `detail` is set.
 
-    `index` is the message's position in the request, -1 for the request as a whole.
+    `index` is that of the turn, -1 for the request as a whole.
     """
     entry = RULES[rule]
-    return Violation(rule, index, detail or entry.sentence.format(param=param), param, tool_call_id, entry.advice)
+    told = detail or f"{param} {paths.worded(entry.sentence)}"
+    return Violation(rule, index, told, param, tool_call_id, paths.worded(entry.advice))

@@ -1,4 +1,4 @@
-"""Finds every violation of the message protocol, with rule, message index and tool call id.
+"""Finds every violation of the message protocol, with rule, message index, tool call id and the client's own path.
 
 The dialect has listed the faults of shape while it read the request; this module adds the faults of pairing. The rule
 of OpenAI's API: an assistant message with tool_calls is followed directly by one tool message for each call, in any
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, Violation
+from gateway.core.field_paths import FieldPaths
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.history.first_turn import wrong_first_turn
 from gateway.history.pairing import CallAt, Pairing, ResultAt, is_paired, pair
@@ -24,36 +25,37 @@ def validate(conversation: Conversation, profile: Profile = NEUTRAL) -> tuple[Vi
 
     A profile adds its provider's rules of order beyond the protocol, and removes the rules that the provider lacks.
     """
-    faults, turns = conversation.faults, conversation.turns
-    opening = first_turn_fault(turns, profile)
+    faults, turns, paths = conversation.faults, conversation.turns, conversation.paths
+    opening = first_turn_fault(turns, profile, paths)
     if turns and not faults and opening is None and is_paired(turns):
         return ()
     if not turns and all(fault.index < 0 for fault in faults):
-        return (violation("MESSAGES_EMPTY", -1, param="messages"), *faults)
+        return (violation("MESSAGES_EMPTY", -1, param=paths.param("messages"), paths=paths), *faults)
     told = {(fault.rule, fault.index) for fault in faults}
-    shown = pairing_faults(turns, profile) if opening is None else (opening, *pairing_faults(turns, profile))
+    shown = [] if opening is None else [opening]
+    shown += pairing_faults(turns, paths, profile)
     found = [one for one in shown if (one.rule, one.index) not in told]
     return tuple(sorted((*faults, *found), key=lambda one: one.index))
 
 
-def first_turn_fault(turns: Sequence[Turn], profile: Profile) -> Violation | None:
+def first_turn_fault(turns: Sequence[Turn], profile: Profile, paths: FieldPaths) -> Violation | None:
     """Returns the violation when the provider requires the user to begin and another role does."""
     position = wrong_first_turn(turns, profile)
     if position is None:
         return None
     index, role = index_of(turns, position), turns[position].role
     detail = f"the first message behind the system's is of the role {role!r}; this provider wants the user's there"
-    return violation("FIRST_TURN_ROLE", index, param=f"messages[{index}].role", detail=detail)
+    return violation("FIRST_TURN_ROLE", index, param=paths.role.format(turn=index), detail=detail, paths=paths)
 
 
-def pairing_faults(turns: Sequence[Turn], profile: Profile = NEUTRAL) -> Iterator[Violation]:
+def pairing_faults(turns: Sequence[Turn], paths: FieldPaths, profile: Profile = NEUTRAL) -> Iterator[Violation]:
     """Yields the violations of calls and results that follow from the turns themselves."""
     pairing = pair(turns)
-    yield from _call_faults(turns, pairing, profile)
+    yield from _call_faults(turns, pairing, profile, paths)
     for position, results in pairing.results.items():
         for place in (ResultAt(position, ordinal) for ordinal in range(len(results))):
             if not _answers_in_place(pairing, place):
-                yield result_fault(turns, pairing, place)
+                yield result_fault(turns, pairing, place, paths)
 
 
 def index_of(turns: Sequence[Turn], position: int) -> int:
@@ -62,23 +64,25 @@ def index_of(turns: Sequence[Turn], position: int) -> int:
     return position if index is None else index
 
 
-def _call_faults(turns: Sequence[Turn], pairing: Pairing, profile: Profile) -> Iterator[Violation]:
+def _call_faults(turns: Sequence[Turn], pairing: Pairing, profile: Profile, paths: FieldPaths) -> Iterator[Violation]:
     users: dict[str, int] = {}
     for position, calls in pairing.calls.items():
         index = index_of(turns, position)
         for ordinal, call in enumerate(calls):
-            param = f"messages[{index}].tool_calls[{ordinal}].id"
             if call.id_derived:
                 continue
+            param = paths.call_id.format(turn=index, item=ordinal if call.item is None else call.item)
             if not call.id:
-                yield violation("CALL_ID_MISSING", index, param=param)
+                yield violation("CALL_ID_MISSING", index, param=param, paths=paths)
             elif call.id in users and profile.reused_ids == "rename":
-                detail = f"the id {call.id!r} names a call of messages[{users[call.id]}] already"
-                yield violation("CALL_ID_DUPLICATE", index, param=param, detail=detail, tool_call_id=call.id)
+                detail = f"the id {call.id!r} names a call of {paths.turn.format(turn=users[call.id])} already"
+                yield violation(
+                    "CALL_ID_DUPLICATE", index, param=param, detail=detail, tool_call_id=call.id, paths=paths
+                )
             users.setdefault(call.id, index)
-        missing = [call for ordinal, call in enumerate(calls) if not _in_place(pairing, CallAt(position, ordinal))]
+        missing = [ordinal for ordinal in range(len(calls)) if not _in_place(pairing, CallAt(position, ordinal))]
         if missing:
-            yield _unanswered(index, calls, missing)
+            yield _unanswered(index, calls, missing, paths)
 
 
 def _in_place(pairing: Pairing, call: CallAt) -> bool:
@@ -87,20 +91,24 @@ def _in_place(pairing: Pairing, call: CallAt) -> bool:
     return answer is not None and pairing.caller(answer.turn) == call.turn
 
 
-def _unanswered(index: int, calls: Sequence[ToolCall], missing: Sequence[ToolCall]) -> Violation:
-    names = ", ".join(map(called, missing[:NAMED])) + (", ..." if len(missing) > NAMED else "")
+def _unanswered(index: int, calls: Sequence[ToolCall], missing: Sequence[int], paths: FieldPaths) -> Violation:
+    names = ", ".join([called(calls[ordinal], paths) for ordinal in missing[:NAMED]])
+    more = ", ..." if len(missing) > NAMED else ""
+    first = calls[missing[0]]
     return violation(
         "CALLS_UNANSWERED",
         index,
-        param=f"messages[{index}].tool_calls",
-        detail=f"{len(missing)} of {len(calls)} calls have no tool message directly after the message: {names}",
-        tool_call_id=None if missing[0].id_derived else missing[0].id,
+        param=paths.calls.format(turn=index, item=missing[0] if first.item is None else first.item),
+        detail=f"{len(missing)} of {len(calls)} calls have no {paths.result_term} directly after the message: "
+        f"{names}{more}",
+        tool_call_id=None if first.id_derived else first.id,
+        paths=paths,
     )
 
 
-def called(call: ToolCall) -> str:
+def called(call: ToolCall, paths: FieldPaths) -> str:
     """Names a call for its client: by its id, or by its function where it has no id."""
-    return f"the function_call of {call.name!r}" if call.id_derived else repr(call.id)
+    return f"the {paths.unnamed_call_term} of {call.name!r}" if call.id_derived else repr(call.id)
 
 
 def _answers_in_place(pairing: Pairing, place: ResultAt) -> bool:
@@ -112,41 +120,51 @@ def _answers_in_place(pairing: Pairing, place: ResultAt) -> bool:
     return result.id_derived or (bool(call.id) and call.id == result.call_id)
 
 
-def result_fault(turns: Sequence[Turn], pairing: Pairing, place: ResultAt) -> Violation:
+def result_fault(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, paths: FieldPaths) -> Violation:
     """Returns the violation of a result that stands in the wrong place."""
     index = index_of(turns, place.turn)
     result = pairing.results[place.turn][place.ordinal]
-    rule, detail = _judge(turns, pairing, place, result)
+    rule, detail = _judge(turns, pairing, place, paths)
     call = pairing.answered.get(place)
     if call is not None and pairing.caller(place.turn) != call.turn:
-        detail = f"{detail}; the call it answers is in messages[{index_of(turns, call.turn)}]"
-    field = "role" if rule == "TOOL_ORPHAN" else "name" if result.id_derived else "tool_call_id"
+        detail = f"{detail}; the call it answers is in {_path(turns, call.turn, paths)}"
+    template = _result_template(rule, result, paths)
+    param = template.format(turn=index, item=place.ordinal if result.item is None else result.item)
     call_id = None if result.id_derived else result.call_id or None
-    return violation(rule, index, param=f"messages[{index}].{field}", detail=detail, tool_call_id=call_id)
+    return violation(rule, index, param=param, detail=detail, tool_call_id=call_id, paths=paths)
 
 
-def _judge(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, result: ToolResult) -> tuple[RuleCode, str]:
+def _result_template(rule: RuleCode, result: ToolResult, paths: FieldPaths) -> str:
+    if rule == "TOOL_ORPHAN":
+        return paths.result
+    return paths.result_name if result.id_derived else paths.result_call_id
+
+
+def _path(turns: Sequence[Turn], position: int, paths: FieldPaths) -> str:
+    return paths.turn.format(turn=index_of(turns, position))
+
+
+def _judge(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, paths: FieldPaths) -> tuple[RuleCode, str]:
+    result = pairing.results[place.turn][place.ordinal]
     call_id = result.call_id
     if not call_id:
         return "TOOL_ID_MISSING", ""
     duplicate = pairing.duplicates.get(place)
     if duplicate is not None:
-        said = index_of(turns, duplicate.turn)
-        return "TOOL_ID_DUPLICATE", f"the call {call_id!r} of messages[{said}] has its tool message already"
+        where = _path(turns, duplicate.turn, paths)
+        return "TOOL_ID_DUPLICATE", f"the call {call_id!r} of {where} has its {paths.result_term} already"
     start = pairing.caller(place.turn)
     if start is None:
-        return "TOOL_ORPHAN", _orphan(turns, pairing.before[place.turn])
+        return "TOOL_ORPHAN", _orphan(turns, pairing.before[place.turn], paths)
+    where = _path(turns, start, paths)
     if result.id_derived:
-        named = repr(turns[place.turn].name)
-        return (
-            "TOOL_ID_UNKNOWN",
-            f"{named} is the function of none of the open calls of messages[{index_of(turns, start)}]",
-        )
-    return "TOOL_ID_UNKNOWN", f"{call_id!r} is the id of none of the calls of messages[{index_of(turns, start)}]"
+        return "TOOL_ID_UNKNOWN", f"{turns[place.turn].name!r} is the function of none of the open calls of {where}"
+    return "TOOL_ID_UNKNOWN", f"{call_id!r} is the id of none of the calls of {where}"
 
 
-def _orphan(turns: Sequence[Turn], before: int) -> str:
+def _orphan(turns: Sequence[Turn], before: int, paths: FieldPaths) -> str:
     """Clients that store only role and content lose the calls: the message names this cause."""
     if before >= 0 and turns[before].role == "assistant":
-        return f"the tool message follows messages[{index_of(turns, before)}], which has lost its tool_calls"
-    return "the tool message does not follow an assistant message with tool_calls"
+        where = _path(turns, before, paths)
+        return f"the {paths.result_term} follows {where}, which has lost its {paths.calls_term}"
+    return f"the {paths.result_term} does not follow an assistant message with {paths.calls_term}"

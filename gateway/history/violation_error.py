@@ -5,19 +5,20 @@ from typing import Final
 
 from gateway.core.conversation import Json, Violation
 from gateway.core.errors import InvalidRequest
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Notice
 from gateway.history.rules import RULES
 
 LISTED: Final = 50
 
 
-def violation_error(violations: Sequence[Violation]) -> InvalidRequest:
+def violation_error(violations: Sequence[Violation], paths: FieldPaths = CANONICAL_PATHS) -> InvalidRequest:
     """Returns the error for a refused conversation: the first violation in words, and all of them as fields.
 
     The fields hold the first 50 of a long list. `param` is the path of the first faulty value, `code` the first rule's.
     """
     first = violations[0]
-    where = "The request" if first.index < 0 else f"messages[{first.index}]"
+    where = "The request" if first.index < 0 else paths.turn.format(turn=first.index)
     call = f" (tool call id {first.tool_call_id!r})" if first.tool_call_id else ""
     more = _more(len(violations) - 1)
     listed: list[Json] = [_entry(found) for found in violations[:LISTED]]

@@ -37,7 +37,7 @@ def _ours(names: str) -> tuple[str, ...]:
     return tuple(f"gateway.{name}" for name in names.split())
 
 
-_VALUES: Final = "core.conversation core.events core.notices core.errors core.policy"
+_VALUES: Final = "core.conversation core.field_paths core.events core.notices core.errors core.policy"
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
 
@@ -45,7 +45,8 @@ ADAPTER: Final = _ours("core adapter history response tool_calls framing")
 RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway", gateway=None),
     Rule("gateway.core"),
-    Rule("gateway.core.conversation"),
+    Rule("gateway.core.field_paths"),
+    Rule("gateway.core.conversation", _ours("core.field_paths")),
     Rule("gateway.core.notices"),
     Rule("gateway.core.profiles", _ours("core.conversation")),
     Rule("gateway.core.events", _ours("core.notices core.conversation")),

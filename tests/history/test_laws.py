@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
@@ -147,7 +148,7 @@ def test_every_violation_has_a_place_a_sentence_and_advice(turns: tuple[Turn, ..
 
 @given(broken_turns() | valid_turns())
 def test_the_quick_look_and_the_thorough_one_agree(turns: tuple[Turn, ...]) -> None:
-    assert is_paired(turns) == (list(pairing_faults(turns)) == [])
+    assert is_paired(turns) == (list(pairing_faults(turns, CANONICAL_PATHS)) == [])
 
 
 @given(valid_turns(), st.data())

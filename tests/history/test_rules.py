@@ -7,6 +7,7 @@ import pytest
 
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
+from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
 from gateway.dialects.openai_chat.decode import decode
@@ -30,7 +31,7 @@ def test_a_violation_says_where_and_how_to_mend_it(code: RuleCode) -> None:
     told = violation(code, 3, param="messages[3].x", tool_call_id="a")
     assert (told.rule, told.index, told.param, told.tool_call_id) == (code, 3, "messages[3].x", "a")
     assert told.detail.startswith("messages[3].x ")
-    assert told.advice == RULES[code].advice
+    assert told.advice == CANONICAL_PATHS.worded(RULES[code].advice)
     assert told.detail.endswith(".") and told.advice.endswith((".", '."', "}."))
 
 

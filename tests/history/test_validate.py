@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from gateway.core.conversation import Conversation, Text, ToolCall, Turn
+from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.history.rules import RULES, violation
 from gateway.history.validate import validate
 from tests.history.strategies import assistant, calling, conversation, result, system, user
@@ -163,7 +164,7 @@ def test_the_index_is_the_clients_not_the_position() -> None:
 def test_every_violation_carries_the_advice_of_its_rule() -> None:
     told = validate(conversation(calling("a", "a"), result("x"), user(), result("a"), result("")))
     assert len(told) >= 5
-    assert all(one.advice == RULES[one.rule].advice for one in told)
+    assert all(one.advice == CANONICAL_PATHS.worded(RULES[one.rule].advice) for one in told)
 
 
 def test_no_content_is_repeated_in_a_violation() -> None:

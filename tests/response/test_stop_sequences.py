@@ -19,6 +19,7 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
 from gateway.response.stop_sequences import StopMatcher
@@ -175,8 +176,8 @@ def test_a_hostile_sequence_costs_no_more_than_its_text() -> None:
 
 
 def test_as_many_and_as_long_sequences_as_can_be_looked_for() -> None:
-    check_sequences(["x" * LONGEST_SEQUENCE] * MOST_SEQUENCES)
+    check_sequences(["x" * LONGEST_SEQUENCE] * MOST_SEQUENCES, CANONICAL_PATHS)
     for sequences in (["x"] * (MOST_SEQUENCES + 1), ["x" * (LONGEST_SEQUENCE + 1)]):
         with pytest.raises(InvalidRequest) as caught:
-            check_sequences(sequences)
+            check_sequences(sequences, CANONICAL_PATHS)
         assert caught.value.param == "stop"

@@ -2,20 +2,27 @@
 
 import msgspec
 
-from gateway.core.conversation import Block, Image, Reasoning, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Block, Conversation, File, Image, Reasoning, ToolCall, ToolResult, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.field_paths import FieldPaths
 
 
 class IndexedTurn(msgspec.Struct, frozen=True):
     """`index` is the message's position in the client's request, or in the conversation for a turn that the gateway
-    added."""
+    added. `paths` are the client's."""
 
     index: int
     turn: Turn
+    paths: FieldPaths
 
-    def param(self, position: int) -> str:
-        """Return the client's path of a part of the message's content."""
-        return f"messages[{self.index}].content[{position}]"
+    def part(self, position: int, block: Image | File) -> str:
+        """Return the client's path of the part at this position of the turn."""
+        return self.paths.part.format(turn=self.index, item=position if block.item is None else block.item)
+
+    def result_part(self, position: int, result: ToolResult, part: int) -> str:
+        """Return the client's path of a part of the result at this position of the turn."""
+        item = position if result.item is None else result.item
+        return self.paths.result_part.format(turn=self.index, item=item, part=part)
 
     @property
     def shows(self) -> bool:
@@ -31,10 +38,9 @@ class IndexedTurn(msgspec.Struct, frozen=True):
         """Raises InvalidRequest for a block that a message of this role cannot hold."""
         for block in self.turn.blocks:
             if isinstance(block, _misplaced(self.turn.role)):
-                raise InvalidRequest(
-                    f"messages[{self.index}] has the role {self.turn.role} and cannot hold what it holds.",
-                    param=f"messages[{self.index}]",
-                )
+                param = self.paths.turn.format(turn=self.index)
+                message = f"{param} has the role {self.turn.role} and cannot hold what it holds."
+                raise InvalidRequest(message, param=param)
 
 
 def _misplaced(role: str) -> tuple[type[Block], ...]:
@@ -43,5 +49,6 @@ def _misplaced(role: str) -> tuple[type[Block], ...]:
     return (ToolCall, Reasoning) if role in ("user", "tool") else (ToolCall, Reasoning, ToolResult)
 
 
-def index_turns(turns: tuple[Turn, ...]) -> list[IndexedTurn]:
-    return [IndexedTurn(n if turn.index is None else turn.index, turn) for n, turn in enumerate(turns)]
+def index_turns(conversation: Conversation) -> list[IndexedTurn]:
+    turns, paths = conversation.turns, conversation.paths
+    return [IndexedTurn(n if turn.index is None else turn.index, turn, paths) for n, turn in enumerate(turns)]

@@ -5,7 +5,7 @@ import msgspec
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.encode.images import decode_image
 from adapters.warp.encode.indexed_turn import IndexedTurn, index_turns
-from gateway.core.conversation import Block, Conversation, File, Image, Text, ToolResult, Turn
+from gateway.core.conversation import Block, Conversation, Image, Text, ToolResult, Turn
 from gateway.core.notices import Notice
 
 
@@ -15,7 +15,7 @@ def attach_images(target: pb.Input, conversation: Conversation) -> tuple[Convers
     Raises InvalidRequest for a `data:` URL that holds no image.
     """
     attached = _Attached(target)
-    turns = tuple(attached.turn(indexed) for indexed in index_turns(conversation.turns))
+    turns = tuple(attached.turn(indexed) for indexed in index_turns(conversation))
     return msgspec.structs.replace(conversation, turns=turns), attached.notices
 
 
@@ -32,17 +32,19 @@ class _Attached:
 
     def _block(self, block: Block, indexed: IndexedTurn, position: int) -> Block:
         if isinstance(block, Image):
-            return self._attach(block, indexed, position)
+            return self._attach(block, indexed, indexed.part(position, block))
         if isinstance(block, ToolResult):
-            content = tuple(self._part(part, indexed, inner) for inner, part in enumerate(block.content))
+            content = tuple(
+                self._attach(part, indexed, indexed.result_part(position, block, inner))
+                if isinstance(part, Image)
+                else part
+                for inner, part in enumerate(block.content)
+            )
             return msgspec.structs.replace(block, content=content)
         return block
 
-    def _part(self, part: Text | Image | File, indexed: IndexedTurn, position: int) -> Text | Image | File:
-        return self._attach(part, indexed, position) if isinstance(part, Image) else part
-
-    def _attach(self, image: Image, indexed: IndexedTurn, position: int) -> Text:
-        data, media_type = decode_image(image, indexed.param(position))
+    def _attach(self, image: Image, indexed: IndexedTurn, param: str) -> Text:
+        data, media_type = decode_image(image, param)
         self._images.add(data=data, mime_type=media_type)
         marker = f"[image {len(self._images)}]"
         detail = f"an image is attached and the text says {marker}"

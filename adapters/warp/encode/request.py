@@ -65,5 +65,5 @@ def write_images(target: pb.InputContext, indexed: IndexedTurn) -> None:
     that cannot be sent."""
     for position, block in enumerate(indexed.turn.blocks):
         if isinstance(block, Image):
-            data, media_type = decode_image(block, indexed.param(position))
+            data, media_type = decode_image(block, indexed.part(position, block))
             target.images.add(data=data, mime_type=media_type)

@@ -6,6 +6,7 @@ import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.encode.images import decode_image
+from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.json_struct import NestedTooDeep, write_struct
 from adapters.warp.encode.tools import inexact_numbers
 from adapters.warp.opaque import read_opaque
@@ -18,15 +19,15 @@ _DECODER: Final = msgspec.json.Decoder(dict)
 AS_TEXT: Final = "arguments"
 
 
-def write_result(target: pb.CallMCPToolResult, result: ToolResult, index: int) -> list[Notice]:
+def write_result(target: pb.CallMCPToolResult, result: ToolResult, indexed: IndexedTurn, position: int) -> list[Notice]:
     """Write a failed result as an error, any other as the list of its parts. Raises InvalidRequest for an invalid
-    image; `index` is the message's position in the client's request."""
+    image; `position` is that of the result among those of its turn."""
     if result.is_error:
         target.error.message = result.text
-        return _parts_lost(result, index)
+        return _parts_lost(result, indexed.index)
     target.success.SetInParent()
-    for position, block in enumerate(result.content):
-        _write_part(target.success, block, f"messages[{index}].content[{position}]")
+    for part, block in enumerate(result.content):
+        _write_part(target.success, block, indexed.result_part(position, result, part))
     if not result.content:
         target.success.results.add().text.text = ""
     return []

@@ -23,7 +23,7 @@ def write_structured(request: pb.Request, conversation: Conversation) -> list[No
     """Fill the task context and the input. Raises InvalidRequest or Unsupported for content that the wire cannot
     hold."""
     notices: list[Notice] = []
-    turns = index_turns(conversation.turns)
+    turns = index_turns(conversation)
     for indexed in turns:
         indexed.check()
     history, news = _parted(turns)
@@ -34,7 +34,7 @@ def write_structured(request: pb.Request, conversation: Conversation) -> list[No
 
 def history_task(conversation: Conversation) -> str | None:
     """Return the id of the task that the request carries as its history, or None when there is no history."""
-    history, _ = _parted(index_turns(conversation.turns))
+    history, _ = _parted(index_turns(conversation))
     return _task_id(history) if history else None
 
 
@@ -79,10 +79,10 @@ def _write_inputs(target: pb.Input, turns: Sequence[IndexedTurn]) -> list[Notice
     notices: list[Notice] = []
     inputs = target.user_inputs.inputs
     for indexed in turns:
-        for result in indexed.turn.results:
+        for position, result in enumerate(indexed.turn.results):
             written = inputs.add().tool_call_result
             written.tool_call_id = result.call_id
-            notices += write_result(written.call_mcp_tool, result, indexed.index)
+            notices += write_result(written.call_mcp_tool, result, indexed, position)
         if indexed.asks:
             write_query(inputs.add().user_query, indexed.turn.text)
         if indexed.shows:

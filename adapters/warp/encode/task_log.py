@@ -50,10 +50,10 @@ class _Log:
                 write_images(query.context, indexed)
 
     def _add_results(self, indexed: IndexedTurn) -> None:
-        for result in indexed.turn.results:
+        for position, result in enumerate(indexed.turn.results):
             written = self._message().tool_call_result
             written.tool_call_id = result.call_id
-            self.notices += write_result(written.call_mcp_tool, result, indexed.index)
+            self.notices += write_result(written.call_mcp_tool, result, indexed, position)
 
     def _message(self, extra: JsonObject = EMPTY) -> pb.Message:
         message = self._task.messages.add(id=f"{self._task.id}-{len(self._task.messages)}", task_id=self._task.id)

@@ -58,15 +58,14 @@ def write_tools(target: pb.Request, conversation: Conversation, options: WarpOpt
         written = server.tools.add(name=tool.name)
         if tool.description:
             written.description = tool.description
-        notices += _write_schema(written, tool, position)
+        notices += _write_schema(written, tool, conversation.paths.tool_schema.format(tool=position))
     return notices
 
 
-def _write_schema(target: pb.MCPTool, tool: ToolSpec, position: int) -> list[Notice]:
+def _write_schema(target: pb.MCPTool, tool: ToolSpec, param: str) -> list[Notice]:
     try:
         inexact = write_struct(target.input_schema, tool.parameters or NO_PARAMETERS)
     except NestedTooDeep as error:
-        param = f"tools[{position}].function.parameters"
         raise Unsupported(
             f"{param} is not supported here: it nests deeper than {MAX_DEPTH} levels.", param=param
         ) from error
@@ -78,7 +77,9 @@ def _write_schema(target: pb.MCPTool, tool: ToolSpec, position: int) -> list[Not
 def _left_out(conversation: Conversation) -> list[Notice]:
     if not conversation.tools:
         return []
-    detail = f"{len(conversation.tools)} tools are not offered, because tool_choice is none"
+    detail = (
+        f"{len(conversation.tools)} tools are not offered, because {conversation.paths.param('tool_choice')} is none"
+    )
     return [Notice("encode", "dropped", "TOOLS_NOT_OFFERED", detail, level="debug")]
 
 

@@ -57,7 +57,7 @@ def apply_profile(conversation: Conversation, profile: Profile) -> ProfileResult
         raise InvalidRequest(
             f"This model's provider takes at most {profile.max_tools} tools; the request has {count}. "
             "Offer fewer tools.",
-            param="tools",
+            param=conversation.paths.param("tools"),
             code="array_above_max_length",
             extra={"rule": "TOOLS_COUNT", "index": -1},
         )

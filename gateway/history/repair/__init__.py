@@ -26,10 +26,11 @@ def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, li
     """
     if not conversation.turns or not validate(conversation, policy.profile):
         return conversation, []
+    paths = conversation.paths
     mended, told = report_fixes(conversation.turns, conversation.faults)
     pairing = pair(mended)
-    named, renamed = repair_call_ids(mended, pairing, policy.profile.reused_ids)
-    settled, moved = reorder_results(named, pairing, policy.orphaned_results)
+    named, renamed = repair_call_ids(mended, pairing, paths, policy.profile.reused_ids)
+    settled, moved = reorder_results(named, pairing, policy.orphaned_results, paths)
     settled, begun = begin(settled, policy.profile)
     paired = [*renamed, *moved, *begun]
     said = {(notice.rule, notice.index) for notice in paired}

@@ -6,6 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.core.conversation import Block, ToolCall, ToolResult, Turn
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.history.pairing import CallAt, Pairing
 from gateway.history.validate import called, index_of
@@ -16,7 +17,7 @@ SUFFIX: Final = 6
 
 
 def repair_call_ids(
-    turns: Sequence[Turn], pairing: Pairing, reused: Literal["rename", "keep"] = "rename"
+    turns: Sequence[Turn], pairing: Pairing, paths: FieldPaths, reused: Literal["rename", "keep"] = "rename"
 ) -> tuple[tuple[Turn, ...], list[Notice]]:
     """Gives every call an id that no earlier call has, and every result the id of its call; positions stay.
 
@@ -44,7 +45,7 @@ def repair_call_ids(
             if said != name:
                 renamed.setdefault(answer.turn, {})[answer.ordinal] = name
             if not result.id_derived and (not said or said != call.id):
-                notices.append(_result_notice(said, call, name, turns[answer.turn].index))
+                notices.append(_result_notice(said, call, name, turns[answer.turn].index, paths))
     mended = list(turns)
     for position, changes in renamed.items():
         mended[position] = _rename(turns[position], changes)
@@ -99,12 +100,14 @@ def _call_notice(call: ToolCall, name: str, index: int | None) -> Notice:
     return Notice("repair", "changed", "CALL_ID_DUPLICATE", detail, index, name)
 
 
-def _result_notice(said: str, call: ToolCall, name: str, index: int | None) -> Notice:
+def _result_notice(said: str, call: ToolCall, name: str, index: int | None, paths: FieldPaths) -> Notice:
     if call.id_derived:
-        detail = f"a message does not say what it answers; by its position that is {called(call)}"
+        detail = f"a message does not say what it answers; by its position that is {called(call, paths)}"
         return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index)
     if not said:
-        detail = f"a tool message had no tool_call_id; by its position it answers {name!r}"
+        detail = f"a {paths.result_term} had no {paths.call_id_term}; by its position it answers {name!r}"
         return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index, name)
-    detail = f"no call has the id {said!r}; by its position the tool message answers {name!r}, whose id was missing"
+    detail = (
+        f"no call has the id {said!r}; by its position the {paths.result_term} answers {name!r}, whose id was missing"
+    )
     return Notice("repair", "changed", "TOOL_ID_UNKNOWN", detail, index, name)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from gateway.core.conversation import Text, ToolResult, Turn
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.history.first_turn import opened, wrong_first_turn
@@ -17,7 +18,7 @@ NO_RESULT: Final = (
 
 
 def reorder_results(
-    turns: Sequence[Turn], pairing: Pairing, orphaned_results: Literal["note", "drop"]
+    turns: Sequence[Turn], pairing: Pairing, orphaned_results: Literal["note", "drop"], paths: FieldPaths
 ) -> tuple[tuple[Turn, ...], list[Notice]]:
     """Moves every result behind its call, in the client's order, and adds a result for every unanswered call.
 
@@ -29,9 +30,9 @@ def reorder_results(
     for position, turn in enumerate(turns):
         if position in pairing.calls:
             settled.append(turn)
-            settled.extend(_answers(turns, pairing, position, notices))
+            settled.extend(_answers(turns, pairing, position, paths, notices))
         elif turn.role == "tool" and turn.results:
-            settled.extend(_unbound(turns, pairing, position, orphaned_results, notices))
+            settled.extend(_unbound(turns, pairing, position, orphaned_results, paths, notices))
         else:
             settled.append(turn)
     return tuple(settled), notices
@@ -46,7 +47,9 @@ def begin(turns: tuple[Turn, ...], profile: Profile) -> tuple[tuple[Turn, ...], 
     return opened(turns, position), [Notice("repair", "added", "FIRST_TURN_ROLE", detail, turns[position].index)]
 
 
-def _answers(turns: Sequence[Turn], pairing: Pairing, position: int, notices: list[Notice]) -> Iterator[Turn]:
+def _answers(
+    turns: Sequence[Turn], pairing: Pairing, position: int, paths: FieldPaths, notices: list[Notice]
+) -> Iterator[Turn]:
     """Yields the existing results of a calling turn, then a synthesized one for every call without a result."""
     found: dict[int, list[int]] = {}
     missing = []
@@ -59,10 +62,12 @@ def _answers(turns: Sequence[Turn], pairing: Pairing, position: int, notices: li
     for tool_turn, ordinals in sorted(found.items()):
         ordinals.sort()
         if pairing.caller(tool_turn) != position:
-            notices.extend(_moved(turns, pairing, ResultAt(tool_turn, ordinal), position) for ordinal in ordinals)
+            notices.extend(
+                _moved(turns, pairing, ResultAt(tool_turn, ordinal), position, paths) for ordinal in ordinals
+            )
         yield _part(turns[tool_turn], ordinals)
     for call in missing:
-        which = called(call) if call.id_derived else f"the call {call.id!r} of {call.name!r}"
+        which = called(call, paths) if call.id_derived else f"the call {call.id!r} of {call.name!r}"
         detail = f"{which} has no result; it is answered with an error"
         call_id = None if call.id_derived else call.id
         notices.append(Notice("repair", "added", "CALLS_UNANSWERED", detail, turns[position].index, call_id))
@@ -82,6 +87,7 @@ def _unbound(
     pairing: Pairing,
     position: int,
     orphaned_results: Literal["note", "drop"],
+    paths: FieldPaths,
     notices: list[Notice],
 ) -> Iterator[Turn]:
     """Reports every result of the turn that is bound to no call, and yields a note for each that is not dropped."""
@@ -90,7 +96,7 @@ def _unbound(
         place = ResultAt(position, ordinal)
         if place in pairing.answered:
             continue
-        fault = result_fault(turns, pairing, place)
+        fault = result_fault(turns, pairing, place, paths)
         dropped = place in pairing.duplicates or orphaned_results == "drop"
         ending = "the message is dropped" if dropped else "its content is kept as a user message"
         notices.append(
@@ -108,9 +114,10 @@ def _unbound(
             yield note(turn, result)
 
 
-def _moved(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, position: int) -> Notice:
+def _moved(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, position: int, paths: FieldPaths) -> Notice:
     turn = turns[place.turn]
-    rule = result_fault(turns, pairing, place).rule
-    detail = f"the result stood apart from its call; it follows messages[{index_of(turns, position)}] now"
+    rule = result_fault(turns, pairing, place, paths).rule
+    caller = paths.turn.format(turn=index_of(turns, position))
+    detail = f"the result stood apart from its call; it follows {caller} now"
     result = turn.results[place.ordinal]
     return Notice("repair", "moved", rule, detail, turn.index, None if result.id_derived else result.call_id)

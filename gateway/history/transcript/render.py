@@ -37,8 +37,8 @@ def flatten(conversation: Conversation, policy: Policy) -> Flattened:
     """
     turns, moved = in_call_order(conversation.turns)
     classification = classify(turns)
-    leading = sections_of(turns[: classification.system_prefix], policy)
-    following = sections_of(turns[classification.system_prefix :], policy)
+    leading = sections_of(turns[: classification.system_prefix], policy, conversation.paths)
+    following = sections_of(turns[classification.system_prefix :], policy, conversation.paths)
     sections = following.sections
     notices = [*moved, *leading.notices, *following.notices]
     if classification.awaiting_continuation:

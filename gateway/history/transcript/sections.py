@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import Unsupported
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.classify import is_system
@@ -39,39 +40,44 @@ class Sections(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...]
 
 
-def sections_of(turns: Sequence[Turn], policy: Policy) -> Sections:
+def sections_of(turns: Sequence[Turn], policy: Policy, paths: FieldPaths) -> Sections:
     """Converts every turn. Raises Unsupported for an image or a file unless the policy allows placeholders."""
     notices: list[Notice] = []
     sections: list[Section] = []
     for position, turn in enumerate(turns):
         index = position if turn.index is None else turn.index
-        sections.extend(_turn(turn, index, policy, notices))
+        sections.extend(_turn(turn, index, policy, paths, notices))
     return Sections(tuple(sections), tuple(notices))
 
 
-def _turn(turn: Turn, index: int, policy: Policy, notices: list[Notice]) -> Iterator[Section]:
+def _turn(turn: Turn, index: int, policy: Policy, paths: FieldPaths, notices: list[Notice]) -> Iterator[Section]:
     texts: list[str] = []
     calls: list[Called] = []
-    results: list[ToolResult] = []
-    for part, block in enumerate(turn.blocks):
+    results: list[tuple[int, ToolResult]] = []
+    for position, block in enumerate(turn.blocks):
         match block:
             case ToolCall():
                 calls.append(Called(block.name, block.arguments, block.id))
             case ToolResult():
-                results.append(block)
+                results.append((position if block.item is None else block.item, block))
             case Reasoning():
                 notices.append(_left_out("REASONING_NOT_SENT", "reasoning", index))
+            case Text():
+                texts.append(block.text)
             case _:
-                texts.append(_text(block, f"messages[{index}].content[{part}]", index, policy, notices))
+                param = paths.part.format(turn=index, item=position if block.item is None else block.item)
+                texts.append(_placeholder(block, param, index, policy, notices))
     if turn.name is not None:
         notices.append(_left_out("TURN_NAME_NOT_SENT", "the name of the speaker", index))
     if texts or calls or not results:
         yield Section(_speaker(turn), "\n".join(texts), tuple(calls), "" if turn.role == "tool" else None)
-    for result in results:
-        parts = (
-            _text(block, f"messages[{index}].content[{part}]", index, policy, notices)
-            for part, block in enumerate(result.content)
-        )
+    for item, result in results:
+        parts = [
+            part.text
+            if isinstance(part, Text)
+            else _placeholder(part, paths.result_part.format(turn=index, item=item, part=inner), index, policy, notices)
+            for inner, part in enumerate(result.content)
+        ]
         yield Section("tool", "\n".join(parts), (), result.call_id)
 
 
@@ -84,9 +90,7 @@ def _speaker(turn: Turn) -> Speaker:
 _KIND: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 
 
-def _text(block: Text | Image | File, param: str, index: int, policy: Policy, notices: list[Notice]) -> str:
-    if isinstance(block, Text):
-        return block.text
+def _placeholder(block: Image | File, param: str, index: int, policy: Policy, notices: list[Notice]) -> str:
     kind = "image" if isinstance(block, Image) else block.kind if _KIND.fullmatch(block.kind) else "file"
     if policy.images == "refuse":
         raise Unsupported(f"{param} is not supported here: this model's backend takes text only.", param=param)

@@ -1,15 +1,18 @@
 import pytest
 
 from adapters.warp import multi_agent_pb2 as pb
+from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.results import AS_TEXT, write_call, write_result
-from gateway.core.conversation import Image, Text, ToolCall, ToolResult
+from gateway.core.conversation import Image, Text, ToolCall, ToolResult, Turn
+from gateway.core.field_paths import CANONICAL_PATHS
 from gateway.core.notices import Notice
 from tests.adapters.warp.sent import RED_DOT
 
 
 def written(result: ToolResult) -> tuple[pb.CallMCPToolResult, list[Notice]]:
     target = pb.CallMCPToolResult()
-    return target, write_result(target, result, 3)
+    indexed = IndexedTurn(3, Turn("tool", (result,)), CANONICAL_PATHS)
+    return target, write_result(target, result, indexed, 0)
 
 
 def called(arguments: str) -> tuple[pb.Message.ToolCall, list[Notice]]:
