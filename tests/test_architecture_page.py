@@ -54,6 +54,7 @@ def _allowed(rule: Rule) -> tuple[str, str]:
         short = set(_values()) <= set(rule.gateway)
         names = [name.removeprefix("gateway.") for name in rule.gateway if not (short and name in _values())]
         ours = ", ".join([*(["values"] if short else []), *(f"`{name}`" for name in names)]) or "nothing"
+    ours += ", the dialect of its own name" if rule.own_dialect else ""
     packages = "any package" if rule.others is None else ", ".join(f"`{name}`" for name in rule.others)
     effects = "any IO" if rule.io is None else ", ".join(f"`{name}`" for name in rule.io) or "no IO"
     return ours, f"{packages}; {effects}"

@@ -42,6 +42,7 @@ def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
             "from google.protobuf import struct_pb2\nfrom adapters.warp.options import WarpOptions",
         ),
         ("adapters.warp.encode.encoder", "from gateway.adapter import Adapter\nfrom gateway.core import profiles"),
+        ("adapters.openai_chat.encode", "from gateway.dialects.openai_chat.messages import encode_turn"),
     ],
 )
 def test_what_the_table_allows_passes(module: str, source: str) -> None:
@@ -78,6 +79,13 @@ def test_what_the_table_allows_passes(module: str, source: str) -> None:
         ("gateway.testing.golden", "import uvicorn", "uvicorn"),
         ("gateway.testing.golden", "import adapters", "adapters"),
         ("adapters.warp.encode.encoder", "import httpx", "httpx"),
+        ("adapters.warp.encode.encoder", "import gateway.dialects.openai_chat", "gateway.dialects.openai_chat"),
+        ("adapters.openai_chat.encode", "from gateway.dialects import warp", "gateway.dialects.warp"),
+        (
+            "gateway.dialects.openai_chat.decode",
+            "from adapters.openai_chat.encode import encode_body",
+            "adapters.openai_chat.encode",
+        ),
         (
             "adapters.warp.encode.encoder",
             "from gateway.server.upstream.transport import Transport",

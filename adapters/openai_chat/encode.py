@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Sampling, ToolSpec
 from gateway.core.profiles import Profile
-from gateway.history.messages import encode_turn
+from gateway.dialects.openai_chat.messages import encode_turn
 
 # The fields that offer functions, and the fields by which a pass forbids them. `functions` is deprecated.
 _CHOICES: Final = {"tools": "tool_choice", "functions": "function_call"}

@@ -13,11 +13,11 @@ from gateway.core.profiles import NEUTRAL, Profile
 from gateway.dialects.openai_chat.decode import read_request
 from gateway.dialects.openai_chat.faults import Faults
 from gateway.dialects.openai_chat.json_body import decode_document
+from gateway.dialects.openai_chat.messages import encode_turn
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
 from gateway.history.groups import groups
-from gateway.history.messages import encode_turn
 from gateway.history.prepare import Prepared, prepare
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
 from gateway.history.validate import validate

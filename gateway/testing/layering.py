@@ -24,13 +24,15 @@ class Rule(msgspec.Struct, frozen=True):
     """The imports that a package and everything below it may use, besides itself.
 
     `gateway` lists the project's packages by prefix, `others` the distributions' packages by prefix; None: any of them.
-    `io` lists the permitted IO modules; None: all of them.
+    `io` lists the permitted IO modules; None: all of them. `own_dialect`: an adapter whose wire is what clients speak,
+    too, may import that dialect, which has the name of the adapter's package (`adapters.X` -> `gateway.dialects.X`).
     """
 
     package: str
     gateway: tuple[str, ...] | None = ()
     others: tuple[str, ...] | None = ("msgspec",)
     io: tuple[str, ...] | None = ()
+    own_dialect: bool = False
 
 
 def _ours(names: str) -> tuple[str, ...]:
@@ -62,7 +64,10 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
     Rule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
     Rule("gateway.response", _ours(f"{_VALUES} history.transcript")),
-    Rule("gateway.dialects", _ours(f"{_VALUES} core.profiles history.rules history.violation_error framing")),
+    Rule(
+        "gateway.dialects",
+        _ours(f"{_VALUES} core.profiles history.rules history.violation_error history.call_arguments framing"),
+    ),
     Rule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
     Rule("gateway.registry", _ours("core adapter settings")),
     Rule(
@@ -78,7 +83,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.demo", (*_ours("core framing"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
     Rule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
     Rule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
-    Rule("adapters", ADAPTER, others=("msgspec", "google.protobuf")),
+    Rule("adapters", ADAPTER, others=("msgspec", "google.protobuf"), own_dialect=True),
 )
 
 
@@ -101,8 +106,13 @@ def broken_imports(module: str, source: str, rules: Iterable[Rule] = RULES) -> l
     return [
         f"{module}, line {line}: {rule.package} may not import {name}"
         for line, name in _imports(source)
-        if not _allowed(name, rule)
+        if not _allowed(name, rule) and not (rule.own_dialect and _is_own_dialect(name, module))
     ]
+
+
+def _is_own_dialect(name: str, module: str) -> bool:
+    """Returns whether the import is of the dialect that has the name of the importing adapter's package."""
+    return any(_below(name, f"gateway.dialects.{package}") for package in module.split("."))
 
 
 def _imports(source: str) -> Iterator[tuple[int, str]]:

@@ -7,8 +7,8 @@ import pytest
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.messages import encode_turn
 from gateway.history.apply_profile import apply_profile
-from gateway.history.messages import encode_turn
 
 CALL: JsonObject = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 RESULT: JsonObject = {"role": "tool", "tool_call_id": "a", "content": "found"}

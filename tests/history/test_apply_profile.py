@@ -17,9 +17,9 @@ from gateway.core.conversation import (
 from gateway.core.errors import InvalidRequest
 from gateway.core.profiles import NEUTRAL, PROFILES, Profile
 from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.messages import encode_turn
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
-from gateway.history.messages import encode_turn
 
 CALL = ToolCall("call_1", "search", "{}")
 RESULT = ToolResult("call_1", (Text("found"),))

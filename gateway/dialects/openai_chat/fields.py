@@ -7,8 +7,11 @@ from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import Scope
 
 
-def call_object(id: str, name: str, arguments: str, extra: JsonObject) -> dict[str, Json]:
-    """Returns a tool call in the dialect's form, with its unknown fields in their places."""
+def call_object(id: str, name: str, arguments: Json, extra: JsonObject) -> dict[str, Json]:
+    """Returns a tool call in the dialect's form, with its unknown fields in their places.
+
+    `arguments` is JSON text, for some providers an object.
+    """
     kind, field = ("custom", "input") if extra.get("type") == "custom" else ("function", "arguments")
     inner = extra.get(kind)
     body: dict[str, Json] = {"name": name, field: arguments, **(inner if isinstance(inner, dict) else {})}

@@ -8,7 +8,7 @@ from gateway.core.conversation import Block, File, Image, Json, JsonObject, Reas
 from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
-from gateway.history.messages import AS_TEXT, is_custom, read_object
+from gateway.history.call_arguments import AS_TEXT, is_custom, read_object
 
 
 def fit_tool_name(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:

@@ -5,12 +5,10 @@ from typing import Final, assert_never
 
 from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.profiles import Profile
-from gateway.framing.json_text import NotJson, decode_json
+from gateway.dialects.openai_chat.fields import call_object
+from gateway.history.call_arguments import as_object, is_custom
 
 Part = Text | Image | File
-
-# The key that holds arguments which are no object.
-AS_TEXT: Final = "arguments"
 
 # These fields stand inside `image_url`; a part's other fields stand beside it.
 _IMAGE_FIELDS: Final = frozenset({"detail", "format"})
@@ -87,35 +85,5 @@ def _parts(parts: Iterable[Part]) -> Iterable[Json]:
 
 
 def _call(call: ToolCall, profile: Profile) -> Json:
-    kind, field = ("custom", "input") if is_custom(call) else ("function", "arguments")
-    as_object = profile.arguments == "object" and not is_custom(call)
-    inner = call.extra.get(kind)
-    rest = {key: value for key, value in call.extra.items() if key not in ("type", kind)}
-    body: dict[str, Json] = {
-        "name": call.name,
-        field: _arguments(call.arguments) if as_object else call.arguments,
-        **(inner if isinstance(inner, dict) else {}),
-    }
-    return {"id": call.id, "type": kind, kind: body, **rest}
-
-
-def is_custom(call: ToolCall) -> bool:
-    """Returns whether the call's arguments are free text instead of JSON."""
-    return call.extra.get("type") == "custom"
-
-
-def _arguments(text: str) -> Json:
-    """Returns arguments as an object, for backends that refuse text. Wraps other text in an object, invents none."""
-    value = read_object(text)
-    return {AS_TEXT: text} if value is None else value
-
-
-def read_object(text: str) -> dict[str, Json] | None:
-    """Returns the object written in the arguments' text, an empty one for blank text; None for anything else."""
-    if not text.strip():
-        return {}
-    try:
-        value = decode_json(text.encode())
-    except NotJson:
-        return None
-    return value if isinstance(value, dict) else None
+    as_text = profile.arguments == "string" or is_custom(call)
+    return call_object(call.id, call.name, call.arguments if as_text else as_object(call.arguments), call.extra)
