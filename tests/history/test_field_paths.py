@@ -25,6 +25,7 @@ from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
 from gateway.history.validate import validate
 from tests.field_paths import CANONICAL, ITEM_PATHS, itemized, resolve, told
+from tests.histories import Message, requests
 from tests.history.strategies import broken_turns, calling, numbered, result, user
 
 NATIVE: Final = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
@@ -86,6 +87,24 @@ def test_a_call_and_a_result_have_places_of_their_own() -> None:
     assert resolve(second.param, document) == "c"
     assert second.detail == "'c' is the id of none of the calls of input[1]"
     assert second.advice == "Copy the id from the assistant message's call items."
+
+
+@given(requests())
+def test_every_violation_of_a_chat_request_names_a_place_of_its_document(request: Message) -> None:
+    for found in validate(decode(json.dumps(request).encode())):
+        place, dot, _ = found.param.rpartition(".")
+        resolve(place if dot else found.param, request)
+
+
+def test_a_call_behind_an_entry_that_is_no_call_keeps_the_clients_position() -> None:
+    entry: Json = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: Json = [{"role": "user", "content": "hello"}, {"role": "assistant", "tool_calls": ["f", entry, entry]}]
+    violations = validate(decode(json.dumps({"model": "m", "messages": messages}).encode()))
+    assert [(found.rule, found.param) for found in violations] == [
+        ("CALL_TYPE", "messages[1].tool_calls[0]"),
+        ("CALL_ID_DUPLICATE", "messages[1].tool_calls[2].id"),
+        ("CALLS_UNANSWERED", "messages[1].tool_calls"),
+    ]
 
 
 # The forms of known dialects, as they would be written: one item, one content part, one `parts` entry a block.

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolCall
 from gateway.dialects.openai_chat.content import json_text, kind_of
 from gateway.dialects.openai_chat.faults import Faults
@@ -30,7 +32,9 @@ def read_calls(value: Json, index: int, faults: Faults) -> tuple[ToolCall, ...]:
     odd: list[int] = []
     for position, entry in enumerate(value):
         if isinstance(entry, dict):
-            calls.append(_read_call(entry, index, f".tool_calls[{position}]", faults))
+            call = _read_call(entry, index, f".tool_calls[{position}]", faults)
+            # Behind an entry that is no call the client counts further than the turn.
+            calls.append(msgspec.structs.replace(call, item=position) if odd else call)
         else:
             odd.append(position)
     if odd:
