@@ -11,7 +11,18 @@ from typing import Final
 import msgspec
 
 from gateway.adapter import Capabilities
-from gateway.core.conversation import Block, Conversation, File, Image, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.conversation import (
+    Block,
+    Conversation,
+    File,
+    Image,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+    item_of,
+)
 from gateway.core.errors import Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
@@ -75,7 +86,7 @@ class _Parts:
     def _block(self, block: Block, place: int) -> Block:
         if not isinstance(block, ToolResult | Image | File):
             return block
-        item = place if block.item is None else block.item
+        item = item_of(block, place)
         if isinstance(block, ToolResult):
             template = self._paths.result_part
             content = tuple([self._part(part, template, item, inner) for inner, part in enumerate(block.content)])

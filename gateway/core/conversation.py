@@ -96,6 +96,11 @@ class ToolResult(msgspec.Struct, frozen=True):
 Block: TypeAlias = Text | Reasoning | Image | File | ToolCall | ToolResult
 
 
+def item_of(block: Image | File | ToolCall | ToolResult, position: int) -> int:
+    """Returns the position by which the client knows the block that stands at this one in its turn."""
+    return position if block.item is None else block.item
+
+
 class Turn(msgspec.Struct, frozen=True):
     """One message.
 

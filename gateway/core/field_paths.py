@@ -9,9 +9,9 @@ import msgspec
 class FieldPaths(msgspec.Struct, frozen=True, kw_only=True):
     """The paths and terms of one dialect, as templates. Raises ValueError for a template with an unknown field.
 
-    Paths. `{turn}` is the turn's `index`; `{item}` the `item` of a call, a result or a part, which its dialect sets
-    where the client knows the block by another position than that in its turn; `{part}` a part's position in the
-    content of a result; `{tool}` the position of a tool.
+    Paths. `{turn}` is the turn's `index`; `{item}` the position of a call, a result or a part as the client knows it
+    (`gateway.core.conversation.item_of`); `{part}` a part's position in the content of a result; `{tool}` the position
+    of a tool.
 
     - `turn`: a whole turn; `role`: what says whose turn it is; `part`: a part of its content.
     - `calls`: the calls of a turn, of which that at `{item}` is at fault; `call_id`: the id of one.

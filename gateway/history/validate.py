@@ -9,7 +9,7 @@ several providers refuse a repeated id.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, Violation
+from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn, Violation, item_of
 from gateway.core.field_paths import FieldPaths
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.history.first_turn import wrong_first_turn
@@ -71,7 +71,7 @@ def _call_faults(turns: Sequence[Turn], pairing: Pairing, profile: Profile, path
         for ordinal, call in enumerate(calls):
             if call.id_derived:
                 continue
-            param = paths.call_id.format(turn=index, item=ordinal if call.item is None else call.item)
+            param = paths.call_id.format(turn=index, item=item_of(call, ordinal))
             if not call.id:
                 yield violation("CALL_ID_MISSING", index, param=param, paths=paths)
             elif call.id in users and profile.reused_ids == "rename":
@@ -98,7 +98,7 @@ def _unanswered(index: int, calls: Sequence[ToolCall], missing: Sequence[int], p
     return violation(
         "CALLS_UNANSWERED",
         index,
-        param=paths.calls.format(turn=index, item=missing[0] if first.item is None else first.item),
+        param=paths.calls.format(turn=index, item=item_of(first, missing[0])),
         detail=f"{len(missing)} of {len(calls)} calls have no {paths.result_term} directly after the message: "
         f"{names}{more}",
         tool_call_id=None if first.id_derived else first.id,
@@ -129,7 +129,7 @@ def result_fault(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, paths
     if call is not None and pairing.caller(place.turn) != call.turn:
         detail = f"{detail}; the call it answers is in {_path(turns, call.turn, paths)}"
     template = _result_template(rule, result, paths)
-    param = template.format(turn=index, item=place.ordinal if result.item is None else result.item)
+    param = template.format(turn=index, item=item_of(result, place.ordinal))
     call_id = None if result.id_derived else result.call_id or None
     return violation(rule, index, param=param, detail=detail, tool_call_id=call_id, paths=paths)
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.core.conversation import Block, Conversation, File, Image, Reasoning, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Block, Conversation, File, Image, Reasoning, ToolCall, ToolResult, Turn, item_of
 from gateway.core.errors import InvalidRequest
 from gateway.core.field_paths import FieldPaths
 
@@ -17,12 +17,11 @@ class IndexedTurn(msgspec.Struct, frozen=True):
 
     def part(self, position: int, block: Image | File) -> str:
         """Return the client's path of the part at this position of the turn."""
-        return self.paths.part.format(turn=self.index, item=position if block.item is None else block.item)
+        return self.paths.part.format(turn=self.index, item=item_of(block, position))
 
     def result_part(self, position: int, result: ToolResult, part: int) -> str:
         """Return the client's path of a part of the result at this position of the turn."""
-        item = position if result.item is None else result.item
-        return self.paths.result_part.format(turn=self.index, item=item, part=part)
+        return self.paths.result_part.format(turn=self.index, item=item_of(result, position), part=part)
 
     @property
     def shows(self) -> bool:

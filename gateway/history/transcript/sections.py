@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn, item_of
 from gateway.core.errors import Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
@@ -59,26 +59,27 @@ def _turn(turn: Turn, index: int, policy: Policy, paths: FieldPaths, notices: li
             case ToolCall():
                 calls.append(Called(block.name, block.arguments, block.id))
             case ToolResult():
-                results.append((position if block.item is None else block.item, block))
+                results.append((position, block))
             case Reasoning():
                 notices.append(_left_out("REASONING_NOT_SENT", "reasoning", index))
             case Text():
                 texts.append(block.text)
             case _:
-                param = paths.part.format(turn=index, item=position if block.item is None else block.item)
+                param = paths.part.format(turn=index, item=item_of(block, position))
                 texts.append(_placeholder(block, param, index, policy, notices))
     if turn.name is not None:
         notices.append(_left_out("TURN_NAME_NOT_SENT", "the name of the speaker", index))
     if texts or calls or not results:
         yield Section(_speaker(turn), "\n".join(texts), tuple(calls), "" if turn.role == "tool" else None)
-    for item, result in results:
-        parts = [
-            part.text
-            if isinstance(part, Text)
-            else _placeholder(part, paths.result_part.format(turn=index, item=item, part=inner), index, policy, notices)
-            for inner, part in enumerate(result.content)
-        ]
-        yield Section("tool", "\n".join(parts), (), result.call_id)
+    for position, result in results:
+        told: list[str] = []
+        for inner, part in enumerate(result.content):
+            if isinstance(part, Text):
+                told.append(part.text)
+            else:
+                param = paths.result_part.format(turn=index, item=item_of(result, position), part=inner)
+                told.append(_placeholder(part, param, index, policy, notices))
+        yield Section("tool", "\n".join(told), (), result.call_id)
 
 
 def _speaker(turn: Turn) -> Speaker:
