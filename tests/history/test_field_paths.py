@@ -22,6 +22,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
 from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.faults import Faults
 from gateway.exchange import Exchange
 from gateway.history.validate import validate
 from tests.field_paths import CANONICAL, ITEM_PATHS, itemized, resolve, told
@@ -105,6 +106,14 @@ def test_a_call_behind_an_entry_that_is_no_call_keeps_the_clients_position() -> 
         ("CALL_ID_DUPLICATE", "messages[1].tool_calls[2].id"),
         ("CALLS_UNANSWERED", "messages[1].tool_calls"),
     ]
+
+
+def test_a_fault_of_shape_has_the_paths_of_its_dialect() -> None:
+    faults = Faults(paths=ITEM_PATHS)
+    faults.add("CONTENT_MISSING", 3, ".output")
+    faults.add("TOOLS_NAME", -1, "functions[0].name")
+    assert [found.param for found in faults.found] == ["input[3].output", "functions[0].name"]
+    assert faults.found[0].advice.startswith("Send text; only an assistant message with call items may leave it out.")
 
 
 # The forms of known dialects, as they would be written: one item, one content part, one `parts` entry a block.

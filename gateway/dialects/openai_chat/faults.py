@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Violation
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.history.rules import RuleCode, violation
 
 # Of one kind that a few bytes can repeat, so many are told one by one, and the others in one: what is told of a fault
@@ -14,14 +15,19 @@ _MOST_TOLD: Final = 100
 
 
 class Faults(msgspec.Struct):
-    """A list of violations that names places by their path in the client's request."""
+    """A list of violations that names places by their path in the client's request.
+
+    `paths` are those of the dialect, which gives every place inside a turn as the rest of the turn's path.
+    """
 
     found: list[Violation] = []
+    paths: FieldPaths = CANONICAL_PATHS
 
     def add(self, rule: RuleCode, index: int, place: str, detail: str = "", tool_call_id: str | None = None) -> None:
-        """Adds a broken rule at `place` inside message `index` (-1: inside the request itself)."""
-        param = place if index < 0 else f"messages[{index}]{place}"
-        self.found.append(violation(rule, index, param=param, detail=detail, tool_call_id=tool_call_id))
+        """Adds a broken rule at `place` inside turn `index` (-1: inside the request itself)."""
+        paths = self.paths
+        param = place if index < 0 else f"{paths.turn.format(turn=index)}{place}"
+        self.found.append(violation(rule, index, param=param, detail=detail, tool_call_id=tool_call_id, paths=paths))
 
     def add_each(self, rule: RuleCode, count: int, nth: Callable[[int], tuple[int, str, str]], others: str) -> None:
         """The same rule, broken so many times: `nth` gives the message, the place inside it and the detail of one.
