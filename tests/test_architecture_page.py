@@ -3,12 +3,15 @@
 import pkgutil
 import re
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import pytest
 
+from gateway.server.http.client_connection_state import CLIENT_TRANSITIONS, ClientInput
+from gateway.server.upstream.http1.backend_connection_state import BACKEND_TRANSITIONS, BackendInput
 from gateway.testing.layering import RULES, Rule
 from tests.paths import ROOT
+from tests.transitions import markdown
 
 DOCS: Final = ROOT / "docs"
 PAGES: Final = tuple(sorted(path for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md")] if path.name != "CHANGELOG.md"))
@@ -94,6 +97,11 @@ def test_no_place_has_two_rows() -> None:
 def test_the_files_that_a_page_names_exist(page: Path) -> None:
     named = {name for name in NAMED_PATH.findall(page.read_text(encoding="utf-8")) if not PLACEHOLDER.search(name)}
     assert {name for name in named if not any(ROOT.glob(name.rstrip("/")))} == set()
+
+
+def test_the_page_shows_the_states_of_both_connections() -> None:
+    assert markdown(CLIENT_TRANSITIONS, get_args(ClientInput)) in ARCHITECTURE
+    assert markdown(BACKEND_TRANSITIONS, get_args(BackendInput)) in ARCHITECTURE
 
 
 def test_a_term_has_one_row_and_the_rows_are_sorted() -> None:

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 
 import httptools
 
-from gateway.server.http.connection import ClientConnection
+from gateway.server.http.client_connection import ClientConnection
+from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IN_HEAD
 from gateway.server.http.raw_error_response import BAD_REQUEST, FULL, RawErrorResponse
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import ResponseWriter
@@ -70,14 +71,14 @@ class HttpProtocol(ClientConnection):
             self._refuse_request()
         if self._untold > MAX_HEAD:
             self._refuse_request()
-        if self.in_head and self.due == math.inf:
+        if self.state in IN_HEAD and self.due == math.inf:
             self.expect(self.header_timeout_s)
 
     def on_message_begin(self) -> None:
-        if not self.in_head:
+        if self.state not in IN_HEAD:
             # The deadline starts with the next head, not with any byte: a discarded body would otherwise keep the
             # connection open without a limit.
-            self.in_head = True
+            self.state = CLIENT_TRANSITIONS[self.state]["head"]
             self.due = math.inf
         self._untold = 0
         self._url = b""
@@ -94,7 +95,6 @@ class HttpProtocol(ClientConnection):
         assert parser is not None
         if parser.should_upgrade():
             return
-        self.in_head = False
         self.due = math.inf
         self._untold = 0
         version = parser.get_http_version()
@@ -138,8 +138,8 @@ class HttpProtocol(ClientConnection):
 
     def on_message_complete(self) -> None:
         self._untold = 0
-        # While `in_head` is set here, the request asks for another protocol, and its head is parsed once more.
-        if not self.in_head and self.latest is not None:
+        # Within a head, the request asks for another protocol, and its head is parsed once more.
+        if self.state not in IN_HEAD and self.latest is not None:
             # The gateway does not use trailers; the same limits apply to them.
             if self._lines:
                 self._headers()
@@ -173,7 +173,7 @@ class HttpProtocol(ClientConnection):
     def _refuse_request(self) -> None:
         if self.transport.is_closing():
             return
-        if self.serving and self.served is not None and self.served.started:
+        if self.state in BUSY and self.served is not None and self.served.started:
             # A response is being sent: the client would read a second one within it as a part of it.
             self.transport.abort()
             return

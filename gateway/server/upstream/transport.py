@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.core.backend_status import NO_RETRY
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, BackendUnavailable
-from gateway.server.upstream.http1.backend_connection import Connection
+from gateway.server.upstream.http1.backend_connection import BackendConnection
 from gateway.server.upstream.http1.connect import Connector
 from gateway.server.upstream.http1.content_coding import ContentDecoder
 from gateway.server.upstream.http1.errors import (
@@ -104,7 +104,7 @@ class BackendResponse:
 
     __slots__ = ("_coded", "_connection", "_kept", "_lent", "_pool", "_take", "headers", "status")
 
-    def __init__(self, connection: Connection, pool: ConnectionPool) -> None:
+    def __init__(self, connection: BackendConnection, pool: ConnectionPool) -> None:
         self.status = connection.response.status
         self.headers = connection.response.headers
         self._connection = connection

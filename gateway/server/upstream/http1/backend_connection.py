@@ -6,6 +6,7 @@ import select
 from collections.abc import Callable
 from typing import Final
 
+from gateway.server.upstream.http1.backend_connection_state import BACKEND_TRANSITIONS, BackendState
 from gateway.server.upstream.http1.errors import (
     HttpError,
     HttpProtocolError,
@@ -17,17 +18,18 @@ from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 
 # The number of unread bytes after which the connection stops reading from the backend.
 HIGH_WATER: Final = 64 * 1024
+_NO_SOCKET: Final = (BackendState.NEW, BackendState.CLOSED)
 
 
-class Connection(asyncio.Protocol):
+class BackendConnection(asyncio.Protocol):
     """Serves one request at a time. `since` is when the last one ended. `paused`: so many bytes are unread that reading
     from the backend stops until `resume`. `on_open` and `on_lost` are called once, when the socket opens and closes."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        on_open: Callable[["Connection"], None],
-        on_lost: Callable[["Connection"], None],
+        on_open: Callable[["BackendConnection"], None],
+        on_lost: Callable[["BackendConnection"], None],
     ) -> None:
         self._loop = loop
         self._on_open = on_open
@@ -35,22 +37,22 @@ class Connection(asyncio.Protocol):
         self.response = ResponseDecoder()
         self._error: HttpError | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._asked = False
+        self._state = BackendState.NEW
         self._last = False
         self._unwritten = False
         self.paused = False
-        # There is no socket yet.
-        self._lost = True
         self.since = -math.inf
 
     # Methods for the transport, the connector and the pool:
 
     def ask(self, request: bytes, most: int, last: bool = False) -> None:
-        """Sends a request, whose response may have a body of `most` bytes. `last`: no other request will follow."""
-        self._asked = True
+        """Sends a request, whose response may have a body of `most` bytes. `last`: no other request will follow. On a
+        connection that has failed nothing is sent, and `arrival` raises its fault."""
+        self._state = BACKEND_TRANSITIONS[self._state]["request"]
         self._last = last
         self.response.begin(most)
-        self._transport.write(request)
+        if self._state is BackendState.ACTIVE:
+            self._transport.write(request)
         if self._transport.is_closing():
             self._unwritten = True
 
@@ -70,10 +72,12 @@ class Connection(asyncio.Protocol):
     def rest(self, now: float) -> bool:
         """Returns whether the connection can be kept, now that its response is no longer read. A kept connection must
         stay silent."""
-        self._asked = False
         self.since = now
         busy = self._last or self.paused or self._unwritten or self._transport.is_closing()
-        return self.response.reusable and not busy
+        if busy or not self.response.reusable:
+            return False
+        self._state = BACKEND_TRANSITIONS[self._state]["released"]
+        return True
 
     def is_quiet(self) -> bool:
         """Returns whether a kept connection is still open and silent. The event loop may not yet have processed the
@@ -89,7 +93,7 @@ class Connection(asyncio.Protocol):
         """Closes the connection at once, whatever is in progress. A caller that is still reading gets an error."""
         self._fail(Truncated())
         # asyncio's own transports fail when they are aborted after they have closed by themselves.
-        if not self._lost:
+        if self._state is BackendState.FAILED:
             self._transport.abort()
 
     def disown(self) -> None:
@@ -101,7 +105,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
         self._transport = transport
-        self._lost = False
+        self._state = BACKEND_TRANSITIONS[self._state]["opened"]
         # With this limit the transport reports every byte that is not sent at once, which shows whether a request has
         # been written in full.
         transport.set_write_buffer_limits(high=1)
@@ -116,7 +120,7 @@ class Connection(asyncio.Protocol):
         self._unwritten = False
 
     def data_received(self, data: bytes) -> None:
-        if not self._asked:
+        if self._state is not BackendState.ACTIVE:
             self._fail(HttpProtocolError())
             self._transport.abort()
             return
@@ -133,9 +137,9 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._lost:
+        if self._state in _NO_SOCKET:
             return
-        self._lost = True
+        self._state = BACKEND_TRANSITIONS[self._state]["lost"]
         unsent = self.since > -math.inf and self._unwritten and not self.response.begun
         # After a fault, the end of the connection does not prove that a body without a length is complete.
         if self._error is None:
@@ -151,6 +155,7 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, error: HttpError) -> None:
         """Records the first fault; later ones do not count."""
+        self._state = BACKEND_TRANSITIONS[self._state]["fault"]
         if self._error is None:
             self._error = error
             self._wake()

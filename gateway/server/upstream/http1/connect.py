@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
-from gateway.server.upstream.http1.backend_connection import Connection
+from gateway.server.upstream.http1.backend_connection import BackendConnection
 from gateway.server.upstream.http1.errors import ConnectError, ConnectTimeout, RemoteDisconnected, TLSError
 from gateway.server.upstream.http1.origin import Origin
 
@@ -32,7 +32,7 @@ class Connector:
         self._last_descriptor = last_descriptor
         self._known: dict[Origin, tuple[float, Sequence[Place]]] = {}
 
-    async def connect(self, address: Origin, due: float, make: Callable[[], Connection]) -> Connection:
+    async def connect(self, address: Origin, due: float, make: Callable[[], BackendConnection]) -> BackendConnection:
         """Returns a new connection; the loop's time `due` is the limit for opening it. Raises HttpError."""
         try:
             async with asyncio.timeout_at(due):
@@ -45,7 +45,9 @@ class Connector:
             self._known.pop(address, None)
             raise ConnectError from error
 
-    async def _start(self, sock: socket.socket, address: Origin, make: Callable[[], Connection]) -> Connection:
+    async def _start(
+        self, sock: socket.socket, address: Origin, make: Callable[[], BackendConnection]
+    ) -> BackendConnection:
         context = tls_context() if address.tls else None
         name = address.host if address.tls else None
         connection = make()

@@ -4,7 +4,7 @@ import asyncio
 import re
 from typing import Final
 
-from gateway.server.upstream.http1.backend_connection import Connection
+from gateway.server.upstream.http1.backend_connection import BackendConnection
 
 # Less than the usual timeout of servers and the proxies between.
 KEEP_S: Final = 15
@@ -24,18 +24,18 @@ class ConnectionPool:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._open: set[Connection] = set()
+        self._open: set[BackendConnection] = set()
         # The time until which each can be lent.
-        self._idle: dict[Connection, float] = {}
+        self._idle: dict[BackendConnection, float] = {}
         self._shy_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
 
-    def connection(self) -> Connection:
+    def connection(self) -> BackendConnection:
         """Returns a protocol for a new socket."""
-        return Connection(self._loop, self._open.add, self._lost)
+        return BackendConnection(self._loop, self._open.add, self._lost)
 
-    def acquire(self, now: float) -> Connection | None:
+    def acquire(self, now: float) -> BackendConnection | None:
         """Returns an open and silent connection, if there is one."""
         while self._idle:
             connection, until = self._idle.popitem()
@@ -46,7 +46,7 @@ class ConnectionPool:
             connection.abort()
         return None
 
-    def release(self, connection: Connection, granted: str = "") -> None:
+    def release(self, connection: BackendConnection, granted: str = "") -> None:
         """Keeps a connection for the next request, or closes it. `granted` is the response's Keep-Alive header."""
         now = self._loop.time()
         keep = _seconds(granted) if granted else KEEP_S
@@ -72,14 +72,14 @@ class ConnectionPool:
         """The number of open connections."""
         return len(self._open)
 
-    def _lost(self, connection: Connection) -> None:
+    def _lost(self, connection: BackendConnection) -> None:
         self._open.discard(connection)
         self._emptied.set()
         self._idle.pop(connection, None)
         if connection.forsaken:
             self._suspect(connection)
 
-    def _suspect(self, connection: Connection) -> None:
+    def _suspect(self, connection: BackendConnection) -> None:
         now = self._loop.time()
         if now - connection.since < SHORT_LIVED_S:
             self._shy_until = now + KEEP_ALIVE_BACKOFF_S

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.server.process.fd_limits import MOST
 from gateway.server.upstream.http1 import connect as connect
-from gateway.server.upstream.http1.backend_connection import Connection
+from gateway.server.upstream.http1.backend_connection import BackendConnection
 from gateway.server.upstream.http1.connect import Place
 from gateway.server.upstream.http1.errors import ConnectError
 from gateway.server.upstream.http1.origin import Origin
@@ -73,7 +73,7 @@ async def test_a_descriptor_above_the_limit_is_not_used() -> None:
         last = highest.fileno() - 1
         with pytest.raises(ConnectError) as raised:
             await connect.Connector(loop, last).connect(
-                Origin(LISTENS, port, tls=False), loop.time() + 5, lambda: Connection(loop, ignore, ignore)
+                Origin(LISTENS, port, tls=False), loop.time() + 5, lambda: BackendConnection(loop, ignore, ignore)
             )
         assert isinstance(raised.value.__cause__, OSError)
         assert raised.value.__cause__.errno == errno.EMFILE
@@ -81,7 +81,7 @@ async def test_a_descriptor_above_the_limit_is_not_used() -> None:
             assert lowest_free.fileno() > last
 
 
-def ignore(_: Connection) -> None:
+def ignore(_: BackendConnection) -> None:
     pass
 
 
@@ -94,10 +94,10 @@ def test_families_take_turns() -> None:
 
 async def test_a_connection_whose_opening_is_cancelled_as_it_opens_is_lost() -> None:
     loop = asyncio.get_running_loop()
-    lost: list[Connection] = []
+    lost: list[BackendConnection] = []
     opened = asyncio.Event()
 
-    def opens(_: Connection) -> None:
+    def opens(_: BackendConnection) -> None:
         opened.set()
         dialing.cancel()
 
@@ -105,7 +105,7 @@ async def test_a_connection_whose_opening_is_cancelled_as_it_opens_is_lost() -> 
         address = Origin(LISTENS, port, tls=False)
         due = loop.time() + 5
         dialing = loop.create_task(
-            connect.Connector(loop, MOST).connect(address, due, lambda: Connection(loop, opens, lost.append))
+            connect.Connector(loop, MOST).connect(address, due, lambda: BackendConnection(loop, opens, lost.append))
         )
         with pytest.raises(asyncio.CancelledError):
             await dialing

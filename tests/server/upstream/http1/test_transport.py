@@ -499,7 +499,7 @@ async def test_nothing_of_a_connection_waits_for_the_collector() -> None:
             for _ in range(3):
                 assert await client.ask() == b"abc"
                 await asyncio.sleep(0.01)
-            left = [one for one in gc.get_objects() if isinstance(one, connection.Connection | ResponseDecoder)]
+            left = [one for one in gc.get_objects() if isinstance(one, connection.BackendConnection | ResponseDecoder)]
         finally:
             gc.enable()
         assert left == []

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
 
+from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IN_HEAD, ClientState
 from gateway.server.http.response_writer import ResponseWriter
 from gateway.server.http.write_timeout import WriteTimeout
 
@@ -32,8 +33,7 @@ class ClientConnection(asyncio.Protocol):
     header_timeout_s: float = 10
     on_lost: Callable[[], None] | None = None
 
-    # Whether a head has begun, or the first one is awaited.
-    in_head = True
+    state = ClientState.HEAD
     # The request that is being served, and the one that was parsed last, which may wait behind it.
     served: ResponseWriter | None = None
     latest: ResponseWriter | None = None
@@ -66,6 +66,7 @@ class ClientConnection(asyncio.Protocol):
         self.expect(self.header_timeout_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.state = CLIENT_TRANSITIONS[self.state]["lost"]
         self.connections.discard(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -93,14 +94,10 @@ class ClientConnection(asyncio.Protocol):
         """Returns the seconds for which a client of a new connection may read nothing."""
         return 60
 
-    @property
-    def serving(self) -> bool:
-        """Whether a response is being made or sent."""
-        return self.served is not None and not self.served.request_body.over
-
     def begin(self, writer: ResponseWriter, scope: Scope) -> None:
         """Begins another request, whose head is complete. Its task begins when all bytes read so far are parsed."""
-        waits = self.latest is not None and not self.latest.request_body.over
+        waits = self.state in BUSY
+        self.state = CLIENT_TRANSITIONS[self.state]["request"]
         self.latest = writer
         if waits:
             self.flow.pause_reading()
@@ -116,20 +113,22 @@ class ClientConnection(asyncio.Protocol):
         self.flow.resume_reading()
         if self._waiting:
             self._serve(*self._waiting.popleft())
-        elif not self.in_head:
+            return
+        self.state = CLIENT_TRANSITIONS[self.state]["answered"]
+        if self.state is ClientState.IDLE:
             self.expect(self.timeout_keep_alive)
 
     def shutdown(self) -> None:
         """Accepts no more requests; uvicorn calls it when the server stops."""
-        if self.latest is None or self.latest.request_body.over:
-            self.transport.close()
-        else:
+        if self.state in BUSY and self.latest is not None:
             self.latest.keep_alive = False
+        else:
+            self.transport.close()
 
     def cut(self) -> None:
         """Closes the connection now; unsent bytes are lost."""
         # asyncio's own transports fail when they are aborted after they have closed by themselves.
-        if self in self.connections:
+        if self.state is not ClientState.CLOSED:
             self.transport.abort()
 
     def expect(self, seconds: float) -> None:
@@ -163,9 +162,9 @@ class ClientConnection(asyncio.Protocol):
         if self.transport.is_closing():
             # Bytes in the send buffer may still arrive; the write timeout covers a client that reads nothing.
             return
-        if not self.in_head:
+        if self.state not in IN_HEAD:
             self.transport.close()
-        elif self.serving:
+        elif self.state is ClientState.PIPELINED:
             # A slow request must not interrupt the response before it.
             self.expect(self.header_timeout_s)
         else:
