@@ -1,3 +1,6 @@
+# fast path: "requests/s", decodes a whole answer into its types in one step
+# budget: "request"
+# law: tests/adapters/openai_chat/test_completion_fast_path.py::test_every_answer_means_what_it_means_when_read_in_full
 """Decodes the bytes of a whole response that holds one text choice and nothing else.
 
 Nearly every whole response has this form. The types list the fields it may have; a response with any other field is

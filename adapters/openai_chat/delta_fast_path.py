@@ -1,3 +1,6 @@
+# fast path: "CPU/chunk, us", decodes the text of a chunk alone
+# budget: "chunk"
+# law: tests/adapters/openai_chat/test_delta_fast_path.py::test_what_is_learned_changes_nothing
 """Decodes a chunk that differs from the last one only in its text, without parsing the rest again.
 
 Backends repeat the id, the model and every other field in every chunk. After a chunk was read in full, the bytes around

@@ -1,3 +1,6 @@
+# fast path: "CPU/chunk, us", decodes the text of an event and the places beside it that must be empty
+# budget: "text chunk"
+# law: tests/adapters/text/test_event_fast_path.py::test_a_plain_event_says_the_same_when_it_is_read_in_full
 """Extracts the text from events that hold only a piece of text.
 
 Nearly every event of a response is of this kind. The wire names where the text stands and which places must be empty;

@@ -7,12 +7,11 @@ JSON payloads.
 from typing import Final
 
 from gateway.core.errors import BackendProtocolError
+from gateway.framing.sse_fast_path import BLANK, SSEFastPath
 
 _BOM: Final = b"\xef\xbb\xbf"
-_BLANK: Final = b"\n\n"
-_DATA: Final = b"data:"
 _FIELD: Final = len(b"data: ")
-_END: Final = len(_BLANK)
+_END: Final = len(BLANK)
 _CR: Final = ord("\r")
 
 
@@ -35,13 +34,13 @@ class SSEDecoder:
         self._started = False
         self._between = False  # whether the next byte begins an event
         self.fault: BackendProtocolError | None = None
-        self._learn(b"data: ")
+        self._fast_path = SSEFastPath(max_event)
 
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the data of every event completed by these bytes, in order. Raises BackendProtocolError."""
         # Nearly every read holds whole events that begin alike.
-        if self._between and data.endswith(_BLANK) and (simple := self._simple(data)) is not None:
-            return simple
+        if self._between and data.endswith(BLANK) and (split := self._fast_path.split(data)) is not None:
+            return split
         if self.fault is not None:
             raise self.fault
         events: list[bytes] = []
@@ -62,38 +61,19 @@ class SSEDecoder:
             self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if not self._between:
-            first, blank, data = data.partition(_BLANK)
+            first, blank, data = data.partition(BLANK)
             self._lines(first + blank, events)
-        whole = data.rfind(_BLANK) + _END if _BLANK in data else 0
+        whole = data.rfind(BLANK) + _END if BLANK in data else 0
         if whole:
-            simple = self._simple(data[:whole])
-            if simple is None:
+            split = self._fast_path.split(data[:whole])
+            if split is None:
                 self._lines(data[:whole], events)
-                if lead := _lead(data):
-                    self._learn(lead)
+                self._fast_path.learn(data)
             else:
-                events += simple
+                events += split
         if whole < len(data):
             self._lines(data[whole:], events)
         self._between = self._started and not (self._partial or self._data or self._after_cr)
-
-    def _simple(self, data: bytes) -> list[bytes] | None:
-        """Returns the data of events that all have the learned beginning and one line of data; else None."""
-        lead = self._lead
-        if not data.startswith(lead) or len(data) > self._max_event or _CR in data:
-            return None
-        events = data[self._size_of_lead : -_END].split(self._next)
-        if b"\n" in b"".join(events):
-            return None
-        # One space behind the colon is not part of the data.
-        return None if self._spaceless and lead + b" " in data else events
-
-    def _learn(self, lead: bytes) -> None:
-        """Expects this text before the data of the next events."""
-        self._lead = lead
-        self._size_of_lead = len(lead)
-        self._next = _BLANK + lead
-        self._spaceless = lead.endswith(b":")
 
     def tail(self) -> bytes | None:
         """Returns the data of an event without its blank line; None when there is none. Raises BackendProtocolError."""
@@ -139,15 +119,3 @@ class SSEDecoder:
             raise BackendProtocolError(
                 f"The backend sent an event larger than {self._max_event} bytes.", code="upstream_event_too_large"
             )
-
-
-def _lead(data: bytes) -> bytes:
-    """Returns the text before the data of the first event, if that data is one line; else nothing.
-
-    Other fields may precede the data line; none may follow it.
-    """
-    *others, line = data.partition(_BLANK)[0].split(b"\n")
-    if not line.startswith(_DATA) or any(other.startswith(b"data") for other in others):
-        return b""
-    colon = _DATA + b" " if line[len(_DATA) :].startswith(b" ") else _DATA
-    return b"\n".join((*others, colon))

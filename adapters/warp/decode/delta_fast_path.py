@@ -1,3 +1,6 @@
+# fast path: "CPU/chunk, us", decodes the text of a message alone
+# budget: "protobuf chunk"
+# law: tests/adapters/warp/decode/test_delta_fast_path.py::test_an_answer_is_the_same_when_every_message_is_read_in_full
 """Extracts the appended text from a message that differs from an earlier one only in this text, without parsing it.
 
 Protobuf writes a length before every field of bytes. Two messages of one length that have the same bytes around one

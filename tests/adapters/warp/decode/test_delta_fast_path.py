@@ -132,7 +132,7 @@ ACTIONS: st.SearchStrategy[ClientAction] = (
 
 
 @given(st.lists(ACTIONS, max_size=25), st.sampled_from(("buffer", "stream")))
-def test_an_answer_is_the_same_as_when_every_message_is_read_in_full(script: list[ClientAction], rollback: str) -> None:
+def test_an_answer_is_the_same_when_every_message_is_read_in_full(script: list[ClientAction], rollback: str) -> None:
     wire = [PRELUDE, *map(acts, script), DONE]
     quick, full = decoder(rollback=rollback), decoder(rollback=rollback)
     full._frames._template._tries = 0  # nothing is ever learned

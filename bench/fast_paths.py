@@ -1,0 +1,97 @@
+"""Measures the processor time of a response with each fast path and without it: `python -m bench.fast_paths`.
+
+Both take turns in one process and the best round counts, because other load on the machine affects both alike.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias
+from unittest.mock import patch
+
+from adapters.openai_chat import decoder
+from adapters.openai_chat.decoder import ChatDecoder
+from adapters.openai_chat.delta_fast_path import DeltaFastPath
+from adapters.text.event_fast_path import EventFastPath
+from adapters.warp.decode import delta_fast_path as warp_delta_fast_path
+from bench import payload
+from bench.chunk import microseconds
+from gateway.framing.sse_fast_path import SSEFastPath
+
+_ROUNDS: Final = 30
+_ANSWERS: Final = 200
+
+# What a part is replaced by when the fast path is left out: it reads nothing and learns nothing.
+Plain: TypeAlias = tuple[Any, str, Callable[..., object]]
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
+    "adapters/openai_chat/delta_fast_path.py": (
+        (DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
+        (DeltaFastPath, "learn", _nothing),
+    ),
+    "adapters/openai_chat/completion_fast_path.py": ((decoder, "read_plain", _nothing),),
+    "adapters/text/event_fast_path.py": ((EventFastPath, "read", lambda *_: []),),
+    "adapters/warp/decode/delta_fast_path.py": (
+        (warp_delta_fast_path.DeltaFastPath, "read", _nothing),
+        (warp_delta_fast_path.DeltaFastPath, "learn", _nothing),
+    ),
+    "gateway/framing/sse_fast_path.py": ((SSEFastPath, "split", _nothing), (SSEFastPath, "learn", _nothing)),
+}
+
+
+def answer_us() -> float:
+    """Measure the processor time for decoding a whole response."""
+    body = payload.completion()
+    begun = time.process_time()
+    for _ in range(_ANSWERS):
+        reading = ChatDecoder(1 << 20, 1)
+        reading.feed(body)
+        reading.close()
+    return 1e6 * (time.process_time() - begun) / _ANSWERS
+
+
+def _chunks(path: str) -> Mapping[str, Callable[[], float]]:
+    return {
+        "a chunk, alone in its read": partial(microseconds, path, 1),
+        "a chunk, 64 in a read": partial(microseconds, path, 64),
+    }
+
+
+MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
+    "adapters/openai_chat/delta_fast_path.py": _chunks("native"),
+    "adapters/openai_chat/completion_fast_path.py": {"a whole answer": answer_us},
+    "adapters/text/event_fast_path.py": _chunks("text"),
+    "adapters/warp/decode/delta_fast_path.py": _chunks("protobuf"),
+    "gateway/framing/sse_fast_path.py": _chunks("native"),
+}
+
+
+def without(path: str, measure: Callable[[], float]) -> float:
+    """Measure once without this fast path."""
+    patches = [patch.object(owner, name, plain) for owner, name, plain in PLAIN[path]]
+    for patched in patches:
+        patched.start()
+    try:
+        return measure()
+    finally:
+        for patched in patches:
+            patched.stop()
+
+
+def main() -> None:
+    """Measure and print a table."""
+    print("| fast path | of | with, us | without, us | times as fast |\n|---|---|---|---|---|")
+    for path, measures in MEASURES.items():
+        for name, measure in measures.items():
+            rounds = [(measure(), without(path, measure)) for _ in range(_ROUNDS)]
+            fast, plain = (min(times) for times in zip(*rounds, strict=True))
+            print(f"| `{path}` | {name} | {fast:.1f} | {plain:.1f} | {plain / fast:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
