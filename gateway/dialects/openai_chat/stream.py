@@ -29,6 +29,7 @@ from gateway.core.notices import Notice
 from gateway.dialects.openai_chat.diagnostics import diagnostics_field
 from gateway.dialects.openai_chat.errors import encode_error_frame
 from gateway.dialects.openai_chat.fields import call_object, merged
+from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, StreamState
 from gateway.dialects.openai_chat.usage import merge_usage, usage_object
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -60,9 +61,7 @@ class StreamEncoder:
         self._pending: list[PassthroughFields] = []
         self._frame(())
         self._calls: dict[int, _Call] = {}
-        self._begun = False
-        self._finished = False
-        self._ended = False
+        self._state = StreamState.NEW
         self._usage: UsageReport | None = None
         self._usage_fields: dict[str, Json] = {}
         self._include_usage = include_usage
@@ -97,9 +96,9 @@ class StreamEncoder:
 
     def close(self) -> bytes:
         """Returns the usage or diagnostics chunk, if requested, then `[DONE]`. Returns nothing after an error."""
-        if self._ended:
+        if self._state is StreamState.ENDED:
             return b""
-        self._ended = True
+        self._state = STREAM_TRANSITIONS[self._state]["end"]
         usage = self._usage if self._include_usage else None
         last: dict[str, Json] = {**self._usage_fields, "choices": []}
         if usage is not None:
@@ -112,9 +111,9 @@ class StreamEncoder:
 
     def error(self, error: GatewayError) -> bytes:
         """Returns the one error frame. Later output is never sent."""
-        if self._ended:
+        if self._state is StreamState.ENDED:
             return b""
-        self._ended = True
+        self._state = STREAM_TRANSITIONS[self._state]["end"]
         return _one_line_each(encode_error_frame(error))
 
     def _event(self, event: Event, out: list[bytes]) -> None:
@@ -125,8 +124,8 @@ class StreamEncoder:
         elif type(event) is ResponseStart:
             pass
         elif type(event) is Finish:
-            self._finished = True
             self._chunk(out, b"", _ROLE_TEXT, b'"' + event.reason.encode() + b'"')
+            self._state = STREAM_TRANSITIONS[self._state]["finish"]
         elif type(event) is ReasoningDelta:
             self._chunk(out, b'"reasoning_content":' + _encode(event.text))
         elif type(event) is ToolCallStart or type(event) is ToolCallEnd:
@@ -156,9 +155,9 @@ class StreamEncoder:
 
     def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes = b"null") -> None:
         """Writes one chunk. Before the first one the role is sent in a chunk of its own, as OpenAI does."""
-        if not self._begun:
-            self._begun = True
+        if self._state is StreamState.NEW:
             out.append(self._open + role + b'},"finish_reason":null' + self._tail)
+        self._state = STREAM_TRANSITIONS[self._state]["chunk"]
         if len(self._pending) != len(self._framed) or True in map(is_not, self._pending, self._framed):
             self._frame(tuple(self._pending))
         self._pending.clear()
@@ -180,7 +179,7 @@ class StreamEncoder:
 
     def _expected(self) -> tuple[PassthroughFields | None, ...]:
         """Returns the pending fields that would repeat the last frame, then None: a delta may follow."""
-        return _NOTHING if self._pending or not self._begun else (*self._framed, None)
+        return (*self._framed, None) if self._state is StreamState.OPEN and not self._pending else _NOTHING
 
     def _own_chunk(self, out: list[bytes]) -> None:
         """Writes fields that came without an event of their own.
@@ -188,9 +187,9 @@ class StreamEncoder:
         Before the first chunk those of the response wait for it. In the middle of the stream they are sent with an
         empty choice, because many clients read `choices[0]` unconditionally.
         """
-        if any(event.scope != "response" for event in self._pending) or (self._begun and not self._finished):
+        if any(event.scope != "response" for event in self._pending) or self._state is StreamState.OPEN:
             self._chunk(out, b"")
-        elif self._finished:
+        elif self._state is StreamState.FINISHED:
             out += (self._head, _members(self._take("response")), b',"choices":[]}\n\n')
 
     def _take(self, scope: Scope) -> JsonObject:
