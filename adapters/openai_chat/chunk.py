@@ -6,15 +6,22 @@ from typing import Final
 from adapters.openai_chat.calls import CallTracker
 from adapters.openai_chat.failure import invalid_event, reported_failure
 from adapters.openai_chat.finish import decode_finish
-from adapters.openai_chat.passthrough import unknown_fields
-from adapters.openai_chat.usage import decode_usage
-from gateway.core.conversation import Json
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
-from gateway.core.events import Event, PassthroughFields, ReasoningDelta, ResponseStart, TextDelta, ToolCallDelta
+from gateway.core.events import (
+    Event,
+    PassthroughFields,
+    ReasoningDelta,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+    UsageReport,
+)
 from gateway.core.notices import Action, Notice
 
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
+_COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
 _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls", "function_call"})
 
 
@@ -80,7 +87,7 @@ class ChunkReader:
         if not self._started:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
-        if unknown := unknown_fields(chunk, _RESPONSE_KEYS):
+        if unknown := _unknown_fields(chunk, _RESPONSE_KEYS):
             events.append(PassthroughFields("response", unknown))
         return events, choices
 
@@ -99,7 +106,7 @@ class ChunkReader:
         if self.finished:
             self._after_finish(delta, choice.get("finish_reason"), events)
             return
-        if unknown := unknown_fields(choice, _CHOICE_KEYS):
+        if unknown := _unknown_fields(choice, _CHOICE_KEYS):
             events.append(PassthroughFields("choice", unknown))
         self._delta(delta, events, whole)
         reason = choice.get("finish_reason")
@@ -116,7 +123,7 @@ class ChunkReader:
             self._note(events, "ignored", "LATE_EVENT", "a second finish reason, unlike the first")
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
-        if unknown := unknown_fields(delta, _DELTA_KEYS):
+        if unknown := _unknown_fields(delta, _DELTA_KEYS):
             events.append(PassthroughFields("delta", unknown))
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning:
@@ -165,7 +172,7 @@ class ChunkReader:
 
     def _usage(self, chunk: Json, events: list[Event]) -> None:
         if isinstance(chunk, dict) and isinstance(usage := chunk.get("usage"), dict):
-            events.append(decode_usage(usage))
+            events.append(_decode_usage(usage))
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
@@ -184,3 +191,29 @@ def _thought(thinking: Json) -> str:
 
 def _text(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _unknown_fields(fields: dict[str, Json], known: frozenset[str]) -> JsonObject:
+    """Return the fields that are not known, without those that are null."""
+    if known.issuperset(fields):
+        return EMPTY
+    return {key: value for key in fields if key not in known and (value := fields[key]) is not None}
+
+
+def _decode_usage(usage: dict[str, Json]) -> UsageReport:
+    """Decode the counts. Missing, null and impossible counts become None."""
+    return UsageReport(
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
+        _count(usage.get("total_tokens")),
+        False,
+        _unknown_fields(usage, _COUNTS),
+    )
+
+
+def _count(value: Json) -> int | None:
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from adapters.warp.encode.flat import write_flat
-from adapters.warp.encode.request import open_request
+from adapters.warp import multi_agent_pb2 as pb
+from adapters.warp.encode.parts import attach_images
+from adapters.warp.encode.request import open_request, write_query
 from adapters.warp.encode.structured import write_structured
 from adapters.warp.options import WarpOptions
 from gateway.adapter import BackendRequest, Told
@@ -12,6 +13,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.history.transcript.render import flatten
 
 MEDIA_TYPE: Final = "application/x-protobuf"
 EVENTS: Final = "text/event-stream"
@@ -35,10 +37,19 @@ def _serialize(
     request, notices = open_request(conversation, policy, options)
     told = None
     if options.encoding == "flatten":
-        told, written = write_flat(request, conversation, policy)
+        told, written = _write_flat(request, conversation, policy)
     else:
         written = write_structured(request, conversation)
     return request.SerializeToString(deterministic=True), told, [*notices, *written]
+
+
+def _write_flat(request: pb.Request, conversation: Conversation, policy: Policy) -> tuple[Told, list[Notice]]:
+    """Fill the input with one query, which holds the whole history as text: for a backend without support for client
+    tool calls. Raises InvalidRequest for an invalid image."""
+    told, notices = attach_images(request.input, conversation)
+    flattened = flatten(told, policy)
+    write_query(request.input.user_inputs.inputs.add().user_query, flattened.text)
+    return Told(flattened.text, flattened.system_text), [*notices, *flattened.notices]
 
 
 def _headers(options: WarpOptions) -> Mapping[str, str]:

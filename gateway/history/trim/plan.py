@@ -16,8 +16,7 @@ import msgspec
 from gateway.core.conversation import Turn
 from gateway.core.policy import Policy
 from gateway.history.classify import Classification, classify, is_system
-from gateway.history.groups import Group, groups
-from gateway.history.trim.aligned_start import aligned_start
+from gateway.history.groups import Group, aligned_start, groups
 from gateway.history.trim.truncate import is_elided
 
 Fate = Literal["keep", "elide", "drop"]

@@ -1,11 +1,12 @@
 """Defines the interface of a format for tool calls as text: its prompt, its rendering of a history, its parser."""
 
+import hashlib
 from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
-from gateway.core.conversation import JsonObject, ToolChoice, ToolSpec
+from gateway.core.conversation import Conversation, JsonObject, ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.parser import Mark, ToolCallParser
 
 
@@ -59,11 +60,25 @@ class ToolFormat(Protocol):
         """Returns a parser for one response. Without tools, or when the choice is none, it passes every text unchanged.
 
         The ids of its calls are the prefix and a number, so the prefix must differ from response to response
-        (`gateway.tool_calls.parsers.ids`). `also` adds marks, such as those of
-        `gateway.tool_calls.parsers.transcript_calls`.
+        (`id_prefix`). `also` adds marks, such as those of `gateway.tool_calls.parsers.transcript_calls`.
         """
         ...
 
     def grammar(self, tools: Sequence[ToolSpec], choice: ToolChoice) -> Constraint | None:
         """Returns the constraint for a required call; None when no call is required, or the format has no schema."""
         ...
+
+
+def id_prefix(conversation: Conversation) -> str:
+    """Derives the prefix of a response's call ids from its conversation; equal only for equal conversations.
+
+    Returns `call_`, sixteen digits and `_`: no other turn of a growing conversation gets the same prefix.
+    """
+    digest = hashlib.blake2s(digest_size=8)
+    for turn in conversation.turns:
+        answers = [result.call_id for result in turn.results]
+        written = repr(
+            (turn.role, turn.text, [call.id for call in turn.calls], answers, [r.text for r in turn.results])
+        )
+        digest.update(written.encode("utf-8", "surrogatepass"))
+    return f"call_{digest.hexdigest()}_"

@@ -9,7 +9,7 @@ from adapters.text.presets import PRESETS
 from gateway.core.conversation import Conversation, JsonObject, Text, ToolSpec, Turn
 from gateway.core.events import Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.testing.conformance import CHECKS, Case, Check
-from gateway.tool_calls.parsers.ids import id_prefix
+from gateway.tool_calls.parsers.format import id_prefix
 from tests.adapters.text import answers
 
 USAGE = UsageReport(3, 5, 8)

@@ -1,7 +1,7 @@
 """Ids of calls follow from the conversation."""
 
 from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, Turn
-from gateway.tool_calls.parsers.ids import id_prefix
+from gateway.tool_calls.parsers.format import id_prefix
 
 
 def test_every_state_of_a_conversation_has_its_own_ids() -> None:
