@@ -18,7 +18,7 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 
 
-class Answer(msgspec.Struct, frozen=True):
+class FoldedAnswer(msgspec.Struct, frozen=True):
     """The response that a client receives. `finish` is None as long as the response is incomplete."""
 
     text: str = ""
@@ -28,7 +28,7 @@ class Answer(msgspec.Struct, frozen=True):
     usage: UsageReport | None = None
 
 
-def fold(events: Iterable[Event]) -> Answer:
+def fold(events: Iterable[Event]) -> FoldedAnswer:
     """Return the response that the events add up to. Calls stand in the order in which they started."""
     text, reasoning = [], []
     starts: dict[int, ToolCallStart] = {}
@@ -55,7 +55,7 @@ def fold(events: Iterable[Event]) -> Answer:
     calls = tuple(
         ToolCall(start.id, start.name, "".join(arguments[index]), start.extra) for index, start in starts.items()
     )
-    return Answer("".join(text), "".join(reasoning), calls, finish, usage)
+    return FoldedAnswer("".join(text), "".join(reasoning), calls, finish, usage)
 
 
 def join(events: Iterable[Event]) -> list[Event]:

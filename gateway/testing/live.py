@@ -20,7 +20,7 @@ from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from gateway.settings import check_options
 from gateway.testing.case import MAX_EVENT, AdapterClass
-from gateway.testing.events import Answer, fold
+from gateway.testing.events import FoldedAnswer, fold
 
 WEATHER: Final = ToolSpec(
     "get_weather",
@@ -128,7 +128,7 @@ def _asking(question: str, *tools: ToolSpec) -> Conversation:
     return _conversation([Turn("user", (Text(question),))], *tools)
 
 
-def _answered(first: Answer) -> Conversation:
+def _answered(first: FoldedAnswer) -> Conversation:
     said: tuple[Block, ...] = (Text(first.text),) if first.text else ()
     calls: tuple[ToolCall, ...] = first.calls
     results = [Turn("tool", (ToolResult(call.id, (Text("Sunny, 21 degrees."),)),)) for call in calls]

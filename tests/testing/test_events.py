@@ -15,7 +15,7 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
-from gateway.testing.events import Answer, content, fold, join
+from gateway.testing.events import FoldedAnswer, content, fold, join
 
 NOTICE = Notice("backend", "seen", "RULE", "something")
 EVENTS: list[Event] = [
@@ -40,11 +40,11 @@ EVENTS: list[Event] = [
 
 def test_a_stream_adds_up_to_an_answer() -> None:
     calls = (ToolCall("k1", "f", "{}"), ToolCall("k2", "g", "[]", {"x": 1}))
-    assert fold(EVENTS) == Answer("ab", "hm", calls, Finish("tool_calls", "raw"), UsageReport(1, 2, 3))
+    assert fold(EVENTS) == FoldedAnswer("ab", "hm", calls, Finish("tool_calls", "raw"), UsageReport(1, 2, 3))
 
 
 def test_nothing_adds_up_to_an_incomplete_answer() -> None:
-    assert fold([]) == Answer()
+    assert fold([]) == FoldedAnswer()
 
 
 def test_neighbouring_deltas_are_joined() -> None:

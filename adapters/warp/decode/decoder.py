@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from adapters.warp.decode.answer import Answer
+from adapters.warp.decode.answer_writer import AnswerWriter
 from adapters.warp.decode.calls import CallWriter
 from adapters.warp.decode.entry import OUTPUT
 from adapters.warp.decode.finish import REASONS, finish_error, read_usage
@@ -46,7 +46,7 @@ class WarpDecoder:
         self._waiting: deque[ClientAction] = deque()
         self._provider_state = ProviderState(options)
         self._calls = CallWriter(options, conversation, self._provider_state, self._output)
-        self._answer = Answer(self._calls, self._provider_state, self._output, options.reasoning)
+        self._answer = AnswerWriter(self._calls, self._provider_state, self._output, options.reasoning)
         # A response that is not streamed reaches the client only when it is complete, so that buffering costs nothing.
         self._buffers = options.rollback == "buffer" or not conversation.stream
         self._started = False

@@ -15,7 +15,7 @@ from gateway.demo.agent.scenario import Scenario
 from gateway.demo.agent.scenarios import SCENARIOS
 from gateway.demo.agent.script import scripted_steps
 from gateway.demo.agent.steps import ScenarioState, Step
-from gateway.demo.player.credentials import Credentials
+from gateway.demo.agent.token_exchange import TokenExchange
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
@@ -43,7 +43,7 @@ class _Agent:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._credentials = Credentials()
+        self._token_exchange = TokenExchange()
         self._asked: dict[str, int] = {}
         self._answers = 0
 
@@ -76,7 +76,7 @@ class _Agent:
         return _performed(steps, ScenarioState(asked, self._answers), knobs)
 
     def _instead(self, name: str, scenario: Scenario, headers: Mapping[str, str]) -> Response | None:
-        if scenario.needs_refresh and not self._credentials.accepts(headers.get("authorization", "")):
+        if scenario.needs_refresh and not self._token_exchange.accepts(headers.get("authorization", "")):
             return Response((b'{"error":"expired token"}',), 401, {"content-type": "application/json"})
         count = self._asked.get(name, 0)
         self._asked[name] = count + 1
@@ -88,7 +88,7 @@ class _Agent:
         form = _first(parse_qsl(body.decode(), keep_blank_values=True)) if _content_type(request) == FORM else {}
         # The form holds a refresh token, so that it is not recorded.
         self._recorder.record(request, b"", lambda _: {"grant_type": form.get("grant_type", "None")})
-        status, answer = self._credentials.exchange(form.get("grant_type", ""), form.get("refresh_token", ""))
+        status, answer = self._token_exchange.exchange(form.get("grant_type", ""), form.get("refresh_token", ""))
         return json_answer(answer, status)
 
     async def login(self, request: Request) -> Response:

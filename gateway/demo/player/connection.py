@@ -10,7 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
-class Connection(HttpToolsProtocol):
+class DemoConnection(HttpToolsProtocol):
     """One connection; a request finds it in the state of its scope."""
 
     # Cancelled when the client disconnects; this detects an early disconnect while nothing is written.

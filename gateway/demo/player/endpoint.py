@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gateway.demo.player.connection import Connection
+from gateway.demo.player.connection import DemoConnection
 from gateway.demo.player.playback import Response, play
 from gateway.demo.player.recorder import Recorder
 
@@ -55,7 +55,7 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Removed from the scope to avoid a reference cycle, which only the garbage collector would free.
-        connection: Connection = scope["state"].pop("connection")
+        connection: DemoConnection = scope["state"].pop("connection")
         connection.answering = asyncio.current_task()
         try:
             async with self._watch():

@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from gateway.core.conversation import Json
 from gateway.demo.agent.backend import agent_routes
 from gateway.demo.chat.backend import chat_routes
-from gateway.demo.player.connection import Connection
+from gateway.demo.player.connection import DemoConnection
 from gateway.demo.player.playback import FOREVER
 from gateway.demo.player.recorder import RecordedRequest, Recorder
 from gateway.demo.text.backend import text_routes
@@ -78,7 +78,7 @@ async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> Async
     )
     config.load()
     state = ServerState()
-    server = await asyncio.get_running_loop().create_server(lambda: Connection(config, state, {}), host, port)
+    server = await asyncio.get_running_loop().create_server(lambda: DemoConnection(config, state, {}), host, port)
     try:
         bound_host, bound_port = server.sockets[0].getsockname()[:2]
         yield DemoBackend(kind, f"http://{bound_host}:{bound_port}{prefix}", recorder)
@@ -90,7 +90,7 @@ async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> Async
 async def _stop(server: asyncio.Server, state: ServerState) -> None:
     """Close every connection and wait for every response in progress."""
     server.close()
-    connections = [connection for connection in state.connections if isinstance(connection, Connection)]
+    connections = [connection for connection in state.connections if isinstance(connection, DemoConnection)]
     for connection in connections:
         connection.transport.abort()
     await asyncio.gather(*(connection.lost.wait() for connection in connections))

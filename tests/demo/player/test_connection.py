@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.demo import DemoBackend, serve_demo
-from gateway.demo.player.connection import Connection
+from gateway.demo.player.connection import DemoConnection
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -111,7 +111,7 @@ async def test_nothing_of_a_connection_is_left_to_the_collector(marker: str, end
                 await reader.readuntil(end)
                 if reset:
                     reset_at_the_end(writer)
-                (served,) = [weakref.ref(found) for found in gc.get_objects() if type(found) is Connection]
+                (served,) = [weakref.ref(found) for found in gc.get_objects() if type(found) is DemoConnection]
             await until(lambda: served() is None)
     finally:
         gc.enable()

@@ -9,7 +9,7 @@ LIFETIME_S: Final = 3600
 REVOKED: Final = "revoked"
 
 
-class Credentials:
+class TokenExchange:
     """The issued tokens. Any first refresh token is accepted; later ones should be those that the exchanges
     returned."""
 

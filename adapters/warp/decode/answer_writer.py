@@ -12,7 +12,7 @@ from gateway.core.events import PassthroughFields, ReasoningDelta, TextDelta
 BOOKKEEPING: Final = frozenset({"user_query", "tool_call_result", "server_event", "system_query"})
 
 
-class Answer:
+class AnswerWriter:
     """Emits text at once unless it is held. A call waits for a commit or the finish, because a client acts on it.
 
     `has_output` is true once the client was sent text or a call.
