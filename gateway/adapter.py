@@ -21,8 +21,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `supported_params` names the request fields (OpenAI chat names) that reach the backend with their meaning intact.
     - `prompts` names those that no field of the backend enforces: the prompt asks for them, and the response is checked
       (`gateway.capabilities.prompted_demands`); it may hold `tool_choice` and `response_format`.
-    - `passthrough`: every field, known or unknown, reaches the backend; then no other declaration is read.
-    - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend.
+    - `passthrough` names the client dialect that the backend speaks itself, None for none: of its requests every field,
+      known or unknown, reaches the backend, and no other declaration is read.
+    - `carries` names the fields of messages and their parts, beside those of the protocol, that reach the backend, and
+      `strict` if that of a tool does.
     - `tools`, `images` and `files` (any other part than text and images) declare the content of turns; other content
       never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
@@ -34,7 +36,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     supported_params: frozenset[str] = frozenset()
     prompts: frozenset[str] = frozenset()
-    passthrough: bool = False
+    passthrough: str | None = None
     carries: frozenset[str] = frozenset()
     tools: bool = True
     images: bool = False

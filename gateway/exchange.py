@@ -41,9 +41,8 @@ class Exchange:
 
     def __init__(self, adapter: Adapter, conversation: Conversation, policy: Policy) -> None:
         noticed = check_capabilities(conversation, adapter.capabilities)
-        emulates_stop = conversation.sampling.stop and not (
-            adapter.capabilities.passthrough or "stop" in adapter.capabilities.supported_params
-        )
+        passes = conversation.dialect == adapter.capabilities.passthrough
+        emulates_stop = conversation.sampling.stop and not (passes or "stop" in adapter.capabilities.supported_params)
         if emulates_stop:
             check_sequences(conversation.sampling.stop, conversation.paths)
         self.prepared = prepare(conversation, policy)
@@ -57,7 +56,7 @@ class Exchange:
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []
         # A backend that receives every field receives every part.
-        if not adapter.capabilities.passthrough:
+        if not passes:
             self.conversation, kept = keep_to(self.conversation, adapter.capabilities, policy)
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
@@ -67,7 +66,7 @@ class Exchange:
             *kept,
             *self.request.notices,
         ]
-        if not adapter.capabilities.passthrough:
+        if not passes:
             self.notices += dropped_fields(self.conversation, adapter.capabilities)
         self._adapter = adapter
         self._decoder = adapter.decoder(self.conversation)
@@ -229,7 +228,7 @@ class Exchange:
                     raise lost
                 self.finished = True
                 if (reason := self._reason(event.reason)) != event.reason:
-                    events[position] = Finish(reason, event.raw)
+                    events[position] = Finish(reason, event.raw, event.stop_sequence)
         return events
 
     def _reason(self, said: Reason) -> Reason:

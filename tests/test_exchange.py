@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from gateway.adapter import Capabilities, Decoder
-from gateway.core.conversation import Conversation, JsonObject, Sampling, Text, ToolSpec, Turn
+from gateway.core.conversation import EMPTY, Conversation, JsonObject, Sampling, Text, ToolSpec, Turn
 from gateway.core.errors import (
     BackendError,
     BackendProtocolError,
@@ -47,14 +47,14 @@ def test_what_an_adapter_encodes_is_what_is_sent() -> None:
 
 
 def test_the_notices_of_every_stage_are_told_in_order() -> None:
-    exchange = Exchange(ScriptedAdapter(), _asking(source={"seed": 1, "user": "u"}), Policy())
+    exchange = Exchange(ScriptedAdapter(), _asking(params={"seed": 1, "user": "u"}), Policy())
     assert [notice.rule for notice in exchange.notices] == ["FIELD_NOT_SENT", "FIELD_NOT_SENT", "SCRIPTED"]
 
 
 def test_what_cannot_be_honoured_is_never_encoded() -> None:
     adapter = ScriptedAdapter()
     with pytest.raises(Unsupported):
-        Exchange(adapter, _asking(source={"logprobs": True}), Policy())
+        Exchange(adapter, _asking(params={"logprobs": True}), Policy())
     assert adapter.encoded == []
 
 
@@ -204,7 +204,7 @@ def test_a_whole_answer_of_one_choice_of_text_is_no_exception(content: str) -> N
 def test_calls_that_a_stop_sequence_left_out_are_no_lost_ones() -> None:
     script: list[list[Event]] = [[START], [TextDelta("one STOP")], CALL, [Finish("tool_calls")]]
     exchange = Exchange(ScriptedAdapter(*script), _asking(stop=("STOP",)), Policy())
-    assert exchange.feed(b"....")[-1] == Finish("stop", "stop_sequence:STOP")
+    assert exchange.feed(b"....")[-1] == Finish("stop", "stop_sequence:STOP", "STOP")
 
 
 STOPPING: list[list[Event]] = [[START], [TextDelta("one ST")], [TextDelta("OP two")], [Finish("stop")]]
@@ -214,14 +214,14 @@ def test_a_stop_sequence_ends_the_answer_and_the_exchange() -> None:
     exchange = Exchange(ScriptedAdapter(*STOPPING), _asking(stop=("STOP",)), Policy())
     assert exchange.feed(b"..") == [START, TextDelta("one ")]
     assert _ends(exchange) == (False, False)
-    assert exchange.feed(b".") == [Finish("stop", "stop_sequence:STOP")]
+    assert exchange.feed(b".") == [Finish("stop", "stop_sequence:STOP", "STOP")]
     assert _ends(exchange) == (True, True)
     assert exchange.close() == []
 
 
 @pytest.mark.parametrize(
     "capabilities",
-    [Capabilities(passthrough=True), Capabilities(supported_params=frozenset({"stop"}))],
+    [Capabilities(passthrough="chat"), Capabilities(supported_params=frozenset({"stop"}))],
     ids=["native", "stop"],
 )
 def test_a_backend_that_knows_stop_sequences_is_left_alone(capabilities: Capabilities) -> None:
@@ -263,9 +263,9 @@ def test_an_error_anywhere_is_never_an_end(answer: list[list[Event]], position: 
     assert not any(isinstance(event, Finish) for event in shown)
 
 
-def _asking(source: JsonObject | None = None, stop: tuple[str, ...] = ()) -> Conversation:
+def _asking(params: JsonObject = EMPTY, stop: tuple[str, ...] = ()) -> Conversation:
     turn = Turn("user", (Text("hi"),), index=0)
-    return Conversation((turn,), sampling=Sampling(stop=stop), source=source)
+    return Conversation((turn,), sampling=Sampling(stop=stop), params=params, dialect="chat")
 
 
 def _ends(exchange: Exchange) -> tuple[bool, bool]:

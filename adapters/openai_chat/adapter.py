@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from adapters.openai_chat.canonical import CARRIED, SUPPORTED_PARAMS
 from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.encode import encode_body
 from adapters.openai_chat.failure import decode_failure
@@ -12,6 +13,7 @@ from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
+from gateway.dialects.openai_chat import DIALECT
 from gateway.framing.json_text import decode_json
 from gateway.framing.names import names_in_list
 
@@ -29,11 +31,14 @@ class OpenAIChatOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class OpenAIChatAdapter:
-    """Forwards every field, known or unknown. It requests a stream exactly when the client requested one."""
+    """Forwards every field of a chat completions request, known or unknown, and of any other request the fields that
+    the API publishes. It requests a stream exactly when the client requested one."""
 
     Options: ClassVar[type[msgspec.Struct]] = OpenAIChatOptions
     models_path: ClassVar[str | None] = "/models"
-    capabilities = Capabilities(passthrough=True, tools=True, images=True, native=True)
+    capabilities = Capabilities(
+        passthrough=DIALECT, supported_params=SUPPORTED_PARAMS, carries=CARRIED, tools=True, images=True, native=True
+    )
 
     def __init__(self, options: OpenAIChatOptions, max_event: int) -> None:
         self._path = options.path
@@ -51,7 +56,7 @@ class OpenAIChatAdapter:
     def decoder(self, conversation: Conversation) -> ChatDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        return ChatDecoder(self._max_event, len(conversation.turns))
+        return ChatDecoder(self._max_event, len(conversation.turns), conversation.sampling.stop)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message, code and param where the client can act on them."""

@@ -22,6 +22,8 @@ from gateway.core.notices import Action, Notice
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
 _COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+# Where a choice names the stop sequence that ended it: vLLM in the first field, SGLang in the second.
+_STOP_FIELDS: Final = ("stop_reason", "matched_stop")
 _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoning", "tool_calls", "function_call"})
 
 
@@ -29,13 +31,14 @@ class ChunkReader:
     """Reads one response. `empty` is true until a choice has arrived. `finished` is true once the finish reason has
     arrived; after that only usage counts."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, stops: tuple[str, ...] = ()) -> None:
         self.empty = True
         self.finished = False
         self._reason = ""
         self._started = False
         self._told: set[str] = set()
         self._seed = seed
+        self._stops = stops
         self._calls: CallTracker | None = None
         self._spoken = False
 
@@ -64,7 +67,7 @@ class ChunkReader:
             self._choice(choice, events, whole=True)
         if not self.finished:
             self._note(events, "added", "FINISH_REASON_MISSING", "a whole answer without a finish reason")
-            self._finish("stop", events)
+            self._finish("stop", None, events)
         self._usage(answer, events)
         return events
 
@@ -111,7 +114,7 @@ class ChunkReader:
         self._delta(delta, events, whole)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
-            self._finish(reason, events)
+            self._finish(reason, self._stop(choice), events)
         elif reason:
             raise invalid_event("the finish reason is no text")
 
@@ -160,8 +163,16 @@ class ChunkReader:
                 case _:
                     self._note(events, "dropped", "PART_UNKNOWN", "a content part of an unknown type")
 
-    def _finish(self, reason: str, events: list[Event]) -> None:
-        finish, notice = decode_finish(reason)
+    def _stop(self, choice: dict[str, Json]) -> str | None:
+        """Return the client's stop sequence that ended the response, if the choice names it."""
+        for field in _STOP_FIELDS if self._stops else ():
+            stop = choice.get(field)
+            if isinstance(stop, str) and stop and stop in self._stops:
+                return stop
+        return None
+
+    def _finish(self, reason: str, stop: str | None, events: list[Event]) -> None:
+        finish, notice = decode_finish(reason, stop)
         self._reason = reason
         if notice is not None:
             events.append(notice)

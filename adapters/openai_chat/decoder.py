@@ -23,11 +23,12 @@ _EVENTS_PER_ANSWER: Final = 4
 
 class ChatDecoder:
     """Decodes one response. The first byte shows which of the two forms it has: some backends stream without a request
-    to do so, and some never stream."""
+    to do so, and some never stream. `stops` are the client's stop sequences."""
 
-    def __init__(self, max_event: int, seed: int) -> None:
+    def __init__(self, max_event: int, seed: int, stops: tuple[str, ...] = ()) -> None:
         self._max_event = max_event
         self._seed = seed
+        self._stops = stops
         self._form: _Stream | _Whole | None = None
         self.done = False
 
@@ -38,9 +39,9 @@ class ChatDecoder:
             if not data:
                 return []
             if data[:1] in (b"{", b"["):
-                self._form = _Whole(self._seed, _EVENTS_PER_ANSWER * self._max_event)
+                self._form = _Whole(self._seed, self._stops, _EVENTS_PER_ANSWER * self._max_event)
             else:
-                self._form = _Stream(self._seed, self._max_event)
+                self._form = _Stream(self._seed, self._stops, self._max_event)
         events = self._form.feed(data)
         self.done = self._form.done
         return events
@@ -56,9 +57,9 @@ class ChatDecoder:
 class _Stream:
     """Reads server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
 
-    def __init__(self, seed: int, max_event: int) -> None:
+    def __init__(self, seed: int, stops: tuple[str, ...], max_event: int) -> None:
         self.done = False
-        self._reader = ChunkReader(seed)
+        self._reader = ChunkReader(seed, stops)
         self._sse = SSEDecoder(max_event)
         self._template = DeltaFastPath(self._reader.more)
 
@@ -140,6 +141,7 @@ class _Whole(msgspec.Struct):
     """Reads one JSON object when its bytes have ended."""
 
     seed: int
+    stops: tuple[str, ...]
     limit: int
     body: bytearray = msgspec.field(default_factory=bytearray)
     done: bool = False
@@ -172,4 +174,4 @@ class _Whole(msgspec.Struct):
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]
-        return ChunkReader(self.seed).completion(answer)
+        return ChunkReader(self.seed, self.stops).completion(answer)

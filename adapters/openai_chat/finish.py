@@ -30,14 +30,16 @@ FAILURES: Final = frozenset(
 )
 
 
-def decode_finish(raw: str) -> tuple[Finish, Notice | None]:
-    """Return the Finish, and a Notice when the reason is unknown. Raises BackendRejected for a reason that means a
-    failure."""
+def decode_finish(raw: str, stop: str | None) -> tuple[Finish, Notice | None]:
+    """Return the Finish, with the stop sequence that the backend names, and a Notice when the reason is unknown.
+
+    Raises BackendRejected for a reason that means a failure.
+    """
     word = raw.lower()
     reason = REASONS.get(word)
     if reason is not None:
-        return Finish(reason, raw), None
+        return Finish(reason, raw, stop), None
     if word in FAILURES:
         raise BackendRejected(f"The backend broke the answer off: {word}.")
     detail = f"the backend's finish reason {raw[:40]!r} is unknown; read as stop"
-    return Finish("stop", raw), Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning")
+    return Finish("stop", raw, stop), Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning")

@@ -156,7 +156,7 @@ class TextDecoder:
             self._count(piece.usage, events)
         if piece.word is not None and not self._finished:
             self._note_stop(piece.stopped_by, events)
-            self._close(piece.word, events)
+            self._close(piece.word, piece.stopped_by, events)
 
     def _unknown(self, events: list[Event]) -> None:
         if self._wire.framing == "json":
@@ -207,22 +207,22 @@ class TextDecoder:
         if stop.startswith("\n") and stop not in self._own_stops:
             events.append(TURN_INVENTED)
 
-    def _close(self, word: str, events: list[Event]) -> None:
+    def _close(self, word: str, stop: str, events: list[Event]) -> None:
         if word.lower() in FAILURES:
             raise BackendRejected("The backend broke its answer off.", code="upstream_stream_truncated")
         reason = self._reader.reason(word)
         if reason is None:
             detail = f"the backend's finish reason {word[:40]!r} is unknown; read as stop"
             events.append(Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning"))
-        self._finish(reason or "stop", word, events)
+        self._finish(reason or "stop", word, events, stop if stop and stop in self._own_stops else None)
 
-    def _finish(self, reason: Reason, word: str | None, events: list[Event]) -> None:
+    def _finish(self, reason: Reason, word: str | None, events: list[Event], stop: str | None = None) -> None:
         self._start(events)
         if self._speech.stopped is None:
             self._speech.close(reason, events)
         if self._usage is not None:
             events.append(self._usage)
-        events.append(Finish(reason, word))
+        events.append(Finish(reason, word, stop))
         self._finished = True
         self.done = self.done or (self._last is None and self._wire.framing != "json")
 

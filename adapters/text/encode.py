@@ -37,7 +37,7 @@ def encode_request(
         "$schema": schema_of(conversation, calling),
         "$stop": _stops(conversation, policy, options, wire, calling) or None,
         **_sampling(conversation, wire),
-        **{name: (conversation.source or {}).get(name.removeprefix(FIELD)) for name in wire.names if FIELD in name},
+        **{name: conversation.params.get(name.removeprefix(FIELD)) for name in wire.names if FIELD in name},
     }
     accepts = wire.accepts or MEDIA[wire.framing]
     headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
@@ -76,7 +76,7 @@ def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
     Unsupported for a shape while tools may be called."""
     if calling.constraint is not None:
         return dict(calling.constraint.schema)
-    shape = (conversation.source or {}).get("response_format")
+    shape = conversation.params.get("response_format")
     if not isinstance(shape, dict) or shape.get("type") in (None, "text"):
         return None
     if calling.tools:

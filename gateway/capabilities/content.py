@@ -16,6 +16,7 @@ from gateway.core.conversation import (
     Conversation,
     File,
     Image,
+    Reasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -31,8 +32,6 @@ from gateway.core.profiles import NEUTRAL
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
-_TOOL_FIELDS: Final = frozenset({"type", "function"})
-_FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters"})
 _LONGEST_KIND: Final = 32
 
 
@@ -135,34 +134,33 @@ def dropped_fields(conversation: Conversation, capabilities: Capabilities) -> li
     names = [name for turn in conversation.turns for name in turn.extra]
     names += [name for turn in conversation.turns for block in _blocks(turn) if block.extra for name in _own(block)]
     messages = Counter([name for name in names if name not in capabilities.carries])
-    tools = Counter([name for tool in conversation.tools for name in _tool_fields(tool)])
+    tools = Counter([name for tool in conversation.tools for name in _tool_fields(tool, capabilities)])
     param = conversation.paths.param
     return [*_notice(param("messages"), messages), *_notice(param("tools"), tools)]
 
 
-def _blocks(turn: Turn) -> list[Text | Image | ToolCall]:
+def _blocks(turn: Turn) -> list[Text | Reasoning | Image | ToolCall]:
     """Returns every block that may have fields of its own, also inside results."""
-    found: list[Text | Image | ToolCall] = []
+    found: list[Text | Reasoning | Image | ToolCall] = []
     for block in turn.blocks:
-        if isinstance(block, Text | Image | ToolCall):
+        if isinstance(block, Text | Reasoning | Image | ToolCall):
             found.append(block)
         elif isinstance(block, ToolResult):
             found += [part for part in block.content if isinstance(part, Text | Image)]
     return found
 
 
-def _own(block: Text | Image | ToolCall) -> list[str]:
+def _own(block: Text | Reasoning | Image | ToolCall) -> list[str]:
     """The fields beside what the gateway reads itself. The type of a text only says which text it is: a refusal."""
     return [name for name in block.extra if name != "type" or not isinstance(block, Text)]
 
 
-def _tool_fields(tool: ToolSpec) -> Iterator[str]:
-    source = tool.source or {}
-    yield from (name for name in source if name not in _TOOL_FIELDS)
-    function = source.get("function")
+def _tool_fields(tool: ToolSpec, capabilities: Capabilities) -> Iterator[str]:
+    yield from (name for name in tool.extra if name != "function")
+    function = tool.extra.get("function")
     if isinstance(function, dict):
-        yield from (name for name in function if name not in _FUNCTION_FIELDS)
-    elif tool.strict is not None:
+        yield from function
+    if tool.strict is not None and "strict" not in capabilities.carries:
         yield "strict"
 
 

@@ -64,7 +64,7 @@ def _forced(conversation: Conversation) -> ToolChoice | None:
 
 
 def _schema(conversation: Conversation) -> Json:
-    shape = (conversation.source or {}).get("response_format")
+    shape = conversation.params.get("response_format")
     if not isinstance(shape, dict) or shape.get("type") in (None, "text"):
         return None
     described = shape.get("json_schema")

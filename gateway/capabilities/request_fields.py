@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from gateway.adapter import Capabilities
-from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool
+from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
@@ -30,18 +30,19 @@ DEPRECATED: Final = {"functions": "tools", "function_call": "tool_choice"}
 
 def check_capabilities(conversation: Conversation, capabilities: Capabilities) -> list[Notice]:
     """Returns notices for the fields without effect. Raises Unsupported for fields that must have one."""
-    source = conversation.source or {}
-    if (n := source.get("n")) is not None and n != 1:
+    params = conversation.params
+    if (n := params.get("n")) is not None and n != 1:
         raise _unsupported(conversation, "n", "one answer per request is given")
-    if capabilities.passthrough:
+    if conversation.dialect == capabilities.passthrough:
         return []
     _check_tool_choice(conversation, capabilities)
-    return [*_other_tools(source.get("tools")), *_unsent(conversation, source, capabilities)]
+    return [*map(_tool_unsent, conversation.other_tools), *_unsent(conversation, capabilities)]
 
 
-def _unsent(conversation: Conversation, source: JsonObject, capabilities: Capabilities) -> Iterator[Notice]:
+def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[Notice]:
     """Yields a notice for each field without effect. Raises Unsupported for a field that must have one."""
-    for name, value in source.items():
+    params = conversation.params
+    for name, value in params.items():
         if (
             name in capabilities.supported_params
             or name in capabilities.prompts
@@ -50,7 +51,7 @@ def _unsent(conversation: Conversation, source: JsonObject, capabilities: Capabi
             or value is None
         ):
             continue
-        if name in DEPRECATED and source.get(DEPRECATED[name]) is None:
+        if name in DEPRECATED and params.get(DEPRECATED[name]) is None:
             continue
         if name in REFUSED:
             if REFUSED[name](value):
@@ -63,15 +64,9 @@ def _unsent(conversation: Conversation, source: JsonObject, capabilities: Capabi
             yield Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")
 
 
-def _other_tools(tools: Json) -> list[Notice]:
-    """Reports tools that are not the client's functions, like `web_search`: only their own provider has them."""
-    entries = tools if isinstance(tools, list) else []
-    kinds = [str(entry.get("type", "function"))[:40] for entry in entries if isinstance(entry, dict)]
-    return [
-        Notice("encode", "dropped", "TOOL_NOT_SENT", f"the backend has no tool of type {kind!r}", level="warning")
-        for kind in kinds
-        if kind != "function"
-    ]
+def _tool_unsent(tool: OtherTool) -> Notice:
+    detail = f"the backend has no tool of type {tool.kind[:40]!r}"
+    return Notice("encode", "dropped", "TOOL_NOT_SENT", detail, level="warning")
 
 
 def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -> None:

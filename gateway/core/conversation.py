@@ -15,6 +15,26 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 EMPTY: JsonObject = {}
 
 
+# A client's JSON has no cycles, so that the garbage collector need not look at it.
+@final
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """A message exactly as the client wrote it: `value`, in the words of the client's `dialect`.
+
+    Only a reader of that dialect may send it or look into it. The other fields tell every reader what the turn does not
+    say: `listed`, that the content is an array of parts, however few; `unread`, the names of fields of an assistant's
+    message that no block and no `extra` holds (null fields, the `index` of calls).
+    """
+
+    dialect: str
+    value: JsonObject
+    listed: bool = False
+    unread: frozenset[str] = frozenset()
+
+    def in_dialect(self, dialect: str) -> JsonObject | None:
+        """Returns the message if it was written in this dialect, else None."""
+        return self.value if self.dialect == dialect else None
+
+
 @final
 class Text(msgspec.Struct, frozen=True):
     """A piece of plain text. `extra` keeps the part's unknown fields (`cache_control`, ...)."""
@@ -25,10 +45,15 @@ class Text(msgspec.Struct, frozen=True):
 
 @final
 class Reasoning(msgspec.Struct, frozen=True):
-    """The model's reasoning. `field` is the message field that carried it (`reasoning_content`, `reasoning`)."""
+    """The model's reasoning. `field` is the message field that carried it (`reasoning_content`, `reasoning`).
+
+    `extra` is the state that must return to the provider that wrote it (a signature, encrypted content), below the
+    provider's name: `{"extra_content": {"google": ...}}`.
+    """
 
     text: str
     field: str = "reasoning_content"
+    extra: JsonObject = EMPTY
 
 
 @final
@@ -105,9 +130,10 @@ class Turn(msgspec.Struct, frozen=True):
     """One message.
 
     `index` is its position in the client's request, of a turn from several items that of the first (None: the gateway
-    added it). `source` is the message exactly as the client wrote it, and None as soon as a pass has changed the turn:
-    a turn with a source may be sent unchanged. `extra` keeps unknown message fields. `synthesized` marks a user turn
-    that no user wrote: a note that the gateway made, of a tool result without its call for instance.
+    added it). `source` is the message as the client wrote it, and None as soon as a pass has changed the turn: a turn
+    with a source may be sent unchanged to a backend of the source's dialect. `extra` keeps unknown message fields.
+    `synthesized` marks a user turn that no user wrote: a note that the gateway made, of a tool result without its call
+    for instance.
     """
 
     role: Role
@@ -115,7 +141,7 @@ class Turn(msgspec.Struct, frozen=True):
     name: str | None = None
     index: int | None = None
     extra: JsonObject = EMPTY
-    source: JsonObject | None = None
+    source: Source | None = None
     synthesized: bool = False
 
     @property
@@ -137,13 +163,22 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A function that the client offers. `parameters` is its JSON Schema; `source` the entry as the client wrote it."""
+    """A function that the client offers. `parameters` is its JSON Schema.
+
+    `extra` keeps unknown fields of the entry (`cache_control`, ...), those of the function below `function`.
+    """
 
     name: str
     description: str = ""
     parameters: JsonObject = EMPTY
     strict: bool | None = None
-    source: JsonObject | None = None
+    extra: JsonObject = EMPTY
+
+
+class OtherTool(msgspec.Struct, frozen=True):
+    """A tool that is no function, such as `web_search`; only its own provider has it. `kind` is its type."""
+
+    kind: str
 
 
 class NamedTool(msgspec.Struct, frozen=True):
@@ -183,10 +218,13 @@ class Violation(msgspec.Struct, frozen=True):
 class Conversation(msgspec.Struct, frozen=True):
     """One request: the input of an adapter's `encode`.
 
-    `faults` are the violations of shape that the dialect found (and repaired in `turns`) while decoding. `source` is
-    the client's request without its messages, kept so that a backend that speaks the client's own dialect receives
-    every unknown field; None when the request was not written in such a dialect. `paths` are those by which the client
-    knows the places of its request.
+    `faults` are the violations of shape that the dialect found (and repaired in `turns`) while decoding.
+    `paths` are those by which the client knows the places of its request.
+
+    `params` are the request's fields beside its turns, under their chat completions names (`response_format`,
+    `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
+    A dialect whose own names are the canonical ones may leave its unknown fields in `params`: they mean something only
+    to a backend of the same dialect, which receives `params` unchanged. Any other dialect writes canonical names only.
     """
 
     turns: tuple[Turn, ...]
@@ -198,5 +236,7 @@ class Conversation(msgspec.Struct, frozen=True):
     stream: bool = False
     include_usage: bool = False
     faults: tuple[Violation, ...] = ()
-    source: JsonObject | None = None
+    params: JsonObject = EMPTY
+    dialect: str = ""
+    other_tools: tuple[OtherTool, ...] = ()
     paths: FieldPaths = CANONICAL_PATHS

@@ -34,6 +34,16 @@ class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
+class ReasoningEnd(msgspec.Struct, frozen=True):
+    """End of a piece of reasoning that has state. A piece without state ends with the next event of another kind.
+
+    `extra` is the state that must return to its provider with the reasoning, as in `Reasoning.extra`.
+    """
+
+    extra: JsonObject
+
+
+@final
 class ToolCallStart(msgspec.Struct, frozen=True):
     """Start of a tool call. `index` only keys this call's later events; dialects renumber the calls densely.
 
@@ -90,16 +100,22 @@ class PassthroughFields(msgspec.Struct, frozen=True):
 
 @final
 class Finish(msgspec.Struct, frozen=True):
-    """End of a complete response: a reason from the closed set and the backend's own word for it."""
+    """End of a complete response: a reason from the closed set and the backend's own word for it.
+
+    `stop_sequence` is the one of the client's stop sequences that ended the response; None: none did, or the backend
+    does not say which.
+    """
 
     reason: Reason
     raw: str | None = None
+    stop_sequence: str | None = None
 
 
 Event: TypeAlias = (
     ResponseStart
     | TextDelta
     | ReasoningDelta
+    | ReasoningEnd
     | ToolCallStart
     | ToolCallDelta
     | ToolCallEnd

@@ -13,6 +13,7 @@ from gateway.core.events import (
     Finish,
     PassthroughFields,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -28,6 +29,7 @@ STREAM: Final[dict[str, dict[type[Event], str]]] = {
     "OPEN": {
         TextDelta: "OPEN",
         ReasoningDelta: "OPEN",
+        ReasoningEnd: "OPEN",
         ToolCallStart: "OPEN",
         ToolCallDelta: "OPEN",
         ToolCallEnd: "OPEN",

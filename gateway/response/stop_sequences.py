@@ -3,7 +3,16 @@
 import re
 from collections.abc import Sequence
 
-from gateway.core.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.events import (
+    Event,
+    Finish,
+    ReasoningDelta,
+    ReasoningEnd,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
 
 
 class StopMatcher:
@@ -33,7 +42,7 @@ class StopMatcher:
             self._take(event, shown)
             if self._stopped_by is not None and not self._open_calls:
                 self.matched = True
-                shown.append(Finish("stop", f"stop_sequence:{self._stopped_by}"))
+                shown.append(Finish("stop", f"stop_sequence:{self._stopped_by}", self._stopped_by))
         return shown
 
     def _take(self, event: Event, shown: list[Event]) -> None:
@@ -57,7 +66,7 @@ class StopMatcher:
         """Returns whether the text ended before the event. An open call may still end: half a call is none."""
         if isinstance(event, ToolCallDelta | ToolCallEnd):
             return event.index not in self._open_calls
-        return isinstance(event, ReasoningDelta | ToolCallStart)
+        return isinstance(event, ReasoningDelta | ReasoningEnd | ToolCallStart)
 
     def _text(self, text: str, shown: list[Event]) -> None:
         if self._stopped_by is not None:

@@ -7,7 +7,19 @@ import pytest
 from adapters.text import TextAdapter, TextOptions
 from gateway.adapter import Capabilities
 from gateway.capabilities.content import dropped_fields, keep_to
-from gateway.core.conversation import Conversation, File, Image, Json, Role, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.conversation import (
+    Conversation,
+    File,
+    Image,
+    Json,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.decode import decode
@@ -28,11 +40,10 @@ def test_fields_without_a_place_are_named_and_counted() -> None:
         Turn("user", (Text("a", CACHED), Image("data:,", {"detail": "low"})), extra={"metadata": 1}),
         Turn("assistant", (ToolCall("k", "n", "{}", CACHED),)),
     )
-    function: dict[str, Json] = {"name": "n", "strict": True}
-    tools = (ToolSpec("n", strict=True, source={"type": "function", "function": function, **CACHED}),)
+    tools = (ToolSpec("n", strict=True, extra={"function": {"x": 1}, **CACHED}),)
     assert [notice.detail for notice in dropped_fields(Conversation(turns, tools), Capabilities())] == [
         "the backend has no field for cache_control (2), detail (1), metadata (1) of messages",
-        "the backend has no field for cache_control (1), strict (1) of tools",
+        "the backend has no field for cache_control (1), strict (1), x (1) of tools",
     ]
 
 
@@ -47,6 +58,13 @@ def test_what_is_carried_for_the_backend_is_no_unsent_field() -> None:
 def test_a_strict_tool_that_another_dialect_declared_is_named() -> None:
     (notice,) = dropped_fields(Conversation((), (ToolSpec("n", strict=True),)), Capabilities())
     assert "strict (1)" in notice.detail
+
+
+def test_the_state_of_reasoning_is_named_where_nothing_carries_it() -> None:
+    turns = (Turn("assistant", (Reasoning("hm", extra={"extra_content": {"google": {}}}), Text("ok"))),)
+    (notice,) = dropped_fields(Conversation(turns), Capabilities())
+    assert notice.detail == "the backend has no field for extra_content (1) of messages"
+    assert dropped_fields(Conversation(turns), WARP) == []
 
 
 def test_fields_inside_a_result_are_named_too() -> None:
@@ -145,8 +163,8 @@ def test_an_adapter_without_tools_and_transcripts_never_sees_a_call() -> None:
 
 
 def test_an_adapter_that_passes_every_field_on_is_given_every_part() -> None:
-    adapter = ScriptedAdapter(capabilities=Capabilities(passthrough=True, tools=False))
+    adapter = ScriptedAdapter(capabilities=Capabilities(passthrough="chat", tools=False))
     turns = (Turn("user", (Text("hi", CACHED), REMOTE, AUDIO), index=0, extra={"metadata": 1}), *results(Text("a")))
-    exchange = Exchange(adapter, Conversation(turns), Policy())
+    exchange = Exchange(adapter, Conversation(turns, dialect="chat"), Policy())
     assert adapter.encoded[0].turns == turns
     assert not {"FIELD_NOT_SENT", "PART_NOT_SENT"} & {notice.rule for notice in exchange.notices}

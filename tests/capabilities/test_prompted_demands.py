@@ -1,7 +1,6 @@
 """What a backend cannot be held to is asked for in words, and an answer that misses it is an error."""
 
 import json
-from collections.abc import Mapping
 from typing import Final
 
 import openai
@@ -11,7 +10,7 @@ import pytest
 from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
 from gateway.adapter import Capabilities
-from gateway.core.conversation import Conversation, Json, NamedTool, Text, ToolChoice, ToolSpec, Turn
+from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, NamedTool, Text, ToolChoice, ToolSpec, Turn
 from gateway.core.errors import BackendError, Unsupported
 from gateway.core.events import (
     Event,
@@ -41,9 +40,9 @@ SHAPED: Final[dict[str, Json]] = {
 }
 
 
-def asked(choice: ToolChoice = "auto", source: Mapping[str, Json] | None = None) -> Conversation:
+def asked(choice: ToolChoice = "auto", params: JsonObject = EMPTY) -> Conversation:
     turns = (Turn("system", (Text("Be brief."),), index=0), Turn("user", (Text("hi"),), index=1))
-    return Conversation(turns, TOOLS, choice, source=source)
+    return Conversation(turns, TOOLS, choice, params=params)
 
 
 def call(name: str) -> list[Event]:
@@ -98,7 +97,7 @@ SHAPES: Final[list[tuple[str, Reason, str | None]]] = [
 @pytest.mark.parametrize(("text", "reason", "code"), SHAPES)
 def test_an_answer_has_the_demanded_form_or_fails(text: str, reason: Reason, code: str | None) -> None:
     pieces: list[Event] = [TextDelta(piece) for piece in (text[:3], text[3:]) if piece]
-    found = answered(asked(source=SHAPED), pieces, reason)
+    found = answered(asked(params=SHAPED), pieces, reason)
     if code is not None or isinstance(found, str) or found is None:
         assert found == code
     else:
@@ -107,7 +106,7 @@ def test_an_answer_has_the_demanded_form_or_fails(text: str, reason: Reason, cod
 
 
 def test_a_fence_around_the_demanded_form_is_left_out_and_told() -> None:
-    found = answered(asked(source=SHAPED), [TextDelta('```json\n{"n": 1}\n```\n')])
+    found = answered(asked(params=SHAPED), [TextDelta('```json\n{"n": 1}\n```\n')])
     assert isinstance(found, list)
     notice, *rest = found
     assert isinstance(notice, Notice) and notice.rule == "ANSWER_UNFENCED"
@@ -115,7 +114,7 @@ def test_a_fence_around_the_demanded_form_is_left_out_and_told() -> None:
 
 
 def test_a_call_is_an_answer_of_its_own_where_a_form_is_demanded() -> None:
-    assert answered(asked(source=SHAPED), call("f")) == [*call("f"), Finish("tool_calls")]
+    assert answered(asked(params=SHAPED), call("f")) == [*call("f"), Finish("tool_calls")]
 
 
 def test_the_words_stand_behind_the_system_text_and_are_told() -> None:
@@ -126,7 +125,7 @@ def test_the_words_stand_behind_the_system_text_and_are_told() -> None:
     assert "the function f now" in sent.turns[1].text and json.dumps(SCHEMA) in sent.turns[1].text
     assert [notice.rule for notice in exchange.notices[:2]] == ["DEMAND_IN_WORDS"] * 2
     plain = ScriptedAdapter(capabilities=PROMPTS)
-    Exchange(plain, asked(source={"response_format": {"type": "text"}}), Policy())
+    Exchange(plain, asked(params={"response_format": {"type": "text"}}), Policy())
     assert len(plain.encoded[0].turns) == 2
 
 
@@ -138,7 +137,7 @@ def test_what_cannot_be_met_is_refused() -> None:
     with pytest.raises(Unsupported):
         Exchange(WarpAdapter(WarpOptions(), 2**20), asked("required"), Policy())
     with pytest.raises(Unsupported):
-        Exchange(WarpAdapter(WarpOptions(prompted=("tool_choice",)), 2**20), asked(source=SHAPED), Policy())
+        Exchange(WarpAdapter(WarpOptions(prompted=("tool_choice",)), 2**20), asked(params=SHAPED), Policy())
 
 
 class Report(pydantic.BaseModel):

@@ -1,13 +1,24 @@
+import msgspec
 import pytest
 
 from gateway.adapter import Capabilities
 from gateway.capabilities.request_fields import EMULATED, GATEWAY_FIELDS, REFUSED, check_capabilities
-from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Text, ToolChoice, ToolSpec, Turn
+from gateway.core.conversation import (
+    Conversation,
+    Json,
+    JsonObject,
+    NamedTool,
+    OtherTool,
+    Text,
+    ToolChoice,
+    ToolSpec,
+    Turn,
+)
 from gateway.core.errors import Unsupported
 
 TEXT_ONLY = Capabilities(tools=False)
 TOOLS = Capabilities()
-NATIVE = Capabilities(passthrough=True)
+NATIVE = Capabilities(passthrough="chat")
 TOOL = ToolSpec("f")
 
 REFUSALS: list[tuple[str, Json]] = [
@@ -111,20 +122,21 @@ def test_parallel_calls_can_be_forbidden_only_where_there_are_calls() -> None:
     assert check_capabilities(_asking({"parallel_tool_calls": True}, tools=(TOOL,)), TOOLS) == []
 
 
-def _asking(source: JsonObject, tools: tuple[ToolSpec, ...] = (), tool_choice: ToolChoice = "auto") -> Conversation:
-    return Conversation((Turn("user", (Text("hi"),), index=0),), tools, tool_choice, source=source)
+def _asking(params: JsonObject, tools: tuple[ToolSpec, ...] = (), tool_choice: ToolChoice = "auto") -> Conversation:
+    return Conversation((Turn("user", (Text("hi"),), index=0),), tools, tool_choice, params=params, dialect="chat")
 
 
 def test_a_tool_that_only_its_provider_has_is_reported() -> None:
-    tools: list[Json] = [{"type": "function", "function": {"name": "f"}}, {"type": "web_search"}, {"type": "custom"}]
-    conversation = Conversation((Turn("user", (Text("x"),)),), source={"tools": tools})
+    others = (OtherTool("web_search"), OtherTool("custom"))
+    conversation = Conversation((Turn("user", (Text("x"),)),), (TOOL,), dialect="chat", other_tools=others)
     told = check_capabilities(conversation, Capabilities())
     assert [(notice.rule, notice.action) for notice in told] == [("TOOL_NOT_SENT", "dropped")] * 2
     assert "web_search" in told[0].detail
-    assert check_capabilities(conversation, Capabilities(passthrough=True)) == []
+    assert check_capabilities(conversation, NATIVE) == []
 
 
 def test_no_notice_holds_a_line_break() -> None:
-    told = check_capabilities(_asking({"a\nb": 1, "tools": [{"type": "c\nd"}]}), TOOLS)
+    asked = msgspec.structs.replace(_asking({"a\nb": 1}), other_tools=(OtherTool("c\nd"),))
+    told = check_capabilities(asked, TOOLS)
     assert [notice.rule for notice in told] == ["TOOL_NOT_SENT", "FIELD_NOT_SENT"]
     assert not [notice for notice in told if "\n" in notice.detail]

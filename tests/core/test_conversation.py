@@ -5,11 +5,12 @@ import pytest
 
 from gateway.core import conversation as types
 from gateway.core import events
-from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Conversation, File, Image, Reasoning, Source, Text, ToolCall, ToolResult, Turn
 
 CALL = ToolCall("k1", "f", "{}")
 RESULT = ToolResult("k1", (Text("one"), Image("data:image/png;base64,"), Text("two")))
-TURN = Turn("assistant", (Reasoning("hm"), Text("a"), CALL, Text("b")), index=4, source={"role": "assistant"})
+SOURCE = Source("chat", {"role": "assistant"})
+TURN = Turn("assistant", (Reasoning("hm"), Text("a"), CALL, Text("b")), index=4, source=SOURCE)
 
 
 @pytest.mark.parametrize("module", [types, events])
@@ -45,7 +46,12 @@ def test_a_changed_turn_is_no_longer_what_the_client_wrote() -> None:
     changed = TURN.changed(Text("c"))
     assert changed == Turn("assistant", (Text("c"),), index=4)
     assert changed.source is None
-    assert TURN.source == {"role": "assistant"} and TURN.text == "a\nb"
+    assert TURN.source is SOURCE and TURN.text == "a\nb"
+
+
+def test_a_source_is_read_in_its_own_dialect_only() -> None:
+    assert SOURCE.in_dialect("chat") is SOURCE.value
+    assert SOURCE.in_dialect("messages") is None
 
 
 def test_a_conversation_asks_for_nothing_by_itself() -> None:

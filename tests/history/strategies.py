@@ -5,7 +5,7 @@ from itertools import count
 import msgspec
 from hypothesis import strategies as st
 
-from gateway.core.conversation import Conversation, Image, Reasoning, Role, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import Conversation, Image, Reasoning, Role, Source, Text, ToolCall, ToolResult, Turn
 
 
 def system(text: str = "Be brief.") -> Turn:
@@ -33,7 +33,7 @@ def result(call_id: str, text: str = "ok") -> Turn:
 def numbered(*turns: Turn) -> tuple[Turn, ...]:
     """The turns as a decoder hands them over: each with its index and a source."""
     return tuple(
-        msgspec.structs.replace(turn, index=index, source={"role": turn.role, "at": index})
+        msgspec.structs.replace(turn, index=index, source=Source("chat", {"role": turn.role, "at": index}))
         for index, turn in enumerate(turns)
     )
 

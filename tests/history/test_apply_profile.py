@@ -8,6 +8,7 @@ from gateway.core.conversation import (
     Image,
     NamedTool,
     Reasoning,
+    Source,
     Text,
     ToolCall,
     ToolResult,
@@ -42,7 +43,7 @@ def test_a_turn_that_fits_is_the_same_object() -> None:
 
 
 def test_developer_becomes_system_where_unknown() -> None:
-    turns = (Turn("developer", (Text("x"),), source={"role": "developer"}), QUESTION)
+    turns = (Turn("developer", (Text("x"),), source=Source("openai_chat", {"role": "developer"})), QUESTION)
     sent = profiled(PROFILES["deepseek"], *turns)
     assert (sent[0].role, sent[0].source) == ("system", None)
     assert rules(PROFILES["deepseek"], *turns) == ["ROLE_RENAMED"]
@@ -99,6 +100,14 @@ def test_what_is_no_text_does_not_take_the_place_of_required_reasoning() -> None
     sent = profiled(PROFILES["kimi-thinking"], QUESTION, odd, ROUND[2])[1]
     assert (sent.blocks[0], sent.extra) == (Reasoning("."), {"other": 1})
     assert {"REASONING_DROPPED", "REASONING_ADDED"} <= {*rules(PROFILES["kimi-thinking"], QUESTION, odd, ROUND[2])}
+
+
+def test_what_is_no_text_is_dropped_for_the_stand_in_also_without_a_field_of_the_provider() -> None:
+    profile = Profile(reasoning="echo_all_tool_turns", reasoning_missing="")
+    odd = Turn("assistant", (CALL,), index=1, extra={"reasoning_content": 7, "other": 1})
+    sent = profiled(profile, QUESTION, odd, ROUND[2])[1]
+    assert (sent.blocks[0], sent.extra) == (Reasoning(""), {"other": 1})
+    assert rules(profile, QUESTION, odd, ROUND[2]) == ["REASONING_DROPPED", "REASONING_ADDED"]
 
 
 def test_reasoning_in_a_field_that_only_the_provider_knows_is_there_already() -> None:
@@ -212,20 +221,23 @@ def test_blank_text_is_filled_where_empty_text_is_refused(blank: str) -> None:
     assert sent[2].results[0].content == (Text("(empty)"), Text("x"))
 
 
+LISTED = Source("openai_chat", {"content": [1, 2]}, listed=True)
+
+
 def test_text_parts_become_one_text() -> None:
-    parts = Turn("user", (Text("a", {"cache_control": 1}), Text("b")), source={"content": [1, 2]})
+    parts = Turn("user", (Text("a", {"cache_control": 1}), Text("b")), source=LISTED)
     (sent,) = profiled(PROFILES["groq"], parts)
     assert sent.blocks == (Text("a\nb"),)
     assert sent.source is None
 
 
 def test_parts_with_an_image_stay_parts() -> None:
-    parts = Turn("user", (Text("a"), Image("data:,")), source={"content": [1, 2]})
+    parts = Turn("user", (Text("a"), Image("data:,")), source=LISTED)
     assert profiled(PROFILES["groq"], parts) == (parts,)
 
 
 def test_calls_lose_their_source_where_arguments_are_objects() -> None:
-    turn = Turn("assistant", (Text(""), CALL), source={"content": ""})
+    turn = Turn("assistant", (Text(""), CALL), source=Source("openai_chat", {"content": ""}))
     assert profiled(PROFILES["ollama"], QUESTION, turn, ROUND[2])[1].source is None
     assert "ARGUMENTS_AS_OBJECT" in rules(PROFILES["ollama"], QUESTION, turn, ROUND[2])
 

@@ -71,7 +71,7 @@ def test_finish_names_the_sequence_and_the_rest_is_dropped() -> None:
     matcher = StopMatcher(["END"])
     assert matcher.feed([TextDelta("a END b"), TextDelta("c"), *CALL, Finish("length")]) == [
         TextDelta("a "),
-        Finish("stop", "stop_sequence:END"),
+        Finish("stop", "stop_sequence:END", "END"),
     ]
     assert matcher.matched
     assert matcher.feed([TextDelta("d"), Finish("stop")]) == []
@@ -79,7 +79,7 @@ def test_finish_names_the_sequence_and_the_rest_is_dropped() -> None:
 
 def test_of_two_matches_at_one_place_the_shorter_is_named_however_it_was_cut() -> None:
     for deltas in (["abc"], ["ab", "c"], ["a", "b", "c"]):
-        assert play(["abc", "ab"], [*map(TextDelta, deltas)])[-1] == Finish("stop", "stop_sequence:ab")
+        assert play(["abc", "ab"], [*map(TextDelta, deltas)])[-1] == Finish("stop", "stop_sequence:ab", "ab")
 
 
 def test_nothing_is_held_that_cannot_become_a_match() -> None:
@@ -102,7 +102,7 @@ def test_other_events_pass_untouched_and_at_once(event: Event) -> None:
 
 def test_text_around_a_tool_call_is_one_text() -> None:
     events: list[Event] = [TextDelta("one EN"), *CALL, TextDelta("D two")]
-    assert play(["END"], events) == [TextDelta("one "), *CALL, Finish("stop", "stop_sequence:END")]
+    assert play(["END"], events) == [TextDelta("one "), *CALL, Finish("stop", "stop_sequence:END", "END")]
 
 
 def test_an_open_call_may_end_after_the_text_has_stopped() -> None:
@@ -123,7 +123,7 @@ def test_an_open_call_may_end_after_the_text_has_stopped() -> None:
     assert matcher.feed([ToolCallDelta(0, "1}"), ToolCallEnd(1), ToolCallEnd(0), TextDelta("z")]) == [
         ToolCallDelta(0, "1}"),
         ToolCallEnd(0),
-        Finish("stop", "stop_sequence:END"),
+        Finish("stop", "stop_sequence:END", "END"),
     ]
     assert matcher.matched
 
@@ -167,12 +167,13 @@ def test_law_what_is_held_may_still_become_a_match(case: tuple[str, list[str]], 
 
 
 def test_a_hostile_sequence_costs_no_more_than_its_text() -> None:
-    matcher = StopMatcher(["a" * 20_000 + "b"])
+    sequence = "a" * 20_000 + "b"
+    matcher = StopMatcher([sequence])
     delta: list[Event] = [TextDelta("a")]
     for _ in range(60_000):
         matcher.feed(delta)
     assert not matcher.matched
-    assert matcher.feed([TextDelta("b")])[-1] == Finish("stop", f"stop_sequence:{'a' * 20_000}b")
+    assert matcher.feed([TextDelta("b")])[-1] == Finish("stop", f"stop_sequence:{sequence}", sequence)
 
 
 def test_as_many_and_as_long_sequences_as_can_be_looked_for() -> None:

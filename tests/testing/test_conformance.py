@@ -66,9 +66,9 @@ class Numbering(ParrotAdapter):
 
 class Scribbling(ParrotAdapter):
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
-        source = conversation.source
-        assert isinstance(source, dict)
-        source["seen"] = True
+        params = conversation.params
+        assert isinstance(params, dict)
+        params["seen"] = True
         return super().encode(conversation, policy)
 
 
@@ -301,8 +301,8 @@ class Late(ParrotDecoder):
         return [ResponseStart(), *super()._piece(payload)]
 
 
-SOURCE: JsonObject = {"user": "u"}
-SOURCED = Conversation((Turn("user", (Text("hi"),), index=0),), source=SOURCE)
+PARAMS: JsonObject = {"user": "u"}
+WITH_PARAMS = Conversation((Turn("user", (Text("hi"),), index=0),), params=PARAMS)
 
 CHANGES: list[dict[str, object]] = [
     {"path": "http://host/speak"},
@@ -324,7 +324,7 @@ BROKEN: list[tuple[Check, Case]] = [
     (asking.options_are_strict, Case("careless", LooseOptions, WIRE)),
     (asking.imports_only_the_contract, Case("here", changing({}), WIRE)),
     (asking.encoding_is_deterministic, Case("numbering", Numbering, WIRE)),
-    (asking.encoding_changes_nothing, Case("scribbling", Scribbling, WIRE, conversation=SOURCED)),
+    (asking.encoding_changes_nothing, Case("scribbling", Scribbling, WIRE, conversation=WITH_PARAMS)),
     *((asking.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
     (asking.request_is_readable, Case("secretive", Secretive, WIRE)),
     (asking.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),

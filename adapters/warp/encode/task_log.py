@@ -34,7 +34,7 @@ class _Log:
         turn = indexed.turn
         for block in turn.blocks:
             if isinstance(block, Reasoning):
-                self._message().agent_reasoning.reasoning = block.text
+                self._message(block.extra).agent_reasoning.reasoning = block.text
         if turn.text:
             self._message(turn.extra).agent_output.text = turn.text
         for call in turn.calls:

@@ -12,6 +12,7 @@ from gateway.core.events import (
     PassthroughFields,
     Reason,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     Scope,
     TextDelta,
@@ -73,6 +74,8 @@ class _Fold(msgspec.Struct):
                 self.reasoning.append(event.text)
             elif type(event) is PassthroughFields:
                 self.unknown.setdefault(event.scope, []).append(event.fields)
+            elif type(event) is ReasoningEnd:
+                self.unknown.setdefault("delta", []).append(event.extra)
             elif type(event) is Finish:
                 self.reason = event.reason
             elif type(event) is UsageReport:

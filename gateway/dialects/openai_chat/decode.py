@@ -11,11 +11,12 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Json, Sampling
 from gateway.core.errors import InvalidRequest
+from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.faults import Faults
 from gateway.dialects.openai_chat.json_body import decode_document
 from gateway.dialects.openai_chat.message import read_turns
 from gateway.dialects.openai_chat.request_models import RequestBody
-from gateway.dialects.openai_chat.tools import read_tool_choice, read_tools
+from gateway.dialects.openai_chat.tools import read_other_tools, read_tool_choice, read_tools
 from gateway.framing.json_text import MAX_DEPTH
 from gateway.history.rules import violation
 from gateway.history.violation_error import violation_error
@@ -42,54 +43,56 @@ def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
 
 def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
     """Reads a body that is decoded already; `faults` are those found while decoding it."""
-    source = dict(document)
-    messages = _messages(source)
-    request = _read_body(source)
+    params = dict(document)
+    messages = _messages(params)
+    request = _read_body(params)
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages")])
     turns = read_turns(messages, faults)
     options = request.stream_options
     return Conversation(
         turns,
-        read_tools(request, source, faults),
-        read_tool_choice(request, source),
+        read_tools(request, params, faults),
+        read_tool_choice(request, params),
         request.parallel_tool_calls is not False,
         request.model,
         _sampling(request),
         request.stream is True,
         options is not None and options.include_usage is True,
         tuple(faults.found),
-        source,
+        params,
+        DIALECT,
+        () if request.tools is None else read_other_tools(request.tools),
     )
 
 
-def _messages(source: dict[str, Json]) -> list[Json]:
+def _messages(params: dict[str, Json]) -> list[Json]:
     """Takes the messages out of the request; the other fields stay."""
-    if "messages" not in source:
+    if "messages" not in params:
         raise _missing("messages")
-    messages = source.pop("messages")
+    messages = params.pop("messages")
     if not isinstance(messages, list):
         raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
     return messages
 
 
-def _read_body(source: dict[str, Json]) -> RequestBody:
-    if "model" not in source:
+def _read_body(params: dict[str, Json]) -> RequestBody:
+    if "model" not in params:
         raise _missing("model")
     try:
-        request = msgspec.convert(source, RequestBody)
+        request = msgspec.convert(params, RequestBody)
     except msgspec.ValidationError:
-        request = _whole_body(source)
+        request = _whole_body(params)
     if not request.model.strip():
         raise InvalidRequest("model must name a model; it is empty.", param="model")
     return request
 
 
-def _whole_body(source: dict[str, Json]) -> RequestBody:
+def _whole_body(params: dict[str, Json]) -> RequestBody:
     """100.0 is a whole number in JSON Schema and in languages with a single number type."""
-    whole = {key: int(value) for key, value in source.items() if isinstance(value, float) and value.is_integer()}
+    whole = {key: int(value) for key, value in params.items() if isinstance(value, float) and value.is_integer()}
     try:
-        return msgspec.convert({**source, **whole}, RequestBody)
+        return msgspec.convert({**params, **whole}, RequestBody)
     except msgspec.ValidationError as error:
         raise _wrong_type(str(error)) from error
 

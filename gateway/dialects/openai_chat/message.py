@@ -5,7 +5,20 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, Block, Json, JsonObject, Reasoning, Role, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import (
+    EMPTY,
+    Block,
+    Json,
+    JsonObject,
+    Reasoning,
+    Role,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.calls import derived_id, read_calls, read_function_call
 from gateway.dialects.openai_chat.content import Part, kind_of, read_content
 from gateway.dialects.openai_chat.deprecated_functions import derive_ids
@@ -18,6 +31,7 @@ _SPEAKER_KEYS: Final = frozenset({"role", "content", "name"})
 _ASSISTANT_KEYS: Final = frozenset({*_SPEAKER_KEYS, *_REASONING_FIELDS, "tool_calls", "function_call", "refusal"})
 _TEXT_KEYS: Final = frozenset({*_REASONING_FIELDS, "name", "refusal"})
 _TOOL_KEYS: Final = frozenset({*_SPEAKER_KEYS, "tool_call_id"})
+_NONE: Final[frozenset[str]] = frozenset()
 _SPEAKERS: Final[dict[str, Role]] = {
     "system": "system",
     "developer": "developer",
@@ -36,7 +50,7 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
         if isinstance(message, dict) and len(message) == 2:
             role, text = message.get("role"), message.get("content")
             if isinstance(text, str) and isinstance(role, str) and (speaker := _SPEAKERS.get(role)) is not None:
-                turns.append(Turn(speaker, (Text(text, EMPTY),), None, index, EMPTY, message))
+                turns.append(Turn(speaker, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, message)))
                 continue
         if isinstance(message, dict):
             turns.append(reader.turn(message, index))
@@ -118,25 +132,31 @@ class _Reader(msgspec.Struct):
 
     def _speaker(self, role: Role, message: Message, index: int) -> Turn:
         name, extra = _name_and_extra(message, _SPEAKER_KEYS)
-        return Turn(role, self._content(message, index), name, index, extra, message)
+        content = message.get("content")
+        source = Source(DIALECT, message, type(content) is list)
+        return Turn(role, self._content(content, index), name, index, extra, source)
 
     def _assistant(self, message: Message, index: int) -> Turn:
-        blocks: list[Block] = [
-            Reasoning(text, field) for field in _REASONING_FIELDS if isinstance(text := message.get(field), str)
-        ]
-        calls = self._calls(message, index)
+        blocks: list[Block] = []
+        for field in _REASONING_FIELDS:
+            if isinstance(text := message.get(field), str):
+                blocks += (Reasoning(text, field),)
+        listed = message.get("tool_calls")
+        calls = self._calls(listed, message, index)
         refusal = message.get("refusal")
         required = not calls and not refusal and not message.get("audio")
-        blocks += self._content(message, index, required=required)
+        content = message.get("content")
+        blocks += self._content(content, index, required=required)
         if isinstance(refusal, str) and refusal:
             blocks.append(Text(refusal, {"type": "refusal"}))
         name, extra = _name_and_extra(message, _ASSISTANT_KEYS)
-        return Turn("assistant", (*blocks, *calls), name, index, extra, message)
+        source = Source(DIALECT, message, type(content) is list, _unread(message, listed))
+        return Turn("assistant", (*blocks, *calls), name, index, extra, source)
 
-    def _calls(self, message: Message, index: int) -> tuple[ToolCall, ...]:
+    def _calls(self, listed: Json, message: Message, index: int) -> tuple[ToolCall, ...]:
         calls: tuple[ToolCall, ...] = ()
-        if (value := message.get("tool_calls")) is not None:
-            calls = read_calls(value, index, self.faults)
+        if listed is not None:
+            calls = read_calls(listed, index, self.faults)
         if (value := message.get("function_call")) is not None:
             deprecated = read_function_call(value, index, self.faults)
             if calls:
@@ -165,7 +185,8 @@ class _Reader(msgspec.Struct):
             call_id = derived_id(call_id) or ""
             if call_id:
                 self.numbered.add(index)
-        return self._result(ToolResult(call_id, self._content(message, index)), message, index)
+        content = message.get("content")
+        return self._result(ToolResult(call_id, self._content(content, index)), content, message, index)
 
     def _function(self, message: Message, index: int) -> Turn:
         name = message.get("name")
@@ -174,14 +195,16 @@ class _Reader(msgspec.Struct):
             self.derives = True
         else:
             self.faults.add("TOOL_ID_MISSING", index, ".name", "a function message does not name its function")
-        return self._result(ToolResult("", self._content(message, index), id_derived=named), message, index)
-
-    def _result(self, result: ToolResult, message: Message, index: int) -> Turn:
-        name, extra = _name_and_extra(message, _TOOL_KEYS)
-        return Turn("tool", (result,), name, index, extra, message)
-
-    def _content(self, message: Message, index: int, *, required: bool = True) -> tuple[Part, ...]:
         content = message.get("content")
+        result = ToolResult("", self._content(content, index), id_derived=named)
+        return self._result(result, content, message, index)
+
+    def _result(self, result: ToolResult, content: Json, message: Message, index: int) -> Turn:
+        name, extra = _name_and_extra(message, _TOOL_KEYS)
+        source = Source(DIALECT, message, type(content) is list)
+        return Turn("tool", (result,), name, index, extra, source)
+
+    def _content(self, content: Json, index: int, *, required: bool = True) -> tuple[Part, ...]:
         if content is not None:
             return read_content(content, index, self.faults)
         if required:
@@ -209,6 +232,20 @@ def _name_and_extra(message: Message, read: frozenset[str]) -> tuple[str | None,
     extra.update((key, message[key]) for key in keys & _TEXT_KEYS if not isinstance(message[key], str))
     name = message.get("name")
     return name if isinstance(name, str) else None, _without_nulls(extra)
+
+
+def _unread(message: Message, calls: Json) -> frozenset[str]:
+    """Returns the names of null fields, and `index` if a call has it (stream deltas do): no block holds them."""
+    names: list[str] = []
+    for name in message:
+        if message[name] is None:
+            names += (name,)
+    if type(calls) is list:
+        for call in calls:
+            if type(call) is dict and "index" in call:
+                names += ("index",)
+                break
+    return frozenset(names) if names else _NONE
 
 
 def _without_nulls(fields: Message) -> JsonObject:

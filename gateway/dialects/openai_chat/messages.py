@@ -5,6 +5,7 @@ from typing import Final, assert_never
 
 from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.profiles import Profile
+from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.fields import call_object
 from gateway.history.call_arguments import as_object, is_custom
 
@@ -16,8 +17,8 @@ _IMAGE_FIELDS: Final = frozenset({"detail", "format"})
 
 def encode_turn(turn: Turn, profile: Profile) -> list[JsonObject]:
     """Returns one message for the turn, or one for each of its results and one for its other content."""
-    if turn.source is not None:
-        return [turn.source]
+    if turn.source is not None and (message := turn.source.in_dialect(DIALECT)) is not None:
+        return [message]
     messages: list[JsonObject] = [_result_message(turn, result) for result in turn.results]
     if not messages or len(turn.blocks) > len(messages):
         messages.append(_message(turn, profile))
@@ -41,6 +42,7 @@ def _message(turn: Turn, profile: Profile) -> JsonObject:
             case Reasoning():
                 before = reasoning.get(block.field)
                 reasoning[block.field] = before + block.text if isinstance(before, str) else block.text
+                reasoning.update(block.extra)
             case ToolCall():
                 calls.append(_call(block, profile))
             case ToolResult():

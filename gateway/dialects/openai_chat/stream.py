@@ -17,6 +17,7 @@ from gateway.core.events import (
     Finish,
     PassthroughFields,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     Scope,
     TextDelta,
@@ -128,6 +129,9 @@ class StreamEncoder:
             self._state = STREAM_TRANSITIONS[self._state]["finish"]
         elif type(event) is ReasoningDelta:
             self._chunk(out, b'"reasoning_content":' + _encode(event.text))
+        elif type(event) is ReasoningEnd:
+            # A message keeps a provider's state of its reasoning among its own fields.
+            self._pending.append(PassthroughFields("delta", event.extra))
         elif type(event) is ToolCallStart or type(event) is ToolCallEnd:
             self._call(event, out)
         elif type(event) is ToolCallDelta:

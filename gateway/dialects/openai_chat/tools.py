@@ -1,10 +1,10 @@
 """Reads the functions that a request offers and its tool choice as ToolSpecs and a ToolChoice."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, ToolChoice, ToolSpec
+from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.openai_chat.faults import Faults
 from gateway.dialects.openai_chat.request_models import (
@@ -13,9 +13,12 @@ from gateway.dialects.openai_chat.request_models import (
     FunctionName,
     FunctionSpec,
     RequestBody,
+    Tool,
 )
 
 MAX_TOOLS: Final = 128
+_TOOL_FIELDS: Final = frozenset({"type", "function"})
+_FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -23,13 +26,16 @@ def read_tools(request: RequestBody, document: JsonObject, faults: Faults) -> tu
     """Returns every function of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT, TOOLS_NAME.
 
     A choice of type `allowed_tools` leaves out the others, which has the same effect for a backend that cannot read it.
-    Tools of other types are no functions: only a backend that receives the request unchanged can use them. Raises
-    InvalidRequest for an entry of type function without a function.
+    Raises InvalidRequest for an entry of type function without a function.
     """
     if request.tools is None:
         if not request.functions:
             return ()
-        specs = [_spec(function, None) for function in request.functions]
+        functions = document["functions"]
+        assert isinstance(functions, list)  # msgspec has read it as one
+        specs = [
+            _spec(function, {"function": source}) for function, source in zip(request.functions, functions, strict=True)
+        ]
         names = [f"functions[{position}].name" for position in range(len(specs))]
     else:
         sources = document["tools"]
@@ -46,6 +52,11 @@ def read_tools(request: RequestBody, document: JsonObject, faults: Faults) -> tu
     _check(specs, names, faults)
     allowed = _allowed(document.get("tool_choice"))
     return tuple(spec for spec in specs if allowed is None or spec.name in allowed)
+
+
+def read_other_tools(tools: Sequence[Tool]) -> tuple[OtherTool, ...]:
+    """Returns the tools of other types than function: only a backend that receives the request unchanged has them."""
+    return tuple([OtherTool(tool.type) for tool in tools if tool.type != "function"])
 
 
 def _allowed(choice: Json) -> set[str] | None:
@@ -70,8 +81,20 @@ def _spec(function: FunctionSpec, source: Json) -> ToolSpec:
         function.description or "",
         function.parameters or EMPTY,
         function.strict,
-        source if isinstance(source, dict) else None,
+        _unknown(source) if isinstance(source, dict) else EMPTY,
     )
+
+
+def _unknown(entry: Mapping[str, Json]) -> JsonObject:
+    """Returns the fields of an entry of `tools` that a ToolSpec does not hold itself."""
+    function = entry.get("function")
+    inner = {} if not isinstance(function, dict) else _rest(function, _FUNCTION_FIELDS)
+    extra = _rest(entry, _TOOL_FIELDS)
+    return {**extra, "function": inner} if inner else extra or EMPTY
+
+
+def _rest(fields: Mapping[str, Json], read: frozenset[str]) -> dict[str, Json]:
+    return {} if read.issuperset(fields) else {name: fields[name] for name in fields if name not in read}
 
 
 def _check(specs: Sequence[ToolSpec], names: Sequence[str], faults: Faults) -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import JsonObject, Turn
+from gateway.core.conversation import Turn
 from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
@@ -20,17 +20,10 @@ def fit_choice_fields(turns: tuple[Turn, ...], profile: Profile, notices: list[N
 
 
 def _without(turn: Turn, notices: list[Notice]) -> Turn:
-    carried = CHOICE_FIELDS & {*turn.extra, *(turn.source or ())}
-    if turn.source is not None and _indexed(turn.source):
-        carried |= {"index"}
+    carried = CHOICE_FIELDS & {*turn.extra, *(() if turn.source is None else turn.source.unread)}
     if not carried:
         return turn
     names = ", ".join(sorted(carried))
     notices.append(changed(turn, "CHOICE_FIELDS_DROPPED", f"{names} of an earlier answer not sent", action="dropped"))
     extra = {key: value for key, value in turn.extra.items() if key not in carried}
     return msgspec.structs.replace(turn, extra=extra, source=None)
-
-
-def _indexed(source: JsonObject) -> bool:
-    calls = source.get("tool_calls")
-    return isinstance(calls, list) and any(isinstance(call, dict) and "index" in call for call in calls)

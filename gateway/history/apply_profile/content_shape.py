@@ -115,8 +115,8 @@ def _beside_calls(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
 
 def _content_of(turn: Turn) -> Json:
     """Returns the content as sent, for a turn that only calls tools: absent is null, several texts are an array."""
-    if turn.source is not None:
-        return turn.source.get("content")
+    if turn.source is not None and turn.source.listed:
+        return []
     texts = [block for block in turn.blocks if isinstance(block, Text)]
     return None if not texts else "" if texts == [Text("")] else []
 
@@ -135,7 +135,7 @@ def _one_text(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
     if profile.content == "parts" and (turn.role != "tool" or profile.tool_content == "parts"):
         return turn
     blocks = _joined(turn.blocks)
-    listed = turn.source is not None and isinstance(turn.source.get("content"), list)
+    listed = turn.source is not None and turn.source.listed
     if blocks == turn.blocks and not (listed and _only_text(turn)):
         return turn
     notices.append(changed(turn, "CONTENT_JOINED", f"text parts of a {turn.role} message sent as one text"))

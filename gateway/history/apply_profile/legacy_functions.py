@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Conversation, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.history.apply_profile.changes import changed
 
@@ -27,5 +27,7 @@ def keep_one_form(conversation: Conversation, notices: list[Notice]) -> Conversa
 
 
 def _is_deprecated(turn: Turn) -> bool:
-    source = turn.source
-    return source is not None and (source.get("role") == "function" or bool(source.get("function_call")))
+    """A call or a result without an id has the deprecated form; once it is written anew, it has the derived id."""
+    return turn.source is not None and any(
+        isinstance(block, ToolCall | ToolResult) and block.id_derived for block in turn.blocks
+    )

@@ -1,4 +1,4 @@
-"""Lists and renames the function names in the fields of a chat request."""
+"""Lists and renames the function names in the parameters of a request."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
@@ -10,7 +10,7 @@ Rename: TypeAlias = Callable[[str], str]
 _KINDS: Final = ("function", "custom")
 
 
-def names_in(source: JsonObject) -> list[str]:
+def names_in(params: JsonObject) -> list[str]:
     """Returns every name in `tools`, `functions`, `tool_choice` (`allowed_tools` too) and `function_call`."""
     names: list[str] = []
 
@@ -18,17 +18,17 @@ def names_in(source: JsonObject) -> list[str]:
         names.append(name)
         return name
 
-    with_names(source, noted)
+    with_names(params, noted)
     return names
 
 
-def with_names(source: JsonObject, rename: Rename) -> JsonObject:
+def with_names(params: JsonObject, rename: Rename) -> JsonObject:
     """Returns the request with every such name replaced; the fields keep everything else."""
-    named = {field: write(source[field], rename) for field, write in _FIELDS.items() if source.get(field)}
-    return {**source, **named} if named else source
+    named = {field: write(params[field], rename) for field, write in _FIELDS.items() if params.get(field)}
+    return {**params, **named} if named else params
 
 
-def named_entry(entry: Json, rename: Rename) -> Json:
+def _named_entry(entry: Json, rename: Rename) -> Json:
     """Returns an entry of `tools`, or a choice of the same shape, with its name replaced; itself if unchanged."""
     if isinstance(entry, dict):
         for kind in _KINDS:
@@ -48,14 +48,14 @@ def _functions(functions: Json, rename: Rename) -> Json:
 
 
 def _tools(tools: Json, rename: Rename) -> Json:
-    return [named_entry(entry, rename) for entry in tools] if isinstance(tools, list) else tools
+    return [_named_entry(entry, rename) for entry in tools] if isinstance(tools, list) else tools
 
 
 def _choice(choice: Json, rename: Rename) -> Json:
     allowed = choice.get("allowed_tools") if isinstance(choice, dict) else None
     if isinstance(choice, dict) and isinstance(allowed, dict):
         return {**choice, "allowed_tools": {**allowed, "tools": _tools(allowed.get("tools"), rename)}}
-    return named_entry(choice, rename)
+    return _named_entry(choice, rename)
 
 
 _FIELDS: Final[Mapping[str, Callable[[Json, Rename], Json]]] = {

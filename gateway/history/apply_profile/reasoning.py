@@ -37,7 +37,7 @@ def fit_reasoning(turns: tuple[Turn, ...], profile: Profile, notices: list[Notic
 
 
 def _dropped(turn: Turn, notices: list[Notice]) -> Turn:
-    carried = _REASONING_FIELDS & {*turn.extra, *(turn.source or ())}
+    carried = _REASONING_FIELDS & {*turn.extra, *(() if turn.source is None else turn.source.unread)}
     if not carried and not any(isinstance(block, Reasoning) for block in turn.blocks):
         return turn
     notices.append(changed(turn, "REASONING_DROPPED", "reasoning of an earlier turn not sent", action="dropped"))
@@ -88,11 +88,16 @@ def _without_values(turn: Turn, field: str, notices: list[Notice]) -> Turn:
 def _completed(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
     if profile.reasoning_missing is None or any(isinstance(block, Reasoning) for block in turn.blocks):
         return turn
+    field = profile.reasoning_field or "reasoning_content"
+    if field in turn.extra:
+        # What is no text would be sent in the place of the stand-in.
+        detail = f"{field} of an earlier turn is no text"
+        notices.append(changed(turn, "REASONING_DROPPED", detail, action="dropped"))
+        turn = msgspec.structs.replace(turn, extra={key: turn.extra[key] for key in turn.extra if key != field})
     notices.append(
         changed(turn, "REASONING_ADDED", "stand-in for reasoning that was lost", action="added", level="warning")
     )
-    stand_in = Reasoning(profile.reasoning_missing, profile.reasoning_field or "reasoning_content")
-    return turn.changed(stand_in, *turn.blocks)
+    return turn.changed(Reasoning(profile.reasoning_missing, field), *turn.blocks)
 
 
 def fit_signatures(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:

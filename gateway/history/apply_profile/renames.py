@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gateway.core.conversation import Block, Conversation, JsonObject, NamedTool, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.conversation import Block, Conversation, NamedTool, ToolCall, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
-from gateway.history.apply_profile.named_tools import named_entry, names_in, with_names
+from gateway.history.apply_profile.named_tools import names_in, with_names
 from gateway.tool_calls.identifier_map import IdentifierMap, rename
 
 
@@ -32,32 +32,22 @@ def rename_identifiers(
         conversation,
         turns=tuple(_renamed_turn(turn, ids, names) for turn in conversation.turns),
         tools=tuple(
-            _renamed_tool(tool, names[tool.name]) if tool.name in names else tool for tool in conversation.tools
+            msgspec.structs.replace(tool, name=names[tool.name]) if tool.name in names else tool
+            for tool in conversation.tools
         ),
         tool_choice=NamedTool(names.get(choice.name, choice.name)) if isinstance(choice, NamedTool) else choice,
-        source=None if conversation.source is None else _renamed_fields(conversation.source, names),
+        params=with_names(conversation.params, lambda name: names.get(name, name)) if names else conversation.params,
     )
     return renamed, IdentifierMap(ids, names)
 
 
 def _offered(conversation: Conversation) -> list[str]:
-    if conversation.source is not None:
-        return names_in(conversation.source)
-    return [tool.name for tool in conversation.tools]
+    return [*names_in(conversation.params), *(tool.name for tool in conversation.tools)]
 
 
 def _answering(conversation: Conversation) -> Iterator[str]:
     """Yields the names of tool turns, which are function names unless a client invented them."""
     yield from (turn.name for turn in conversation.turns if turn.role == "tool" and turn.name is not None)
-
-
-def _renamed_tool(tool: ToolSpec, name: str) -> ToolSpec:
-    entry = None if tool.source is None else named_entry(dict(tool.source), lambda _: name)
-    return msgspec.structs.replace(tool, name=name, source=entry if isinstance(entry, dict) else None)
-
-
-def _renamed_fields(source: JsonObject, names: Mapping[str, str]) -> JsonObject:
-    return with_names(source, lambda name: names.get(name, name)) if names else source
 
 
 def _told(rule: str, what: str, renamed: Mapping[str, str]) -> list[Notice]:

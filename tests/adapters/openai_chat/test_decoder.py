@@ -348,3 +348,25 @@ def test_the_first_of_two_finish_reasons_counts(second: str, told: list[str]) ->
     events = replay(ChatDecoder(MAX_EVENT, 1), [sse(chunk({"content": "a"}, "stop"), chunk(None, second))])
     assert fold(events).finish == Finish("stop", "stop")
     assert [event.rule for event in events if isinstance(event, Notice)] == told
+
+
+@pytest.mark.parametrize(
+    ("fields", "stop"),
+    [
+        ({"stop_reason": "END"}, "END"),
+        ({"matched_stop": "END"}, "END"),
+        ({"stop_reason": "end_turn"}, None),
+        ({"stop_reason": 128009}, None),
+        ({}, None),
+    ],
+)
+def test_the_clients_stop_sequence_that_a_backend_names(fields: dict[str, Json], stop: str | None) -> None:
+    choice: dict[str, Json] = {"index": 0, "finish_reason": "stop", **fields}
+    wires = (
+        sse(chunk({"content": "a"}), {"id": "c1", "model": "m", "choices": [{**choice, "delta": {}}]}),
+        json.dumps({"id": "c1", "model": "m", "choices": [{**choice, "message": {"content": "a"}}]}).encode(),
+    )
+    for wire in wires:
+        events = replay(ChatDecoder(MAX_EVENT, 1, ("STOP", "END")), [wire])
+        assert [event for event in events if isinstance(event, Finish)] == [Finish("stop", "stop", stop)]
+        assert (PassthroughFields("choice", fields) in events) == bool(fields)

@@ -11,9 +11,11 @@ from gateway.core.conversation import (
     File,
     Image,
     Json,
+    JsonObject,
     NamedTool,
     Reasoning,
     Sampling,
+    Source,
     Text,
     ToolCall,
     ToolResult,
@@ -33,7 +35,7 @@ def sent(conversation: Conversation, policy: Policy = Policy()) -> Any:  # noqa:
 
 
 def message(*turns: Turn) -> Any:  # Any: read with json
-    return sent(Conversation(turns, model="m"))["messages"]
+    return sent(Conversation(turns, model="m", dialect="openai_chat"))["messages"]
 
 
 @pytest.mark.parametrize(("stream", "accept"), [(True, "text/event-stream"), (False, "application/json")])
@@ -45,9 +47,8 @@ def test_the_request_asks_for_what_the_client_asked_for(stream: bool, accept: st
 
 
 def test_only_the_changed_turn_is_written_anew() -> None:
-    source: Json = {"role": "user", "content": "x", "odd": [1], "null": None}
-    assert isinstance(source, dict)
-    turns = Turn("user", (Text("y"),), source=source), Turn("user", (Text("y"),))
+    source: JsonObject = {"role": "user", "content": "x", "odd": [1], "null": None}
+    turns = Turn("user", (Text("y"),), source=Source("openai_chat", source)), Turn("user", (Text("y"),))
     assert message(*turns) == [source, {"role": "user", "content": "y"}]
 
 
@@ -181,7 +182,8 @@ def test_arguments_as_objects_where_the_provider_wants_them(text: str, arguments
 
 
 def test_the_backend_streams_when_the_gateway_says_so() -> None:
-    conversation = Conversation((Turn("user", (Text("x"),)),), model="m", source={"model": "m", "stream": True})
+    params: JsonObject = {"model": "m", "stream": True}
+    conversation = Conversation((Turn("user", (Text("x"),)),), model="m", params=params, dialect="openai_chat")
     assert sent(conversation)["stream"] is False
 
 
@@ -192,8 +194,8 @@ def test_a_choice_in_words_is_written_too() -> None:
 
 @pytest.mark.parametrize(("tools", "choice"), [("tools", "tool_choice"), ("functions", "function_call")])
 def test_tools_that_a_pass_forbids_are_forbidden_to_the_backend(tools: str, choice: str) -> None:
-    source: Json = {"model": "m", tools: [{"name": "f"}]}
-    assert isinstance(source, dict)
-    conversation = Conversation((Turn("user", ()),), tool_choice="none", model="m", source=source)
+    params: JsonObject = {"model": "m", tools: [{"name": "f"}]}
+    turns = (Turn("user", ()),)
+    conversation = Conversation(turns, tool_choice="none", model="m", params=params, dialect="openai_chat")
     assert sent(conversation)[choice] == "none"
-    assert choice not in sent(msgspec.structs.replace(conversation, source={"model": "m"}))
+    assert choice not in sent(msgspec.structs.replace(conversation, params={"model": "m"}))

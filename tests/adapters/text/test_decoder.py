@@ -417,3 +417,13 @@ def test_a_document_without_end_is_refused() -> None:
     with pytest.raises(BackendProtocolError):
         for _ in range(20):
             decoder.feed(b"x" * (1 << 20))
+
+
+@pytest.mark.parametrize(("stop", "told"), [("END", "END"), ("\n\nUser:", None), ("", None)])
+def test_the_clients_stop_sequence_that_a_wire_names(stop: str, told: str | None) -> None:
+    asked = conversation(sampling=Sampling(stop=("END",)))
+    end: Json = {"content": "", "stop": True, "stop_type": "word", "stopping_word": stop}
+    assert reason(played(answers.sse({"content": "a", "stop": False}, end), asked)) == Finish("stop", "word", told)
+    last: Json = {"choices": [{"text": "", "finish_reason": "stop", "stop_reason": stop}]}
+    wire = answers.sse({"choices": [{"text": "a"}]}, last) + b"data: [DONE]\n\n"
+    assert reason(played(wire, asked, wire="vllm")) == Finish("stop", "stop", told)

@@ -104,7 +104,7 @@ def test_a_wire_that_takes_neither_0_nor_1_is_told_in_other_words(sampling: Samp
 
 
 def test_fields_of_the_client_that_a_wire_knows_reach_it() -> None:
-    asked = conversation(source={"top_k": 5, "frequency_penalty": 0.5, "unknown": 1})
+    asked = conversation(params={"top_k": 5, "frequency_penalty": 0.5, "unknown": 1})
     body = sent(asked)
     assert (body["top_k"], body["frequency_penalty"]) == (5, 0.5) and "unknown" not in body
     assert {
@@ -256,8 +256,8 @@ def test_without_tools_or_with_the_choice_none_nothing_is_said_of_tools() -> Non
     ],
 )
 def test_a_response_format_is_a_schema(shape: Any, schema: Any) -> None:
-    assert sent(conversation(source={"response_format": shape})).get("json_schema") == schema
-    asked = conversation(source={"response_format": shape}, tools=(WEATHER,))
+    assert sent(conversation(params={"response_format": shape})).get("json_schema") == schema
+    asked = conversation(params={"response_format": shape}, tools=(WEATHER,))
     if schema is None:
         assert "json_schema" not in sent(asked)
     else:

@@ -44,7 +44,7 @@ def test_a_wire_on_a_base_differs_where_it_says_so() -> None:
 
 def test_a_wire_written_in_settings_alone_is_asked_and_read() -> None:
     options = SHOWN[2]
-    asked = conversation(sampling=Sampling(temperature=0.5, max_tokens=9), source={"voice": "calm"})
+    asked = conversation(sampling=Sampling(temperature=0.5, max_tokens=9), params={"voice": "calm"})
     body = sent(asked, **options, turn_stops=False)
     assert body == {
         "text": "User: Weather in Paris?\n\nAssistant:",

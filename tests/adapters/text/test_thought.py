@@ -153,5 +153,5 @@ def test_an_answer_that_is_held_to_a_shape_has_no_thought(opened: str) -> None:
     forced = conversation(tools=(WEATHER,), tool_choice="required")
     (call,) = fold(played(('{"name": "get_weather", "arguments": {}}',), forced, thinking=opened)).calls
     assert call.name == "get_weather"
-    shaped = conversation(source={"response_format": {"type": "json_object"}})
+    shaped = conversation(params={"response_format": {"type": "json_object"}})
     assert fold(played(('{"a": 1}',), shaped, thinking=opened)).text == '{"a": 1}'

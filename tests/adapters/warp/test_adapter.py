@@ -52,7 +52,7 @@ def test_only_text_needs_a_continuation_turn(encoding: Encoding) -> None:
 )
 def test_what_the_wire_cannot_honour_is_refused_by_its_name(field: str, value: Json) -> None:
     with pytest.raises(Unsupported) as caught:
-        exchange(msgspec.structs.replace(LOOK, source={field: value}))
+        exchange(msgspec.structs.replace(LOOK, params={field: value}))
     assert caught.value.param == field
 
 
@@ -64,7 +64,7 @@ def test_a_call_cannot_be_forced(choice: ToolChoice) -> None:
 
 
 def test_a_limit_to_one_call_is_honoured() -> None:
-    asked = msgspec.structs.replace(LOOK, parallel_tool_calls=False, source={"parallel_tool_calls": False})
+    asked = msgspec.structs.replace(LOOK, parallel_tool_calls=False, params={"parallel_tool_calls": False})
     request = pb.Request.FromString(exchange(asked).request.body)
     assert request.settings.supports_parallel_tool_calls is False
 

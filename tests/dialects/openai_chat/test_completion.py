@@ -3,11 +3,13 @@ from typing import Any
 
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.events import (
     Event,
     Finish,
     PassthroughFields,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -109,3 +111,10 @@ def test_no_usage_no_diagnostics_unless_there_are_any() -> None:
     answer = answered(notice, Finish("stop"), UsageReport(total_tokens=5), diagnostics=True)
     assert answer["dragoman"]["usage"] == "total_only"
     assert [said["rule"] for said in answer["dragoman"]["diagnostics"]] == ["HISTORY"]
+
+
+def test_the_state_of_reasoning_is_a_field_of_the_message() -> None:
+    state: dict[str, Json] = {"extra_content": {"maker": {"signature": "s"}}}
+    answer = answered(ReasoningDelta("hm"), ReasoningEnd(state), TextDelta("ok"), Finish("stop"))
+    message = answer["choices"][0]["message"]
+    assert message == {"role": "assistant", "content": "ok", "refusal": None, "reasoning_content": "hm", **state}

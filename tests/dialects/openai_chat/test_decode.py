@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from gateway.core.conversation import Conversation, Json, NamedTool, Sampling, ToolChoice, ToolSpec
+from gateway.core.conversation import Conversation, Json, NamedTool, OtherTool, Sampling, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.decode import decode
@@ -112,11 +112,14 @@ FUNCTION: Json = {"name": "f", "description": "Finds.", "parameters": {"type": "
 TOOL: dict[str, Json] = {"type": "function", "function": FUNCTION, "cache_control": {"type": "ephemeral"}}
 
 
-def test_tools_keep_their_source_and_other_types_stay_in_the_request() -> None:
+def test_tools_keep_their_unknown_fields_and_other_types_stay_in_the_request() -> None:
     tools: Json = [TOOL, {"type": "web_search", "deep": True}, {"type": "custom", "custom": {"name": "c"}}]
     conversation = decode(request(tools=tools))
-    assert conversation.tools == (ToolSpec("f", "Finds.", {"type": "object"}, True, TOOL),)
-    assert conversation.source == {"model": "m", "tools": tools}
+    assert conversation.tools == (
+        ToolSpec("f", "Finds.", {"type": "object"}, True, {"cache_control": {"type": "ephemeral"}}),
+    )
+    assert conversation.other_tools == (OtherTool("web_search"), OtherTool("custom"))
+    assert conversation.params == {"model": "m", "tools": tools}
 
 
 def test_the_deprecated_functions_are_tools() -> None:
@@ -177,7 +180,7 @@ def test_too_many_and_badly_named_tools_are_faults() -> None:
 
 def test_unknown_and_null_fields_are_legal() -> None:
     fields: dict[str, Json] = {"store": False, "metadata": {"a": "b"}, "n": 1, "user": None, "verbosity": "low"}
-    assert decode(request(**fields)).source == {"model": "m", **fields}
+    assert decode(request(**fields)).params == {"model": "m", **fields}
 
 
 def test_the_last_of_duplicate_keys_counts() -> None:

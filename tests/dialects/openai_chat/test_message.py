@@ -9,6 +9,7 @@ from gateway.core.conversation import (
     Image,
     Json,
     Reasoning,
+    Source,
     Text,
     ToolCall,
     ToolResult,
@@ -101,7 +102,7 @@ def test_a_well_formed_message_keeps_its_source(case: str) -> None:
     conversation = decoded(message)
     (turn,) = conversation.turns
     assert (turn.role, turn.blocks, turn.index) == (message["role"], blocks, 0)
-    assert turn.source == message
+    assert turn.source is not None and turn.source.in_dialect("openai_chat") == message
     assert conversation.faults == ()
 
 
@@ -359,14 +360,31 @@ def test_a_role_that_is_no_text_is_named(role: dict[str, Json]) -> None:
 
 def test_every_message_keeps_its_source_for_whoever_sends_it_as_it_is() -> None:
     messages: list[Json] = [{"role": "user", "content": "x"}, {"role": "user"}, {"role": "bot", "content": ["y"]}]
-    assert [turn.source for turn in decoded(*messages).turns] == messages
+    sources = [turn.source for turn in decoded(*messages).turns]
+    assert [source.in_dialect("openai_chat") for source in sources if source is not None] == messages
 
 
 def test_names_and_unknown_fields_are_kept_and_nulls_are_not() -> None:
-    message: Json = {"role": "user", "content": "x", "name": "bo", "mood": {"good": True}, "nothing": None}
-    assert decoded(message).turns == (
-        Turn("user", (Text("x"),), "bo", 0, {"mood": {"good": True}}, message),  # type: ignore[arg-type]  # a literal
-    )
+    message: dict[str, Json] = {"role": "user", "content": "x", "name": "bo", "mood": {"good": True}, "nothing": None}
+    source = Source("openai_chat", message)
+    assert decoded(message).turns == (Turn("user", (Text("x"),), "bo", 0, {"mood": {"good": True}}, source),)
+
+
+@pytest.mark.parametrize(
+    ("message", "listed", "unread"),
+    [
+        ({"role": "user", "content": "x"}, False, set()),
+        ({"role": "user", "content": [{"type": "text", "text": "x"}]}, True, set()),
+        ({"role": "tool", "content": [{"type": "text", "text": "x"}], "tool_call_id": "a"}, True, set()),
+        ({"role": "function", "content": "x", "name": "f"}, False, set()),
+        ({"role": "assistant", "content": [], "logprobs": None}, True, {"logprobs"}),
+        ({"role": "assistant", "content": None, "tool_calls": [call(), call(index=0)]}, False, {"content", "index"}),
+    ],
+)
+def test_a_source_says_what_its_turn_does_not(message: Json, listed: bool, unread: set[str]) -> None:
+    source = decoded(message).turns[0].source
+    assert source is not None
+    assert source.listed is listed and source.unread == frozenset(unread)
 
 
 @pytest.mark.parametrize(("field", "name", "extra"), [("name", "bo", {}), ("mood", None, {"mood": "bo"})])

@@ -15,6 +15,7 @@ from gateway.core.events import (
     Finish,
     PassthroughFields,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -305,3 +306,11 @@ def test_how_events_come_together_changes_nothing(events: list[Event], places: l
     bounds = [0, *sorted(places), len(events)]
     pieces = [events[start:end] for start, end in pairwise(bounds)]
     assert whole.feed(events) + whole.close() == b"".join(map(cut.feed, pieces)) + cut.close()
+
+
+def test_the_state_of_reasoning_is_a_field_of_the_next_delta() -> None:
+    state: dict[str, Json] = {"extra_content": {"maker": {"signature": "s"}}}
+    assert deltas([ReasoningDelta("hm"), ReasoningEnd(state), TextDelta("ok")])[1:] == [
+        {"reasoning_content": "hm"},
+        {"content": "ok", **state},
+    ]

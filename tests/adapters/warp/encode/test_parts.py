@@ -1,6 +1,6 @@
 import pytest
 
-from gateway.core.conversation import File, Image, Text, ToolResult, Turn
+from gateway.core.conversation import File, Image, Source, Text, ToolResult, Turn
 from gateway.core.errors import Unsupported
 from gateway.core.policy import Policy
 from tests.adapters.warp.sent import RED_DOT, assistant, both, call, conversation, query, rules, sent, user
@@ -47,7 +47,7 @@ def test_placeholders_stand_for_what_cannot_be_sent_and_attached_images_stay_ima
 
 
 def test_the_conversation_itself_is_not_touched() -> None:
-    asked = conversation(Turn("user", (Image(RED_DOT),), source={"role": "user"}), user("hi"))
+    asked = conversation(Turn("user", (Image(RED_DOT),), source=Source("chat", {"role": "user"})), user("hi"))
     before = repr(asked)
     sent(asked)
     assert repr(asked) == before

@@ -1,0 +1,156 @@
+"""Encodes what a client of another dialect asked for: the fields that the chat completions API publishes, and no other.
+
+Sources: OpenAI, API reference, `POST /v1/chat/completions`; Google, OpenAI compatibility, `extra_content`.
+"""
+
+from typing import Final, assert_never
+
+import msgspec
+
+from gateway.core.conversation import (
+    EMPTY,
+    Block,
+    Conversation,
+    File,
+    Image,
+    Json,
+    JsonObject,
+    NamedTool,
+    Reasoning,
+    Sampling,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
+
+# Sent with the value that the client gave them.
+_PARAMS: Final = frozenset(
+    {
+        "audio",
+        "frequency_penalty",
+        "logit_bias",
+        "logprobs",
+        "metadata",
+        "modalities",
+        "prediction",
+        "presence_penalty",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "reasoning_effort",
+        "response_format",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "top_logprobs",
+        "user",
+        "verbosity",
+        "web_search_options",
+    }
+)
+# Sent from the conversation's own fields.
+_VALUES: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "parallel_tool_calls",
+        "seed",
+        "stop",
+        "temperature",
+        "tool_choice",
+        "top_p",
+    }
+)
+SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
+
+# A provider keeps its own state in `extra_content`, below its name.
+_STATE: Final = frozenset({"extra_content"})
+_IMAGE: Final = _STATE | {"detail"}
+_TYPED: Final = _STATE | {"type"}
+CARRIED: Final = _IMAGE | _TYPED | {"strict"}
+
+
+def canonical_fields(conversation: Conversation) -> dict[str, Json]:
+    """Return the fields beside the model and the messages."""
+    fields: dict[str, Json] = {
+        name: value for name, value in conversation.params.items() if name in _PARAMS and value is not None
+    }
+    fields |= _sampling(conversation.sampling)
+    if conversation.stream:
+        fields["stream"] = True
+        if conversation.include_usage:
+            fields["stream_options"] = {"include_usage": True}
+    if conversation.tools:
+        fields["tools"] = [_tool(tool) for tool in conversation.tools]
+        if isinstance(conversation.tool_choice, NamedTool):
+            fields["tool_choice"] = _choice(conversation.tool_choice)
+        elif conversation.tool_choice != "auto":
+            fields["tool_choice"] = conversation.tool_choice
+        if not conversation.parallel_tool_calls:
+            fields["parallel_tool_calls"] = False
+    return fields
+
+
+def canonical_turn(turn: Turn) -> Turn:
+    """Return the turn with no field that only its client's dialect knows."""
+    blocks = tuple([_block(block) for block in turn.blocks])
+    return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra, _STATE), source=None)
+
+
+def _block(block: Block) -> Block:
+    match block:
+        case Text() | Image() | File():
+            return _part(block)
+        case Reasoning():
+            return msgspec.structs.replace(block, extra=_kept(block.extra, _STATE))
+        case ToolCall():
+            return msgspec.structs.replace(block, extra=_kept(block.extra, _TYPED))
+        case ToolResult():
+            return msgspec.structs.replace(block, content=tuple([_part(part) for part in block.content]))
+        case _:
+            assert_never(block)
+
+
+def _part(part: Text | Image | File) -> Text | Image | File:
+    """A file never arrives here: its part is in the words of the client's dialect."""
+    match part:
+        case Text():
+            names = _TYPED if part.extra.get("type") == "refusal" else _STATE
+            return msgspec.structs.replace(part, extra=_kept(part.extra, names))
+        case Image():
+            return msgspec.structs.replace(part, extra=_kept(part.extra, _IMAGE))
+        case File():
+            return part
+        case _:
+            assert_never(part)
+
+
+def _kept(extra: JsonObject, names: frozenset[str]) -> JsonObject:
+    return {name: value for name, value in extra.items() if name in names} if extra else EMPTY
+
+
+def _choice(tool: NamedTool) -> Json:
+    return {"type": "function", "function": {"name": tool.name}}
+
+
+def _tool(tool: ToolSpec) -> Json:
+    function: dict[str, Json] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.parameters:
+        function["parameters"] = dict(tool.parameters)
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
+
+
+def _sampling(sampling: Sampling) -> dict[str, Json]:
+    said: dict[str, Json] = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "stop": list(sampling.stop) or None,
+        "seed": sampling.seed,
+    }
+    return {key: value for key, value in said.items() if value is not None}
