@@ -12,12 +12,14 @@ from hypothesis import given, settings
 
 from gateway.adapter import BackendRequest
 from gateway.core.conversation import (
+    EMPTY,
     Conversation,
     File,
     Image,
     JsonObject,
     Reasoning,
     Role,
+    Source,
     Text,
     ToolCall,
     ToolResult,
@@ -174,6 +176,18 @@ def unknown_fields_are_not_dropped_in_silence(case: Case) -> None:
         _sent_or_told(case, turns, b"unknownmarker", f"an unknown field of {what}")
 
 
+def other_dialects_are_not_sent(case: Case) -> None:
+    """A message or a parameter in the words of a dialect that no backend speaks never reaches the backend."""
+    turn = Turn("user", (Text("What is this?"),), index=0)
+    source = Source("no dialect", {"role": "user", "content": "sourcemarker"})
+    written = msgspec.structs.replace(turn, source=source)
+    plain, foreign = (
+        case.sends(Conversation((asked,), model="model", params=params, dialect="no dialect")).request.body
+        for asked, params in ((turn, EMPTY), (written, {"parametermarker": "parametermarker"}))
+    )
+    assert foreign == plain, "a source or a parameter of another dialect changes what is sent"
+
+
 def _called(arguments: str, *parts: Text | Image | File) -> tuple[Turn, Turn]:
     """Build a call and its result."""
     call = Turn("assistant", (ToolCall("k", "look", arguments),), index=1)
@@ -264,5 +278,6 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     parts_are_not_dropped_in_silence,
     any_arguments_can_be_sent,
     unknown_fields_are_not_dropped_in_silence,
+    other_dialects_are_not_sent,
     any_history_can_be_sent,
 )

@@ -72,6 +72,23 @@ class Scribbling(ParrotAdapter):
         return super().encode(conversation, policy)
 
 
+class Copying(ParrotAdapter):
+    """Sends what the client wrote, whatever it means."""
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        request = super().encode(conversation, policy)
+        written = [turn.source.value for turn in conversation.turns if turn.source is not None]
+        return msgspec.structs.replace(request, body=msgspec.json.encode(written) if written else request.body)
+
+
+class Relayed(ParrotAdapter):
+    """Sends every parameter, in whatever dialect."""
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        request = super().encode(conversation, policy)
+        return msgspec.structs.replace(request, body=request.body + msgspec.json.encode(conversation.params))
+
+
 class Silent(ParrotAdapter):
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         last = msgspec.structs.replace(conversation, turns=conversation.turns[-1:])
@@ -337,6 +354,8 @@ BROKEN: list[tuple[Check, Case]] = [
     (asking.any_arguments_can_be_sent, Case("inventing", Inventing, SPOKEN)),
     (asking.unknown_fields_are_not_dropped_in_silence, Case("choosy", Choosy, SPOKEN)),
     (asking.unknown_fields_are_not_dropped_in_silence, Case("boastful", Boastful, SPOKEN)),
+    (asking.other_dialects_are_not_sent, Case("copying", Copying, WIRE)),
+    (asking.other_dialects_are_not_sent, Case("relayed", Relayed, WIRE)),
     (asking.any_history_can_be_sent, Case("fragile", Fragile, WIRE)),
     (answering.answer_is_read, Case("other", ParrotAdapter, WIRE, (ResponseStart(), TextDelta("x"), Finish("stop")))),
     (answering.answer_is_read, reading(Late)),
