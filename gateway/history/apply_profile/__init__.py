@@ -74,7 +74,7 @@ def apply_profile(conversation: Conversation, profile: Profile) -> ProfileResult
 def _offered(conversation: Conversation) -> int:
     """Counts the tools that are sent; a provider also counts those of other types than functions."""
     lists = [tools for field in ("tools", "functions") if isinstance(tools := conversation.params.get(field), list)]
-    return max(len(conversation.tools) + len(conversation.other_tools), *map(len, lists), 0)
+    return max(len(conversation.tools), *map(len, lists), 0)
 
 
 def _with_turns(conversation: Conversation, turns: tuple[Turn, ...]) -> Conversation:

@@ -1,11 +1,11 @@
 import pytest
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import File, Image, Json, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import InvalidRequest, Unsupported
 from tests.adapters.warp.sent import RED_DOT, assistant, both, call, conversation, result, rules, sent, system, user
 
-OPAQUE = {
+OPAQUE: dict[str, Json] = {
     "conversation_id": "c1",
     "task_id": "t1",
     "message_id": "m3",
@@ -61,6 +61,13 @@ def test_reasoning_text_and_calls_of_an_answer_keep_their_order() -> None:
     turn = Turn("assistant", (Reasoning("hm"), Text("Let me"), call("k")))
     kinds = [message.WhichOneof("message") for message in log(structured(user("hi"), turn))]
     assert kinds == ["user_query", "agent_reasoning", "agent_output", "tool_call"]
+
+
+def test_the_state_of_reasoning_returns_with_it() -> None:
+    turn = Turn("assistant", (Reasoning("hm", extra={"extra_content": {"warp": OPAQUE}}), Text("Let me")))
+    _, thought, said = log(structured(user("hi"), turn))
+    assert (thought.id, thought.request_id, thought.server_message_data) == ("m3", "r1", "b3BhcXVl")
+    assert (said.request_id, said.server_message_data) == ("", "")
 
 
 def test_empty_text_beside_a_call_is_no_message_of_the_log() -> None:
