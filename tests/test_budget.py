@@ -21,11 +21,20 @@ from adapters.warp import WarpAdapter
 from adapters.warp.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
+from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.exchange import Exchange
+from gateway.server.telemetry.access_log import AccessLog
+from gateway.server.telemetry.event_bus import EventBus
+from gateway.server.telemetry.log import LOGGER
+from gateway.server.telemetry.metrics import Metrics
+from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
+from gateway.server.telemetry.request_metrics import RequestMetrics
+from gateway.server.upstream.backends import Backend
+from gateway.settings import BackendSettings
 
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
@@ -107,6 +116,31 @@ def history_cost(messages: int) -> float:
     return calls(lambda: Exchange(NATIVE, decode(body), POLICY)) / messages
 
 
+def telemetry_cost() -> int:
+    """Calls for what is recorded of one streamed request: its metrics, an access line that nobody wants, and an
+    event bus that nobody watches."""
+    observers = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus())
+    events = (ResponseStart(), TextDelta("x"), UsageReport(prompt_tokens=1, completion_tokens=1), Finish("stop"))
+    backend = Backend("b", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1 << 20)
+    exchange = Exchange(NATIVE, decode(SMALL), POLICY)
+
+    def serve() -> None:
+        context = RequestContext("POST", "/", CHAT, {}, observers)
+        context.note(())
+        context.open_stream()
+        context.connect(backend, exchange)
+        context.try_backend()
+        context.begin_response()
+        context.record(events)
+        context.answer_headers()
+        context.conclude(200)
+
+    with pytest.MonkeyPatch.context() as patch:
+        # What a line costs depends on the handlers that other tests have left.
+        patch.setattr(LOGGER, "disabled", True)
+        return calls(serve)
+
+
 MEASURES: dict[str, Callable[[], float]] = {
     "request": request_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
@@ -118,6 +152,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "text chunk beside tools": lambda: chunk_cost(TEXT, payload.words, 1, TOOLED),
     "text argument chunk": lambda: chunk_cost(TEXT, payload.written_call, 1, TOOLED),
     "message": lambda: history_cost(400),
+    "telemetry of a request": telemetry_cost,
 }
 
 

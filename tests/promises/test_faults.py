@@ -17,6 +17,7 @@ from tests.promises.house import SHORT, TIMEOUTS, before, finishes, frames, text
 from tests.promises.table import PROMISES, Promise
 from tests.promises.wires import WIRES
 from tests.server.running import Running
+from tests.server.samples import value_of
 
 LINE: Final = re.compile(
     r"upstream_failure request_id=(\S+) backend=(\S+) model=\S+ phase=(\S+) code=(\S+) upstream_status=\S+ "
@@ -96,11 +97,13 @@ async def test_a_promise_is_kept(row: Promise, wire: str, caplog: pytest.LogCapt
 
 
 def _check_counters(gateway: Running, played: Played) -> None:
-    value = gateway.app.gateway_state.metrics.value
-    assert value("gateway_upstream_errors_total", played.model, played.code, played.phase) == 1
+    metrics = gateway.app.gateway_state.metrics
+    assert value_of(metrics, "gateway_upstream_errors_total", played.model, played.code, played.phase) == 1
     early = not played.begun
     for name in played.row.counted:
-        assert value(name, played.model) == (0 if name == "gateway_ttfb_timeouts_total" and not early else 1)
+        assert value_of(metrics, name, played.model) == (
+            0 if name == "gateway_ttfb_timeouts_total" and not early else 1
+        )
 
 
 def _check_log(caplog: pytest.LogCaptureFixture, played: Played, request_id: str) -> None:

@@ -14,6 +14,7 @@ from gateway.testing.faulty import END, Connection, chunk, faulty_backend, head
 from tests.promises.house import before, finishes, frames, text_of
 from tests.promises.wires import WIRES, Wire
 from tests.server.running import Running
+from tests.server.samples import value_of
 
 
 class Oddity(msgspec.Struct, frozen=True):
@@ -158,8 +159,8 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
             async with asyncio.timeout(1):
                 await backend.closed.wait()
         assert len(backend.seen) == 2
-        value = gateway.app.gateway_state.metrics.value
-        counted = {name for name in (LATE, "gateway_unknown_events_total") if value(name, "m")}
+        metrics = gateway.app.gateway_state.metrics
+        counted = {name for name in (LATE, "gateway_unknown_events_total") if value_of(metrics, name, "m")}
         assert counted == ({odd.counted} if odd.counted else set())
 
 

@@ -15,6 +15,7 @@ from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
 from tests.promises.house import before, finishes, frames, text_of
 from tests.promises.wires import WIRES, Wire, broken_call
+from tests.server.samples import value_of
 
 ENVELOPE: Final = b'data: {"choices":[{"index":0,"delta":%s,"finish_reason":null}]}\n\n'
 
@@ -137,7 +138,7 @@ async def test_a_fault_behind_the_finish_takes_nothing_back(wire: str, name: str
         began = time.monotonic()
         streamed, whole = await asyncio.gather(gateway.chat(stream=True), gateway.chat())
         took = time.monotonic() - began
-        failures = gateway.app.gateway_state.metrics.value("gateway_truncated_streams_total", "m")
+        failures = value_of(gateway.app.gateway_state.metrics, "gateway_truncated_streams_total", "m")
     assert (streamed.status_code, whole.status_code, failures) == (200, 200, 0)
     assert took < 3  # the idle limit is 5 s
     *data, done = frames(streamed.text)

@@ -29,6 +29,7 @@ from tests.promises.house import settings_for
 from tests.promises.wires import WIRES, Wire
 from tests.scripted import ScriptedAdapter
 from tests.server.running import running_gateway
+from tests.server.samples import value_of
 
 ASKED: Final = Turn("user", (Text("12345678"),), index=0)
 
@@ -158,7 +159,7 @@ async def test_the_official_client_always_finds_counts(end: str) -> None:
         stream = await ask(model="m", messages=MESSAGES, extra_body={**fields, "stream_options": counted}, stream=True)
         chunks = [piece async for piece in stream]
         plain = [piece async for piece in await ask(model="m", messages=MESSAGES, extra_body=fields, stream=True)]
-        spent = gateway.app.gateway_state.metrics.value("gateway_tokens_total", "m", "-", "completion")
+        spent = value_of(gateway.app.gateway_state.metrics, "gateway_tokens_total", "m", "-", "completion")
     for usage, extra in ((whole.usage, whole.model_extra), (chunks[-1].usage, chunks[-1].model_extra)):
         assert usage is not None and usage.prompt_tokens > 0 and usage.completion_tokens > 0
         assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens

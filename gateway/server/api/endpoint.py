@@ -23,6 +23,7 @@ from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.process.fd_limits import check_lack
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.telemetry.tracing.traceparent import traceparent_line
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.deadlines import (
     ClientDisconnected,
@@ -125,9 +126,7 @@ class ChatEndpoint:
         else:
             # The first byte of a response that does not stream may come only when that response is complete.
             deadlines.expect(deadlines.total_due, total_timeout)
-        context.phase = "connect"
-        if context.trace is not None:
-            context.trace.connect(backend, exchange)
+        context.connect(backend, exchange)
         credential = backend.credential.ready
         if credential is None:
             credential = await backend.credential.headers()
@@ -192,7 +191,7 @@ class ChatEndpoint:
             if exchange.finished and until is None:
                 until = monotonic() + REST_S
             if events:
-                context.begin()
+                context.begin_response()
                 await writer.take(events)
             if most:
                 # While nothing can be shown yet, the pieces grow, so that there are few of them.
@@ -216,7 +215,7 @@ class ChatEndpoint:
             lines,
             request.body,
             backend.timeouts.connect,
-            more=b"" if context.trace is None else context.trace.headers(lines.names),
+            more=traceparent_line(context.traceparent, lines.names) if context.traceparent else b"",
             on_try=context.try_backend,
             on_sent=sent,
             again=context.attempt == 0,

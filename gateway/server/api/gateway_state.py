@@ -12,9 +12,13 @@ from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
+from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
+from gateway.server.telemetry.instruments import Snapshot
 from gateway.server.telemetry.log import LEVELS, LOGGER
-from gateway.server.telemetry.metrics import Metrics, Snapshot
+from gateway.server.telemetry.metrics import Metrics
+from gateway.server.telemetry.request_context import Observers, RequestObserver
+from gateway.server.telemetry.request_metrics import RequestMetrics
 from gateway.server.telemetry.tracing import open_tracing
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.backends import Backends
@@ -40,12 +44,15 @@ class GatewayState:
         self.event_bus = EventBus(self.redact)
         self.model_lists = ModelLists()
         self.metrics = Metrics()
-        self.metrics.count("gateway_open_streams", by=0)
-        self.metrics.read("gateway_running_requests", lambda: self.scheduler.size)
-        self.metrics.read("gateway_workers", lambda: 1)
+        self.metrics.running_requests.set_function(lambda: self.scheduler.size)
+        self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
-        self.metrics.read("gateway_store_failures_total", lambda: self.admission.store.failures)
+        self.metrics.store_failures.set_function(lambda: self.admission.store.failures)
         self.tracing = open_tracing(settings.tracing, environ)
+        observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
+        if self.tracing is not None:
+            observers.append(self.tracing)
+        self.observers = Observers(*observers)
         self.worker_metrics: WorkerMetrics | None = None
         self.created = int(time.time())
         self.ready = False
@@ -110,8 +117,8 @@ class GatewayState:
             yield
             return
         exporter = self.tracing.start(self.redact)
-        self.metrics.read("gateway_spans_total", lambda: exporter.exported)
-        self.metrics.read("gateway_span_drops_total", lambda: exporter.dropped)
+        self.metrics.spans.set_function(lambda: exporter.exported)
+        self.metrics.span_drops.set_function(lambda: exporter.dropped)
         try:
             yield
         finally:

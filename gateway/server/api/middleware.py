@@ -2,8 +2,7 @@
 responses."""
 
 import asyncio
-import os
-import ssl
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -16,11 +15,13 @@ from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.endpoint import ChatEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.telemetry.log import LOGGER
-from gateway.server.telemetry.request_context import CLIENT_DISCONNECTED, SHOWN, RequestContext
+from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, NO_ERROR, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
 
 SHUTDOWN: Final = ServerShutdown.code
 HOT_PATHS: Final = frozenset({"/v1/chat/completions", "/chat/completions"})
+# The other paths are the route `other`.
+ROUTES: Final[Mapping[str, str]] = {**dict.fromkeys(HOT_PATHS, CHAT), "/v1/models": "models"}
 
 
 class GatewayMiddleware:
@@ -36,11 +37,9 @@ class GatewayMiddleware:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        context = RequestContext(
-            scope["method"], scope["path"], dict(scope["headers"]), self._state.event_bus, self._state.metrics
-        )
-        if self._state.tracing is not None and context.path in HOT_PATHS and context.method == "POST":
-            context.trace = self._state.tracing.begin(context.headers)
+        path = scope["path"]
+        route = ROUTES.get(path, "other")
+        context = RequestContext(scope["method"], path, route, dict(scope["headers"]), self._state.observers)
         # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
         response = ClientResponse(scope["state"].pop("response_writer"), context.id)
         status = 0
@@ -48,7 +47,7 @@ class GatewayMiddleware:
             await self._serve(scope, receive, context, response)
         except asyncio.CancelledError:
             # Only the end of the process cancels requests that are served here.
-            if context.code == "-":
+            if not context.failed:
                 context.code = SHUTDOWN
             raise
         except ClientDisconnected:
@@ -89,42 +88,11 @@ class GatewayMiddleware:
 
 
 def _report(context: RequestContext, error: GatewayError) -> None:
-    """Logs what the operator must know: one WARNING for a backend's failure, ERROR where only the operator can help."""
-    context.code = error.code or "-"
+    """Records the failure of a request."""
+    context.code = error.code or NO_ERROR
     context.note(error.notices)
     if context.explain:
         told: list[Json] = [notice_object(notice) for notice in (*context.notices, *error.notices)]
         error.extra = {**error.extra, "diagnostics": told}
     if isinstance(error, BackendError):
-        context.blame(error)
-        level = LOGGER.error if error.code == "upstream_auth_error" else LOGGER.warning
-        level(
-            "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s attempt=%d ms=%s "
-            "credential=%s cause=%s reason=%r said=%r",
-            context.id,
-            context.backend,
-            context.model[:SHOWN],
-            context.phase,
-            context.code,
-            context.backend_status or "-",
-            context.attempt,
-            context.ms,
-            context.credential or "-",
-            type(error.__cause__).__name__ if error.__cause__ else "-",
-            reason(error.__cause__),
-            # A client error goes to the client, who can act on it, and it often quotes the request.
-            error.words if error.status >= 500 else "",
-            extra={"request_id": context.id},
-        )
-
-
-def reason(cause: BaseException | None) -> str:
-    """Returns why the system or TLS failed, without the addresses that an exception's own text may hold."""
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return cause.verify_message
-    if isinstance(cause, ssl.SSLError):
-        return cause.reason or ""
-    if isinstance(cause, OSError) and cause.errno:
-        # A failed name look-up has a negative number and a text of its own.
-        return os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or ""
-    return ""
+        context.fail(error)

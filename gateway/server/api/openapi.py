@@ -89,7 +89,7 @@ _SAID: Final = {
     "x-dragoman-backend": {"description": "The backend that was chosen.", "schema": _TEXT},
     "x-dragoman-changes": {"description": "What was changed on the way, counted by stage.", "schema": _TEXT},
 }
-_METRICS: Final = {"type": "string", "description": "The text format of Prometheus."}
+_METRICS: Final = {"type": "string", "description": "Prometheus text, or OpenMetrics where it is asked for."}
 
 # Malformed HTTP, a foreign origin, an unknown Host, a bug, and no room for another connection.
 _ALWAYS: Final = (400, 403, 421, 500, 503)
@@ -100,7 +100,7 @@ _BACKEND: Final = (502, *(fault.status for fault in FAULTS.values()))
 TOLD: Final[Mapping[str, Told]] = {
     "/healthz": Told({200: {JSON: reference(Health)}}),
     "/readyz": Told({200: {JSON: reference(Health)}, 503: {JSON: reference(Health)}}),
-    "/metrics": Told({200: {"text/plain": _METRICS}}),
+    "/metrics": Told({200: {"text/plain": _METRICS, "application/openmetrics-text": _METRICS}}),
     "/v1/models": Told({200: {JSON: reference(ModelList)}}, errors=(404, 502, 504)),
     "/v1/models/{name}": Told({200: {JSON: reference(Model)}}, errors=(404,), parameters=(_NAME,)),
     "/v1/events": Told({200: {EVENTS: _FEED}}),

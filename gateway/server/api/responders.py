@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import Final, Protocol
 
 from gateway.core.conversation import Conversation
-from gateway.core.events import Event, Finish, ResponseStart, UsageReport
-from gateway.core.notices import Notice
+from gateway.core.events import Event
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.server.api.client_response import ClientResponse
@@ -23,7 +22,6 @@ from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
 from gateway.settings import ServerSettings
 
 PING: Final = b": ping\n\n"
-_TOLD: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
 
 
 class Responder(Protocol):
@@ -71,14 +69,14 @@ class WholeResponder:
         pass
 
     async def take(self, events: Sequence[Event]) -> None:
-        _note(self._context, events)
+        self._context.record(events)
         self._events.extend(events)
 
     async def rescue(self, events: Sequence[Event]) -> None:
         pass
 
     async def finish(self, events: Sequence[Event]) -> None:
-        _note(self._context, events)
+        self._context.record(events)
         body = encode_completion(
             [*self._events, *events],
             id=_completion_id(),
@@ -121,19 +119,18 @@ class StreamResponder:
         deadlines.quiet_due = time.monotonic() + settings.first_event_gate_s
 
     def __enter__(self) -> "StreamResponder":
-        self._context.stream(1)
+        self._context.open_stream()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._context.stream(-1)
         self._deadlines.on_quiet = None
         if self._comment is not None:
             self._comment.cancel()
 
     async def take(self, events: Sequence[Event]) -> None:
-        _note(self._context, events)
+        self._context.record(events)
         if payload := self._encoder.feed(events):
             self.opening = False
             now = time.monotonic()
@@ -145,7 +142,7 @@ class StreamResponder:
             await self._send(payload)
 
     async def finish(self, events: Sequence[Event]) -> None:
-        _note(self._context, events)
+        self._context.record(events)
         payload = self._encoder.feed(events) + self._encoder.close()
         self._deadlines.on_quiet = None
         self._deadlines.total_due = math.inf
@@ -177,18 +174,6 @@ class StreamResponder:
         self._deadlines.quiet_due = time.monotonic() + self._keep_alive_s
         if self._comment is None or self._comment.done():
             self._comment = asyncio.create_task(self._send(PING))
-
-
-def _note(context: RequestContext, events: Sequence[Event]) -> None:
-    if _TOLD.isdisjoint(map(type, events)):
-        return
-    for event in events:
-        if type(event) is Notice:
-            context.note((event,))
-        elif type(event) is UsageReport:
-            context.use(event)
-        if context.trace is not None:
-            context.trace.tell(event)
 
 
 def _completion_id() -> str:

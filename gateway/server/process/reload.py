@@ -75,12 +75,12 @@ class Reloader:
         try:
             kept = await gateway_state.change(self._source.load())
         except SettingsError as error:
-            gateway_state.metrics.count("gateway_config_reload_failures_total")
+            gateway_state.metrics.config_reload_failures.inc()
             if self._tells:
                 said = with_place(self._source.path, error.message)
                 LOGGER.error("settings not reloaded, the old ones stay in use: %s", said)
             return
-        gateway_state.metrics.count("gateway_config_reloads_total")
+        gateway_state.metrics.config_reloads.inc()
         if not self._tells:
             return
         found = [*changed(before, gateway_state.settings)]

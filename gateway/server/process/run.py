@@ -185,7 +185,7 @@ def _run(
 
     server.on_ready = settled
     with logging_to(gateway_state.settings.log, gateway_state.redact) as log:
-        gateway_state.metrics.read("gateway_log_drops_total", lambda: log.dropped)
+        gateway_state.metrics.log_drops.set_function(lambda: log.dropped)
         _share(gateway_state, worker)
         if worker is None or worker.number == 1:
             _warn(gateway_state.settings.server)

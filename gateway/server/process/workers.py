@@ -181,7 +181,7 @@ class Supervisor:
             self._stops.append(signal.SIGTERM)
             return
         self._again_later(child, f"ended {how}")
-        self._metrics.count("gateway_worker_restarts_total")
+        self._metrics.worker_restarts.inc()
         self._worker_metrics.show(self._metrics.snapshot())
 
     def _again_later(self, child: _Child, what: str) -> None:

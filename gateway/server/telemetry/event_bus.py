@@ -7,13 +7,15 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import JsonObject
+from gateway.core.notices import Notice
+from gateway.server.telemetry.request_context import Outcome, RequestContext, RequestObserver
 
 LIMIT: Final = 1000
 
 Item = tuple[str, JsonObject]
 
 
-class EventBus:
+class EventBus(RequestObserver):
     """Sends every published item to all watchers, without the secrets that `redact` removes. A watcher that is too slow
     misses items and gets the number of missed ones.
 
@@ -29,6 +31,14 @@ class EventBus:
     def show_first(self, kind: str, item: JsonObject) -> None:
         """Adds an item that every watcher receives before any other."""
         self._first = (kind, item)
+
+    def notice(self, context: RequestContext, notice: Notice) -> None:
+        if self.watchers:
+            self.publish("notice", {"request": context.id, **msgspec.structs.asdict(notice)})
+
+    def conclude(self, context: RequestContext, outcome: Outcome) -> None:
+        if self.watchers:
+            self.publish("request", {"request": context.id, **msgspec.structs.asdict(outcome)})
 
     def publish(self, kind: str, item: JsonObject) -> None:
         """Sends an item to all watchers now; never waits."""

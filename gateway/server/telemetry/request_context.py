@@ -1,34 +1,35 @@
-"""Holds the facts of one client request while it is served: the source of its access line and diagnostic headers."""
+"""Holds the facts of one client request while it is served, and tells them to its observers."""
 
-import logging
 import os
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from gateway.core.conversation import Json
-from gateway.core.errors import BackendTimeout, BackendTruncated, GatewayError
-from gateway.core.events import UsageReport
+import msgspec
+
+from gateway.core.errors import BackendError
+from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.notices import Action, Notice
-from gateway.dialects.openai_chat.diagnostics import notice_object
+from gateway.exchange import Exchange
 from gateway.server.access.api_keys import ANONYMOUS
-from gateway.server.telemetry.event_bus import EventBus
-from gateway.server.telemetry.log import log_line, log_notice, one_line
-from gateway.server.telemetry.metrics import OF_RULE, Metrics
-from gateway.server.telemetry.tracing import Trace
+from gateway.server.telemetry.log import one_line
+from gateway.server.upstream.backends import Backend
 
 CLIENT_DISCONNECTED: Final = 499
 # The backend and model of a request before routing.
 UNROUTED: Final = "-"
+# The route of chat requests.
+CHAT: Final = "chat"
+# The code of a request that has not failed.
+NO_ERROR: Final = "-"
 # The number of characters of a client's chosen name that a log line shows.
 SHOWN: Final = 200
-ROUTES: Final = {"/v1/chat/completions": "chat", "/chat/completions": "chat", "/v1/models": "models"}
-_ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
-_OUTCOME: Final = ("method", "path", "key", "model", "backend", "status", "code", "ms", "changes")
 # Notices that report an observed or kept value, not a change to the request or response.
 _NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
+# The events of a response that are recorded.
+_RECORDED: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
 _ids: Final = random.Random()
 # Forked workers would otherwise continue with one and the same sequence.
 os.register_at_fork(after_in_child=_ids.seed)
@@ -47,18 +48,89 @@ def unique() -> str:
     return _ids.getrandbits(96).to_bytes(12, "big").hex()
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """How a request ended, as the access line and the event bus show it. `ms` counts from the request's head, and
+    `changes` by stage: `repair=2; trim=1`."""
+
+    method: str
+    path: str
+    key: str
+    model: str
+    backend: str
+    status: int
+    code: str
+    ms: float
+    changes: str
+
+
+class RequestObserver:
+    """Observes requests. A subclass overrides the methods that it needs; the others are never called.
+
+    The methods of one request are called in this order: `begin` first, `conclude` last and always.
+    """
+
+    def begin(self, context: "RequestContext") -> None:
+        """The request's head has arrived."""
+
+    def connect(self, context: "RequestContext", backend: Backend, exchange: Exchange) -> None:
+        """The request to the backend is ready to be sent."""
+
+    def notice(self, context: "RequestContext", notice: Notice) -> None:
+        """The request or its response was changed, or something was seen in it."""
+
+    def open_stream(self, context: "RequestContext") -> None:
+        """The response will be streamed."""
+
+    def first_event(self, context: "RequestContext", seconds: float) -> None:
+        """The first events of the response have arrived, so long after the request's head."""
+
+    def response(self, context: "RequestContext", event: ResponseStart | Finish) -> None:
+        """The response has begun or finished."""
+
+    def usage(self, context: "RequestContext", usage: UsageReport) -> None:
+        """The tokens of the response are known."""
+
+    def backend_error(self, context: "RequestContext", error: BackendError) -> None:
+        """The request has failed, and it is the backend's failure."""
+
+    def conclude(self, context: "RequestContext", outcome: Outcome) -> None:
+        """The request has ended."""
+
+
+class Observers:
+    """The observers of all requests, by method: what no observer overrides costs no call."""
+
+    def __init__(self, *observers: RequestObserver) -> None:
+        base = RequestObserver
+        self.begin = tuple(one.begin for one in observers if type(one).begin is not base.begin)
+        self.connect = tuple(one.connect for one in observers if type(one).connect is not base.connect)
+        self.notice = tuple(one.notice for one in observers if type(one).notice is not base.notice)
+        self.open_stream = tuple(one.open_stream for one in observers if type(one).open_stream is not base.open_stream)
+        self.first_event = tuple(one.first_event for one in observers if type(one).first_event is not base.first_event)
+        self.response = tuple(one.response for one in observers if type(one).response is not base.response)
+        self.usage = tuple(one.usage for one in observers if type(one).usage is not base.usage)
+        self.backend_error = tuple(
+            one.backend_error for one in observers if type(one).backend_error is not base.backend_error
+        )
+        self.conclude = tuple(one.conclude for one in observers if type(one).conclude is not base.conclude)
+
+
 class RequestContext:
-    """One request: its client, its outcome, and the changes made to it."""
+    """One request: its client, its backend, the changes made to it, and its outcome.
+
+    `route` names the route in metrics. `credential` is the environment variable of the credential that the backend
+    refused; `waited` the seconds spent waiting for the request's body and for the backend; `traceparent` the position
+    in a trace that is sent to the backend, empty where there is no trace.
+    """
 
     __slots__ = (
-        "_begun",
         "_concluded",
-        "_event_bus",
-        "_metrics",
+        "_observers",
         "_started",
         "attempt",
         "backend",
         "backend_status",
+        "begun",
         "changes",
         "code",
         "credential",
@@ -71,35 +143,41 @@ class RequestContext:
         "notices",
         "path",
         "phase",
-        "trace",
+        "route",
+        "seconds",
+        "streamed",
+        "traceparent",
         "waited",
     )
 
     def __init__(
-        self, method: str, path: str, headers: Mapping[bytes, bytes], event_bus: EventBus, metrics: Metrics
+        self, method: str, path: str, route: str, headers: Mapping[bytes, bytes], observers: Observers
     ) -> None:
         self.id = request_id(headers.get(b"x-request-id"))
         self.method = method
         self.path = path
+        self.route = route
         self.headers = headers
         self.key = ANONYMOUS
         self.model = self.backend = UNROUTED
-        self.code = "-"
+        self.code = NO_ERROR
         self.phase = "request"
         self.backend_status = 0
-        # The environment variable of the credential that the backend refused.
         self.credential = ""
         self.attempt = 0
         self.changes: dict[str, int] = {}
         self.notices: list[Notice] = []
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
-        self.trace: Trace | None = None
-        self._event_bus = event_bus
-        self._metrics = metrics
+        self.traceparent = ""
+        self.streamed = False
+        self.begun = False
         self.waited = 0.0
-        self._begun = 0.0
+        self.seconds = 0.0
         self._concluded = False
+        self._observers = observers
         self._started = time.monotonic()
+        for begin in observers.begin:
+            begin(self)
 
     @property
     def ms(self) -> float:
@@ -107,14 +185,14 @@ class RequestContext:
         return _ms(time.monotonic() - self._started)
 
     @property
+    def failed(self) -> bool:
+        """Whether the request has failed."""
+        return self.code != NO_ERROR
+
+    @property
     def changed(self) -> str:
         """Changes by stage: `repair=2; trim=1`."""
         return "; ".join(f"{stage}={count}" for stage, count in self.changes.items())
-
-    def try_backend(self) -> None:
-        """Records an attempt to connect to the backend, which need not be the first one."""
-        self.attempt += 1
-        self.phase = "connect"
 
     def answer_headers(self) -> list[tuple[bytes, bytes]]:
         """Returns the headers that report the gateway's own work in a response."""
@@ -125,59 +203,69 @@ class RequestContext:
             headers.append((b"x-dragoman-changes", self.changed.encode("ascii")))
         return headers
 
+    def connect(self, backend: Backend, exchange: Exchange) -> None:
+        """Records that the request to the backend is ready to be sent."""
+        self.phase = "connect"
+        for connect in self._observers.connect:
+            connect(self, backend, exchange)
+
+    def try_backend(self) -> None:
+        """Records an attempt to connect to the backend, which need not be the first one."""
+        self.attempt += 1
+        self.phase = "connect"
+
     def note(self, notices: Iterable[Notice]) -> None:
-        """Logs notices, counts the changes among them, and publishes them on the event bus."""
+        """Records notices, and counts the changes among them."""
         for notice in notices:
             if notice.action not in _NO_CHANGE:
                 self.changes[notice.stage] = self.changes.get(notice.stage, 0) + 1
-            log_notice(notice, self.id)
-            if self.trace is not None:
-                self.trace.note(notice)
-            self._metrics.count("gateway_notices_total", notice.stage, notice.rule)
-            if (counter := OF_RULE.get(notice.rule)) is not None:
-                self._metrics.count(counter, self.backend)
-            if self._event_bus.watchers:
-                self._event_bus.publish("notice", {"request": self.id, **notice_object(notice)})
+            for observe in self._observers.notice:
+                observe(self, notice)
 
-    def begin(self) -> None:
-        """Records the arrival of the response's first events."""
-        if not self._begun:
+    def open_stream(self) -> None:
+        """Records that the response will be streamed."""
+        self.streamed = True
+        for open_stream in self._observers.open_stream:
+            open_stream(self)
+
+    def begin_response(self) -> None:
+        """Records the arrival of the response's first events; later ones change nothing."""
+        if not self.begun:
+            self.begun = True
             self.phase = "stream"
-            self._begun = time.monotonic()
-            self._metrics.observe("gateway_first_event_seconds", self._begun - self._started, self.backend)
+            seconds = time.monotonic() - self._started
+            for first_event in self._observers.first_event:
+                first_event(self, seconds)
 
-    def stream(self, by: int) -> None:
-        """Records that a stream is opened, or (-1) has ended."""
-        self._metrics.count("gateway_open_streams", by=by)
-
-    def use(self, usage: UsageReport) -> None:
-        """Counts the tokens that a backend reports. Estimated tokens do not count."""
-        if usage.estimated:
+    def record(self, events: Sequence[Event]) -> None:
+        """Records the notices, the usage, the begin and the finish among the events of a response."""
+        if _RECORDED.isdisjoint(map(type, events)):
             return
-        for kind, tokens in (("prompt", usage.prompt_tokens), ("completion", usage.completion_tokens)):
-            if tokens and tokens > 0:
-                self._metrics.count("gateway_tokens_total", self.backend, self.key, kind, by=tokens)
+        for event in events:
+            if type(event) is Notice:
+                self.note((event,))
+            elif type(event) is UsageReport:
+                for usage in self._observers.usage:
+                    usage(self, event)
+            elif type(event) is ResponseStart or type(event) is Finish:
+                for response in self._observers.response:
+                    response(self, event)
 
-    def blame(self, error: GatewayError) -> None:
-        """Counts a failure of the backend."""
-        self._metrics.count("gateway_upstream_errors_total", self.backend, self.code[:SHOWN], self.phase)
-        if isinstance(rule := error.extra.get("rule"), str):
-            self._metrics.count("gateway_upstream_rejections_total", self.backend, rule)
-        if isinstance(error, BackendTruncated):
-            self._metrics.count("gateway_truncated_streams_total", self.backend)
-        if isinstance(error, BackendTimeout) and not self._begun:
-            self._metrics.count("gateway_ttfb_timeouts_total", self.backend)
+    def fail(self, error: BackendError) -> None:
+        """Records a failure of the backend."""
+        for backend_error in self._observers.backend_error:
+            backend_error(self, error)
 
     def conclude(self, status: int) -> None:
-        """Counts and measures the request and writes its access line, once."""
+        """Records the end of the request, once."""
         if self._concluded:
             return
         self._concluded = True
-        if self.trace is not None:
-            self.trace.conclude(self, status)
-        took = time.monotonic() - self._started
-        self._measure(status, took)
-        outcome = (
+        if status == 200 and self.attempt and not self.failed:
+            # The first event of a whole response may be its last.
+            self.begin_response()
+        self.seconds = time.monotonic() - self._started
+        outcome = Outcome(
             self.method,
             self.path[:SHOWN],
             self.key,
@@ -185,24 +273,11 @@ class RequestContext:
             self.backend,
             status,
             self.code,
-            _ms(took),
+            _ms(self.seconds),
             self.changed if self.changes else "",
         )
-        log_line(logging.INFO, self.id, _ACCESS, *outcome)
-        if self._event_bus.watchers:
-            told: dict[str, Json] = {"request": self.id, **dict(zip(_OUTCOME, outcome, strict=True))}
-            self._event_bus.publish("request", told)
-
-    def _measure(self, status: int, took: float) -> None:
-        route = ROUTES.get(self.path, "other")
-        self._metrics.end(route, self.key, status, took)
-        if status == CLIENT_DISCONNECTED:
-            self._metrics.count("gateway_client_aborts_total", self.phase)
-        elif self.code != "-":
-            self._metrics.count("gateway_errors_total", self.code[:SHOWN], self.phase)
-        elif route == "chat" and status == 200:
-            self.begin()
-            self._metrics.observe("gateway_overhead_seconds", took - self.waited)
+        for conclude in self._observers.conclude:
+            conclude(self, outcome)
 
 
 @lru_cache

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.server.telemetry.metrics import FAMILIES, Snapshot, add
+from gateway.server.telemetry.instruments import Snapshot, total
 
 LIVE: Final = ".live"
 ENDED: Final = ".ended"
@@ -41,7 +41,7 @@ class WorkerMetrics:
         """Returns the sum of this process's metrics as they are now, and the others' as they were up to a second
         ago."""
         self.show(own)
-        return add((own, *self._others()))
+        return total((own, *self._others()))
 
     def _others(self) -> Iterator[Snapshot]:
         # A removed directory is an empty one to glob, but not to iterdir.
@@ -52,9 +52,4 @@ class WorkerMetrics:
                 snapshot = msgspec.msgpack.decode(file.read_bytes(), type=Snapshot)
             except (OSError, msgspec.DecodeError):
                 continue
-            yield snapshot if file.suffix == LIVE else _counters(snapshot)
-
-
-def _counters(snapshot: Snapshot) -> Snapshot:
-    kept = tuple(one for one in snapshot.counted if FAMILIES[one.name].kind == "counter")
-    return Snapshot(kept, snapshot.measured)
+            yield snapshot if file.suffix == LIVE else msgspec.structs.replace(snapshot, gauges=())

@@ -26,6 +26,7 @@ from tests.server.process.test_run import (
     until_refused,
 )
 from tests.server.running import hello
+from tests.server.samples import total
 
 
 def children(process: Process) -> list[int]:
@@ -39,11 +40,11 @@ async def until(seen: Callable[[], bool], seconds: float = 30) -> None:
             await asyncio.sleep(0.05)
 
 
-async def sums(gateway: Process, *names: str) -> list[int]:
-    """The values of metrics with these beginnings."""
+async def sums(gateway: Process, *series: str) -> list[float]:
+    """The values of these series, each with at least these labels."""
     async with httpx.AsyncClient(headers=ALICE) as client:
         text = (await client.get(f"{gateway.base_url}/metrics")).text
-    return [sum(int(found) for found in re.findall(rf"^{re.escape(name)}\S* (\d+)$", text, re.M)) for name in names]
+    return [total(text, one) for one in series]
 
 
 async def metrics_become(gateway: Process, values: dict[str, int]) -> None:
@@ -60,7 +61,7 @@ def crowd_before(gateway: Process) -> httpx.AsyncClient:
 
 UNREACHABLE = settings_for("http://127.0.0.1:1")
 TWO = ("serve", "--port", "0", "--workers", "2")
-CHAT = 'gateway_requests_total{route="chat"'
+CHAT = 'gateway_requests_total{route="chat"}'
 
 
 async def test_every_worker_serves_and_any_of_them_tells_the_sums(tmp_path: Path) -> None:

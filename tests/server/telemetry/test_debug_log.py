@@ -7,10 +7,9 @@ import pytest
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
+from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.debug_log import log_request
-from gateway.server.telemetry.event_bus import EventBus
-from gateway.server.telemetry.metrics import Metrics
-from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.telemetry.request_context import Observers, RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings
 
@@ -31,7 +30,7 @@ def _logged(caplog: pytest.LogCaptureFixture, level: int, body: bytes = ODD) -> 
     caplog.set_level(level, "gateway")
     backend = Backend("agent", BackendSettings("adapters.warp:WarpAdapter", "http://x"), 1 << 20)
     exchange = Exchange(backend.adapter, decode(body), Policy())
-    context = RequestContext("POST", "/", {}, EventBus(), Metrics())
+    context = RequestContext("POST", "/", "other", {}, Observers(AccessLog()))
     context.note(exchange.notices)
     log_request(context, backend, exchange, body)
     return exchange.request.body, [record.getMessage() for record in caplog.records]
@@ -71,5 +70,5 @@ def test_no_level_shows_contents_unless_it_is_asked_for(caplog: pytest.LogCaptur
     caplog.set_level(logging.DEBUG, "gateway")
     backend = Backend("agent", BackendSettings("adapters.warp:WarpAdapter", "http://x"), 1 << 20)
     exchange = Exchange(backend.adapter, decode(ODD), Policy())
-    log_request(RequestContext("POST", "/", {}, EventBus(), Metrics()), backend, exchange, None)
+    log_request(RequestContext("POST", "/", "other", {}, Observers(AccessLog())), backend, exchange, None)
     assert not [line for line in caplog.messages if "question" in line]

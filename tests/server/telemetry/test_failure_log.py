@@ -11,7 +11,7 @@ import pytest
 
 from gateway.core.backend_status import public_text
 from gateway.core.conversation import Json
-from gateway.server.api.middleware import reason
+from gateway.server.telemetry.access_log import reason
 from gateway.testing.faults import Spoken
 from tests.promises.house import before
 from tests.promises.wires import WIRES

@@ -13,15 +13,15 @@ from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
+from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.debug_log import log_request
-from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import LOGGER, LineQueue, log_notice, logging_to, one_line
-from gateway.server.telemetry.metrics import Metrics
-from gateway.server.telemetry.request_context import RequestContext, request_id
+from gateway.server.telemetry.request_context import Observers, RequestContext, request_id
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings, LogSettings
 from tests.server.conftest import settings_for
 from tests.server.process.test_run import started
+from tests.server.samples import total
 
 
 def written(path: Path) -> list[str]:
@@ -106,8 +106,7 @@ async def test_a_full_disk_for_the_log_costs_no_request_and_every_lost_line_is_c
             lost = 0
             while lost < 5:
                 assert (await client.get("/healthz")).status_code == 200
-                found = re.search(r"^gateway_log_drops_total (\d+)$", (await client.get("/metrics")).text, re.M)
-                lost = int(found[1]) if found else 0
+                lost = int(total((await client.get("/metrics")).text, "gateway_log_drops_total"))
         gateway.process.send_signal(signal.SIGTERM)
         status, errors = await gateway.ended()
     assert status == 0
@@ -172,7 +171,7 @@ def test_the_debug_block(caplog: pytest.LogCaptureFixture, bodies: bytes | None,
     )
     backend = Backend("plain", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1000)
     exchange = Exchange(backend.adapter, Conversation(turns), Policy(repair="off"))
-    log_request(RequestContext("POST", "/", {}, EventBus(), Metrics()), backend, exchange, bodies)
+    log_request(RequestContext("POST", "/", "other", {}, Observers()), backend, exchange, bodies)
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == lines[-1] == "=" * 60
     assert lines[1:4] == [
@@ -187,7 +186,7 @@ def test_the_debug_block_costs_nothing_at_info(caplog: pytest.LogCaptureFixture)
     caplog.set_level(logging.INFO, "gateway")
     backend = Backend("plain", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1000)
     exchange = Exchange(backend.adapter, Conversation((Turn("user", (Text("Hello"),)),)), Policy())
-    log_request(RequestContext("POST", "/", {}, EventBus(), Metrics()), backend, exchange, b"x")
+    log_request(RequestContext("POST", "/", "other", {}, Observers()), backend, exchange, b"x")
     assert not caplog.records
 
 
@@ -198,7 +197,7 @@ def test_request_ids_are_sane_or_new() -> None:
 
 
 def test_changes_are_counted_by_stage() -> None:
-    context = RequestContext("POST", "/", {}, EventBus(), Metrics())
+    context = RequestContext("POST", "/", "other", {}, Observers())
     context.note(
         [
             Notice("repair", "added", "A", "x"),
@@ -212,7 +211,7 @@ def test_changes_are_counted_by_stage() -> None:
 
 def test_a_long_name_does_not_make_a_long_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gateway")
-    context = RequestContext("POST", "/" + "p" * 100_000, {}, EventBus(), Metrics())
+    context = RequestContext("POST", "/" + "p" * 100_000, "other", {}, Observers(AccessLog()))
     context.model = "m" * 100_000
     context.conclude(404)
     context.conclude(404)

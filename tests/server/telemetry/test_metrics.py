@@ -2,33 +2,40 @@
 
 import asyncio
 import re
+from typing import Final
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gateway.core.conversation import Json
-from gateway.server.telemetry.metrics import FAMILIES, MOST_SERIES, Metrics, add
-from gateway.server.telemetry.metrics_text import metrics_text
+from gateway.server.telemetry.exposition import expose
+from gateway.server.telemetry.instruments import MOST_SERIES, Snapshot, total
+from gateway.server.telemetry.metrics import Metrics
 from tests.paths import ROOT
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import HASTY, PATIENT, STALLED, Start, settings_for
 from tests.server.running import Running, hello, running_gateway
+from tests.server.samples import missing
+from tests.server.samples import total as sum_of
 
+PLAIN: Final = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 ROW = re.compile(r"^\| `(gateway_\w+)` \| (\w+) \| (.*?) \|", re.M)
 
 
 def test_the_page_lists_every_metric_with_kind_and_labels() -> None:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     listed = [(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in ROW.findall(page)]
-    assert listed == [(name, family.kind, family.labels) for name, family in FAMILIES.items()]
+    assert listed == [(metric.name, metric.kind, metric.labels) for metric in Metrics()]
 
 
 async def test_every_metric_of_the_page_is_exported(start: Start) -> None:
     gateway, _ = await start(by_word)
     text = (await gateway.client.get("/metrics")).text
-    assert re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M) == [(name, one.kind) for name, one in FAMILIES.items()]
-    for name, family in FAMILIES.items():
-        if not family.labels and family.kind != "histogram":
-            assert re.search(rf"^{name} \d+$", text, re.M), name
+    assert re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M) == [(one.name, one.kind) for one in Metrics()]
+    for metric in Metrics():
+        if not metric.labels and metric.kind != "histogram":
+            assert re.search(rf"^{metric.name} \d+\.0$", text, re.M), metric.name
 
 
 async def by_word(connection: Connection) -> None:
@@ -47,11 +54,11 @@ async def by_word(connection: Connection) -> None:
         await connection.send(HEAD, events("text Hello", "finish"), END)
 
 
-async def shown(gateway: Running) -> list[str]:
-    return (await gateway.client.get("/metrics")).text.splitlines()
+async def shown(gateway: Running) -> str:
+    return (await gateway.client.get("/metrics")).text
 
 
-async def asked(gateway: Running, word: str, stream: bool = False) -> list[str]:
+async def asked(gateway: Running, word: str, stream: bool = False) -> str:
     message: Json = {"role": "user", "content": word}
     await gateway.chat(messages=[message], stream=stream)
     return await shown(gateway)
@@ -108,19 +115,19 @@ async def asked(gateway: Running, word: str, stream: bool = False) -> list[str]:
 async def test_what_happened_is_counted(start: Start, word: str, stream: bool, lines: tuple[str, ...]) -> None:
     gateway, _ = await start(by_word, {"silent": HASTY, "stalled": STALLED}.get(word, PATIENT))
     text = await asked(gateway, word, stream)
-    assert [line for line in lines if line not in text] == []
+    assert missing(text, *lines) == []
     if word == "stalled":
-        assert not any(line.startswith("gateway_ttfb_timeouts_total{") for line in text)
+        assert "gateway_ttfb_timeouts_total{" not in text
     if word != "well":
-        assert "gateway_overhead_seconds_count 1" not in text
+        assert "gateway_overhead_seconds_count" not in text
 
 
 async def test_a_bad_request_is_an_error_and_no_backends(start: Start) -> None:
     gateway, _ = await start(by_word)
     await gateway.chat(messages=[])
     text = await shown(gateway)
-    assert any(line.startswith("gateway_errors_total{") and 'phase="request"' in line for line in text)
-    assert not any(line.startswith("gateway_upstream_errors_total{") for line in text)
+    assert sum_of(text, 'gateway_errors_total{phase="request"}') == 1
+    assert "gateway_upstream_errors_total{" not in text
 
 
 async def test_open_streams_and_departures(start: Start) -> None:
@@ -134,14 +141,13 @@ async def test_open_streams_and_departures(start: Start) -> None:
     async with gateway.client.stream("POST", "/v1/chat/completions", json={**hello(), "stream": True}) as response:
         await anext(response.aiter_raw())
         text = await shown(gateway)
-        assert "gateway_open_streams 1" in text
-        assert "gateway_running_requests 1" in text
+        assert missing(text, "gateway_open_streams 1", "gateway_running_requests 1") == []
     async with asyncio.timeout(5):
-        while "gateway_open_streams 0" not in (text := await shown(gateway)):
+        while missing(text := await shown(gateway), "gateway_open_streams 0"):
             pass
     held.set()
-    assert 'gateway_client_aborts_total{phase="stream"} 1' in text
-    assert not any(line.startswith("gateway_errors_total{") for line in text)
+    assert missing(text, 'gateway_client_aborts_total{phase="stream"} 1') == []
+    assert "gateway_errors_total{" not in text
 
 
 async def test_the_backends_time_is_not_ours() -> None:
@@ -153,14 +159,11 @@ async def test_the_backends_time_is_not_ours() -> None:
 
     async with faulty_backend(slow) as backend, running_gateway(settings_for(backend.base_url)) as gateway:
         text = await asked(gateway, "x", stream=True)
-    sums = {line.split()[0]: float(line.split()[1]) for line in text if "_sum" in line}
-    first, whole = (
-        sums['gateway_first_event_seconds_sum{backend="plain"}'],
-        sums['gateway_request_seconds_sum{route="chat"}'],
-    )
+    first = sum_of(text, 'gateway_first_event_seconds_sum{backend="plain"}')
+    whole = sum_of(text, 'gateway_request_seconds_sum{route="chat"}')
     assert first >= 0.2 and whole - first >= 0.2
     # Both waits of 0.2 s are left out. On a busy machine the gateway begins to wait later than the backend.
-    assert sums["gateway_overhead_seconds_sum"] <= whole - 0.3
+    assert 0 < sum_of(text, "gateway_overhead_seconds_sum") <= whole - 0.3
 
 
 async def test_tokens_are_those_the_backend_reports() -> None:
@@ -173,29 +176,81 @@ async def test_tokens_are_those_the_backend_reports() -> None:
     async with running_gateway(settings) as gateway:
         usage = (await gateway.chat()).json()["usage"]
         text = await shown(gateway)
-    assert f'gateway_tokens_total{{backend="d",key="-",kind="prompt"}} {usage["prompt_tokens"]}' in text
-    assert f'gateway_tokens_total{{backend="d",key="-",kind="completion"}} {usage["completion_tokens"]}' in text
+    lines = (
+        f'gateway_tokens_total{{backend="d",key="-",kind="prompt"}} {usage["prompt_tokens"]}',
+        f'gateway_tokens_total{{backend="d",key="-",kind="completion"}} {usage["completion_tokens"]}',
+    )
+    assert missing(text, *lines) == []
+
+
+def text_of(snapshot: Snapshot) -> str:
+    return expose(Metrics(), snapshot, "")[0].decode()
 
 
 def test_codes_without_end_do_not_make_series_without_end() -> None:
     metrics = Metrics()
     for number in range(MOST_SERIES + 500):
-        metrics.count("gateway_errors_total", f"code {number}", "head")
-    snapshot = metrics.snapshot()
-    assert len(snapshot.counted) <= MOST_SERIES + 1
-    assert sum(one.value for one in snapshot.counted) == MOST_SERIES + 500
-    assert 'gateway_errors_total{code="other",phase="other"} 500' in metrics_text(snapshot)
+        metrics.errors.inc(f"code {number}", "head")
+    errors = [one for one in metrics.snapshot().counters if one.name == metrics.errors.name]
+    assert len(errors) == MOST_SERIES + 1
+    assert sum(one.value for one in errors) == MOST_SERIES + 500
+    assert missing(text_of(metrics.snapshot()), 'gateway_errors_total{code="other",phase="other"} 500') == []
 
 
 def test_buckets_add_up_and_names_are_quoted() -> None:
     metrics = Metrics()
-    metrics.observe("gateway_overhead_seconds", 0.0004)
-    metrics.observe("gateway_overhead_seconds", 0.0005)
-    metrics.observe("gateway_overhead_seconds", 5)
-    metrics.count("gateway_errors_total", 'a"b\\c\nd', "head")
-    text = metrics_text(add((metrics.snapshot(), metrics.snapshot())))
-    assert 'gateway_overhead_seconds_bucket{le="0.0005"} 4\n' in text
-    assert 'gateway_overhead_seconds_bucket{le="1"} 4\n' in text
-    assert 'gateway_overhead_seconds_bucket{le="+Inf"} 6\n' in text
-    assert "gateway_overhead_seconds_count 6\n" in text
-    assert 'gateway_errors_total{code="a\\"b\\\\c\\nd",phase="head"} 2\n' in text
+    for seconds in (0.0004, 0.0005, 5):
+        metrics.overhead_seconds.observe(seconds)
+    metrics.errors.inc('a"b\\c\nd', "head")
+    text = text_of(total((metrics.snapshot(), metrics.snapshot())))
+    assert 'gateway_overhead_seconds_bucket{le="0.0005"} 4.0\n' in text
+    assert 'gateway_overhead_seconds_bucket{le="1.0"} 4.0\n' in text
+    assert 'gateway_overhead_seconds_bucket{le="+Inf"} 6.0\n' in text
+    assert "gateway_overhead_seconds_count 6.0\n" in text
+    assert 'gateway_errors_total{code="a\\"b\\\\c\\nd",phase="head"} 2.0\n' in text
+
+
+def test_a_wrong_name_or_number_of_labels_is_a_type_error() -> None:
+    # mypy also refuses a comment that hides nothing: without these comments, each line is an error to it.
+    metrics = Metrics()
+    with pytest.raises(AttributeError):
+        metrics.request.inc()  # type: ignore[attr-defined]  # the point of this line
+    metrics.errors.inc("code")  # type: ignore[call-arg]  # the point of this line
+    metrics.errors.inc("code", 500)  # type: ignore[arg-type]  # the point of this line
+    metrics.errors.set_function(lambda: 1)  # type: ignore[misc]  # the point of this line
+
+
+def test_a_gauge_falls_as_far_as_it_rose() -> None:
+    metrics = Metrics()
+    metrics.open_streams.inc()
+    metrics.open_streams.inc()
+    metrics.open_streams.dec()
+    assert missing(text_of(metrics.snapshot()), "gateway_open_streams 1") == []
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        (None, PLAIN),
+        ("*/*", PLAIN),
+        ("text/plain; version=0.0.4", PLAIN),
+        ("text/plain;version=x", PLAIN),
+        ("text/html, application/openmetrics-text;version=x", OPENMETRICS),
+        ("application/openmetrics-text;version=99.0.0,text/plain;version=0.0.4;q=0.5", OPENMETRICS),
+        ("Application/OpenMetrics-Text", OPENMETRICS),
+    ],
+)
+async def test_a_scraper_gets_the_format_that_it_asks_for(start: Start, accept: str | None, media_type: str) -> None:
+    gateway, _ = await start(by_word)
+    await gateway.chat()
+    response = await gateway.client.get("/metrics", headers={} if accept is None else {"accept": accept})
+    assert (response.status_code, response.headers["content-type"]) == (200, media_type)
+    if media_type == OPENMETRICS:
+        # The parser is strict: names, order, canonical numbers, and the end of the text.
+        read = text_string_to_metric_families(response.text)  # type: ignore[no-untyped-call]  # the library's omission
+        families = {family.name: family for family in read}
+        kinds = {metric.name.removesuffix("_total"): metric.kind for metric in Metrics()}
+        assert {name: family.type for name, family in families.items()} == kinds
+        assert [sample.value for sample in families["gateway_requests"].samples] == [1]
+    else:
+        assert missing(response.text, 'gateway_requests_total{route="chat",key="-",status="200"} 1') == []

@@ -5,7 +5,6 @@ at the collector, affects a request. The names are those of the semantic convent
 (`gen_ai.*`), and `dragoman.*` for our own. A span contains names and counts, never contents.
 """
 
-from gateway.server.telemetry.tracing.trace import Trace
 from gateway.server.telemetry.tracing.tracing import Tracing, open_tracing
 
-__all__ = ["Trace", "Tracing", "open_tracing"]
+__all__ = ["Tracing", "open_tracing"]

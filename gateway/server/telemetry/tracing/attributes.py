@@ -4,16 +4,14 @@ Names are those of the conventions for HTTP (1.44) and for generative AI, where 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gateway.adapter import BackendRequest
 from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.events import Finish, ResponseStart, UsageReport
+from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.span import Attribute
 from gateway.server.upstream.backends import Backend
-
-if TYPE_CHECKING:
-    from gateway.server.telemetry.request_context import RequestContext
 
 # The number of characters kept of a name that a client or a backend chose. It is cut again when all secrets are
 # removed, so that none can end where it is cut.
@@ -44,7 +42,7 @@ _DETAILS: Final = {
 }
 
 
-def context_attributes(context: "RequestContext", status: int) -> dict[str, Attribute]:
+def context_attributes(context: RequestContext, status: int) -> dict[str, Attribute]:
     """Returns the client, the subject and the outcome of a request."""
     attributes: dict[str, Attribute] = {
         "gen_ai.operation.name": "chat",
@@ -58,7 +56,7 @@ def context_attributes(context: "RequestContext", status: int) -> dict[str, Attr
         "gen_ai.request.model": context.model[:KEPT],
     }
     attributes |= {f"dragoman.changes.{stage}": count for stage, count in context.changes.items()}
-    if context.code != "-":
+    if context.failed:
         attributes |= {"error.type": context.code[:KEPT], "dragoman.phase": context.phase}
     return {name: value for name, value in attributes.items() if value != "-"}
 

@@ -1,6 +1,7 @@
 """Decodes and encodes the header `traceparent`, the caller's position in a trace (W3C Trace Context, version 00)."""
 
 import re
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 _FORM: Final = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -31,3 +32,9 @@ def decode_traceparent(header: bytes | None) -> Parent | None:
 def encode_traceparent(parent: Parent) -> str:
     """Returns the header that makes this span the caller."""
     return f"00-{parent.trace_id:032x}-{parent.span_id:016x}-{int(parent.sampled):02x}"
+
+
+def traceparent_line(traceparent: str, names: Container[str]) -> bytes:
+    """Returns the header line for a request head with these names of headers; empty when it has one already, as the
+    settings may set it."""
+    return b"" if "traceparent" in names else b"traceparent: %b\r\n" % traceparent.encode()

@@ -1,4 +1,4 @@
-"""Creates traces from settings: decides which requests are recorded, and owns the exporter of their spans."""
+"""Observes requests as traces: decides which of them are recorded, and owns the exporter of their spans."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -6,10 +6,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.errors import SettingsError
+from gateway.core.events import Finish, ResponseStart, UsageReport
+from gateway.core.notices import Notice
+from gateway.exchange import Exchange
 from gateway.server.telemetry.log import LOGGER
+from gateway.server.telemetry.request_context import CHAT, Outcome, RequestContext, RequestObserver
 from gateway.server.telemetry.tracing.destination import Destination, destination_for
 from gateway.server.telemetry.tracing.trace import Trace
-from gateway.server.telemetry.tracing.traceparent import Parent, decode_traceparent
+from gateway.server.telemetry.tracing.traceparent import Parent, decode_traceparent, encode_traceparent
+from gateway.server.upstream.backends import Backend
 from gateway.settings import TracingSettings
 
 if TYPE_CHECKING:
@@ -18,12 +23,13 @@ if TYPE_CHECKING:
 PACKAGE: Final = "opentelemetry.proto"
 
 
-class Tracing:
+class Tracing(RequestObserver):
     """The traces of one process. `start` it after every fork: it owns a thread."""
 
     def __init__(self, settings: TracingSettings, destination: Destination) -> None:
         self._destination = destination
         self._exporter: Exporter | None = None
+        self._traces: dict[RequestContext, Trace] = {}
         self._ids = random.Random()
         self.change(settings)
 
@@ -51,15 +57,40 @@ class Tracing:
         if self._exporter is not None:
             self._exporter.close()
 
-    def begin(self, headers: Mapping[bytes, bytes]) -> Trace | None:
-        """Begins the trace of a request. Continues its client's trace, recorded or not as the client has decided."""
-        if self._exporter is None:
-            return None
-        caller = decode_traceparent(headers.get(b"traceparent"))
+    def begin(self, context: RequestContext) -> None:
+        """Begins the trace of a chat request. Continues its client's trace, recorded or not as the client has decided;
+        one that is not recorded is only passed on to the backend."""
+        if self._exporter is None or context.route != CHAT or context.method != "POST":
+            return
+        caller = decode_traceparent(context.headers.get(b"traceparent"))
         trace_id = caller.trace_id if caller else self._ids.getrandbits(128) or 1
         sampled = caller.sampled if caller else trace_id & (2**64 - 1) < self._bound
         own = Parent(trace_id, self._ids.getrandbits(64) or 1, sampled)
-        return Trace(own, self._ids.getrandbits(64) or 1, caller, self._exporter.give)
+        client = own._replace(span_id=self._ids.getrandbits(64) or 1)
+        context.traceparent = encode_traceparent(client)
+        if sampled:
+            self._traces[context] = Trace(own, client.span_id, caller)
+
+    def connect(self, context: RequestContext, backend: Backend, exchange: Exchange) -> None:
+        if trace := self._traces.get(context):
+            trace.connect(backend, exchange)
+
+    def notice(self, context: RequestContext, notice: Notice) -> None:
+        if trace := self._traces.get(context):
+            trace.note(notice)
+
+    def response(self, context: RequestContext, event: ResponseStart | Finish) -> None:
+        if trace := self._traces.get(context):
+            trace.tell(event)
+
+    def usage(self, context: RequestContext, usage: UsageReport) -> None:
+        if trace := self._traces.get(context):
+            trace.tell(usage)
+
+    def conclude(self, context: RequestContext, outcome: Outcome) -> None:
+        trace = self._traces.pop(context, None)
+        if trace is not None and self._exporter is not None:
+            self._exporter.give(trace.conclude(context, outcome.status))
 
 
 def open_tracing(settings: TracingSettings | None, environ: Mapping[str, str]) -> Tracing | None:

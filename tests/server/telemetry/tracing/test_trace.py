@@ -10,8 +10,7 @@ import pytest_asyncio
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from gateway.core.conversation import Json
-from gateway.server.telemetry.tracing.trace import Trace
-from gateway.server.telemetry.tracing.traceparent import Parent
+from gateway.server.telemetry.tracing.traceparent import Parent, encode_traceparent, traceparent_line
 from tests.server.backend import END, HEAD, Connection, answer, events
 from tests.server.running import Running, hello
 from tests.server.telemetry.tracing.collector import (
@@ -254,6 +253,6 @@ def test_the_process_tells_who_it_is(seen: Seen) -> None:
 
 
 def test_a_traceparent_of_the_settings_is_the_only_one() -> None:
-    trace = Trace(Parent(1, 2, True), 3, None, lambda spans: None)
-    assert trace.headers(frozenset({"host", "traceparent"})) == b""
-    assert trace.headers(frozenset({"host"})) == f"traceparent: 00-{1:032x}-{3:016x}-01\r\n".encode()
+    traceparent = encode_traceparent(Parent(1, 3, True))
+    assert traceparent_line(traceparent, frozenset({"host", "traceparent"})) == b""
+    assert traceparent_line(traceparent, frozenset({"host"})) == f"traceparent: 00-{1:032x}-{3:016x}-01\r\n".encode()

@@ -1,0 +1,62 @@
+"""Writes the log lines of a request: one for each notice, one for a backend's failure, and the access line."""
+
+import logging
+import os
+import ssl
+from typing import Final
+
+import msgspec
+
+from gateway.core.errors import BackendError
+from gateway.core.notices import Notice
+from gateway.server.telemetry.log import log_line, log_notice
+from gateway.server.telemetry.request_context import SHOWN, Outcome, RequestContext, RequestObserver
+
+_ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
+_BACKEND_ERROR: Final = (
+    "upstream_failure request_id=%s backend=%s model=%s phase=%s code=%s upstream_status=%s attempt=%d ms=%s "
+    "credential=%s cause=%s reason=%r said=%r"
+)
+
+
+class AccessLog(RequestObserver):
+    """The log of requests."""
+
+    def notice(self, context: RequestContext, notice: Notice) -> None:
+        log_notice(notice, context.id)
+
+    def backend_error(self, context: RequestContext, error: BackendError) -> None:
+        """Writes a WARNING, or an ERROR where only the operator can help."""
+        log_line(
+            logging.ERROR if error.code == "upstream_auth_error" else logging.WARNING,
+            context.id,
+            _BACKEND_ERROR,
+            context.id,
+            context.backend,
+            context.model[:SHOWN],
+            context.phase,
+            context.code,
+            context.backend_status or "-",
+            context.attempt,
+            context.ms,
+            context.credential or "-",
+            type(error.__cause__).__name__ if error.__cause__ else "-",
+            reason(error.__cause__),
+            # A client error goes to the client, who can act on it, and it often quotes the request.
+            error.words if error.status >= 500 else "",
+        )
+
+    def conclude(self, context: RequestContext, outcome: Outcome) -> None:
+        log_line(logging.INFO, context.id, _ACCESS, *msgspec.structs.astuple(outcome))
+
+
+def reason(cause: BaseException | None) -> str:
+    """Returns why the system or TLS failed, without the addresses that an exception's own text may hold."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return cause.verify_message
+    if isinstance(cause, ssl.SSLError):
+        return cause.reason or ""
+    if isinstance(cause, OSError) and cause.errno:
+        # A failed name look-up has a negative number and a text of its own.
+        return os.strerror(cause.errno) if cause.errno > 0 else cause.strerror or ""
+    return ""

@@ -1,0 +1,70 @@
+"""Counts and measures requests."""
+
+from typing import Final
+
+from gateway.core.errors import BackendError, BackendTimeout, BackendTruncated
+from gateway.core.events import UsageReport
+from gateway.core.notices import Notice
+from gateway.server.telemetry.metrics import Metrics
+from gateway.server.telemetry.request_context import (
+    CLIENT_DISCONNECTED,
+    SHOWN,
+    Outcome,
+    RequestContext,
+    RequestObserver,
+)
+
+# The rules of notices that are also counted by backend.
+UNKNOWN: Final = frozenset({"UNKNOWN_EVENT", "UNKNOWN_VARIANT", "UNKNOWN_MASK_PATH", "PART_UNKNOWN"})
+LATE: Final = frozenset({"LATE_EVENT", "LATE_CONTENT", "LATE_FAULT", "TAIL_BROKEN"})
+
+
+class RequestMetrics(RequestObserver):
+    """The metrics of requests."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def notice(self, context: RequestContext, notice: Notice) -> None:
+        self._metrics.notices.inc(notice.stage, notice.rule)
+        if notice.rule in UNKNOWN:
+            self._metrics.unknown_events.inc(context.backend)
+        elif notice.rule in LATE:
+            self._metrics.late_events.inc(context.backend)
+
+    def open_stream(self, context: RequestContext) -> None:
+        self._metrics.open_streams.inc()
+
+    def first_event(self, context: RequestContext, seconds: float) -> None:
+        self._metrics.first_event_seconds.observe(seconds, context.backend)
+
+    def usage(self, context: RequestContext, usage: UsageReport) -> None:
+        """Counts the tokens that a backend reports, and none that are estimated."""
+        if usage.estimated:
+            return
+        if (tokens := usage.prompt_tokens) and tokens > 0:
+            self._metrics.tokens.inc(context.backend, context.key, "prompt", by=tokens)
+        if (tokens := usage.completion_tokens) and tokens > 0:
+            self._metrics.tokens.inc(context.backend, context.key, "completion", by=tokens)
+
+    def backend_error(self, context: RequestContext, error: BackendError) -> None:
+        self._metrics.upstream_errors.inc(context.backend, context.code[:SHOWN], context.phase)
+        if isinstance(rule := error.extra.get("rule"), str):
+            self._metrics.upstream_rejections.inc(context.backend, rule)
+        if isinstance(error, BackendTruncated):
+            self._metrics.truncated_streams.inc(context.backend)
+        if isinstance(error, BackendTimeout) and not context.begun:
+            self._metrics.ttfb_timeouts.inc(context.backend)
+
+    def conclude(self, context: RequestContext, outcome: Outcome) -> None:
+        metrics = self._metrics
+        metrics.requests.inc(context.route, context.key, str(outcome.status))
+        metrics.request_seconds.observe(context.seconds, context.route)
+        if context.streamed:
+            metrics.open_streams.dec()
+        if outcome.status == CLIENT_DISCONNECTED:
+            metrics.client_aborts.inc(context.phase)
+        elif context.failed:
+            metrics.errors.inc(context.code[:SHOWN], context.phase)
+        elif context.begun:
+            metrics.overhead_seconds.observe(context.seconds - context.waited)
