@@ -24,7 +24,7 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_chat, describe_routes
 from gateway.server.http.read_body import BODY_S, read_body
-from gateway.server.telemetry.instruments import Snapshot
+from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.deadlines import body_timeout
 from gateway.server.upstream.demo_backends import DEMO_REQUESTS

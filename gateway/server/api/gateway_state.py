@@ -14,8 +14,8 @@ from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
-from gateway.server.telemetry.instruments import Snapshot
 from gateway.server.telemetry.log import LEVELS, LOGGER
+from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import Observers, RequestObserver
 from gateway.server.telemetry.request_metrics import RequestMetrics

@@ -9,7 +9,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from gateway.server.telemetry.instruments import Counter, Gauge, Histogram, HistogramSample, Sample, Snapshot
+from gateway.server.telemetry.metric_types import Counter, Gauge, Histogram, HistogramSample, Sample, Snapshot
 from gateway.server.telemetry.metrics import Metrics
 
 OPENMETRICS: Final = "application/openmetrics-text"

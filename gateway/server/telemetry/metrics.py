@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final, TypeAlias
 
-from gateway.server.telemetry.instruments import Counter, Gauge, Histogram, Snapshot
+from gateway.server.telemetry.metric_types import Counter, Gauge, Histogram, Snapshot
 
 QUICK: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 SLOW: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)

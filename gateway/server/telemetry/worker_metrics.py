@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.server.telemetry.instruments import Snapshot, total
+from gateway.server.telemetry.metric_types import Snapshot, total
 
 LIVE: Final = ".live"
 ENDED: Final = ".ended"

@@ -9,7 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gateway.core.conversation import Json
 from gateway.server.telemetry.exposition import expose
-from gateway.server.telemetry.instruments import MOST_SERIES, Snapshot, total
+from gateway.server.telemetry.metric_types import MOST_SERIES, Snapshot, total
 from gateway.server.telemetry.metrics import Metrics
 from tests.paths import ROOT
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gateway.server.telemetry.exposition import expose
-from gateway.server.telemetry.instruments import Snapshot
+from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from tests.server.samples import missing

@@ -1,7 +1,7 @@
 """Counts and measures events in one process: counters, gauges and histograms, whose labels are part of their types.
 
 They hold values and nothing else: an increment is one look-up and one addition. `exposition.py` hands the values to
-`prometheus_client`, whose own metric objects take a lock and five calls for an increment (`docs/dependencies.md`).
+`prometheus_client`, whose own metric objects take a lock for each increment (`docs/dependencies.md`).
 """
 
 from bisect import bisect_left
