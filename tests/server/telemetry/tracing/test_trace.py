@@ -1,6 +1,7 @@
 """What a collector is told of a request, over real sockets: well, refused, broken off, left."""
 
 import asyncio
+import gc
 import json
 import re
 from typing import Final, NamedTuple
@@ -10,6 +11,7 @@ import pytest_asyncio
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from gateway.core.conversation import Json
+from gateway.server.telemetry.tracing.trace import Trace
 from gateway.server.telemetry.tracing.traceparent import Parent, encode_traceparent, traceparent_line
 from tests.server.backend import END, HEAD, Connection, answer, events
 from tests.server.running import Running, hello
@@ -250,6 +252,17 @@ def test_the_process_tells_who_it_is(seen: Seen) -> None:
     named = dict(about)
     assert named["service.name"] == "mine"
     assert named.keys() >= {"service.version", "service.instance.id", "telemetry.sdk.language"}
+
+
+async def test_nothing_is_kept_of_a_request_that_has_ended() -> None:
+    async with collector_running() as collector, traced_gateway(by_word, collector) as (gateway, _):
+        for name, said in (("whole", "well"), ("refused", "refused"), ("cut", "cut")):
+            await ask(gateway, name, said, stream=name == "cut")
+        await ask(gateway, "unknown", "well", model="unknown")
+        await leave(gateway)
+        async with asyncio.timeout(5):
+            while any(isinstance(one, Trace) for one in gc.get_objects()):  # noqa: ASYNC110 (nothing is told of it)
+                await asyncio.sleep(0.01)
 
 
 def test_a_traceparent_of_the_settings_is_the_only_one() -> None:
