@@ -17,7 +17,8 @@ from gateway.core.events import Event
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.server.api.client_response import ClientResponse
-from gateway.server.telemetry.request_context import RequestContext, unique
+from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.telemetry.request_id import unique
 from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
 from gateway.settings import ServerSettings
 

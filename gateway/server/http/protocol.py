@@ -20,7 +20,7 @@ from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import ResponseWriter
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.log_throttle import LogThrottle
-from gateway.server.telemetry.request_context import request_id
+from gateway.server.telemetry.request_id import request_id
 
 MAX_HEAD: Final = 64 * 1024
 MAX_HEADERS: Final = 128

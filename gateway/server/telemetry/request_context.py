@@ -1,7 +1,5 @@
 """Holds the facts of one client request while it is served, and tells them to its observers."""
 
-import os
-import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -15,6 +13,7 @@ from gateway.core.notices import Action, Notice
 from gateway.exchange import Exchange
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.telemetry.log import one_line
+from gateway.server.telemetry.request_id import request_id
 from gateway.server.upstream.backends import Backend
 
 CLIENT_DISCONNECTED: Final = 499
@@ -30,22 +29,6 @@ SHOWN: Final = 200
 _NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 # The events of a response that are recorded.
 _RECORDED: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
-_ids: Final = random.Random()
-# Forked workers would otherwise continue with one and the same sequence.
-os.register_at_fork(after_in_child=_ids.seed)
-_ID_CHARS: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
-
-
-def request_id(given: bytes | None) -> str:
-    """Returns the client's own id when it is valid (1 to 128 harmless characters), else a new one."""
-    if given and len(given) <= 128 and _ID_CHARS.issuperset(given):
-        return given.decode("ascii")
-    return f"req_{unique()}"
-
-
-def unique() -> str:
-    """Returns 24 hexadecimal digits that do not repeat. Not a secret: asking the kernel each time would cost 20 us."""
-    return _ids.getrandbits(96).to_bytes(12, "big").hex()
 
 
 class Outcome(msgspec.Struct, frozen=True):

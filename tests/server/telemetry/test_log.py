@@ -16,7 +16,8 @@ from gateway.exchange import Exchange
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.log import LOGGER, LineQueue, log_notice, logging_to, one_line
-from gateway.server.telemetry.request_context import Observers, RequestContext, request_id
+from gateway.server.telemetry.request_context import Observers, RequestContext
+from gateway.server.telemetry.request_id import request_id
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings, LogSettings
 from tests.server.conftest import settings_for
