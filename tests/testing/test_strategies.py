@@ -10,7 +10,8 @@ from gateway.core.policy import Policy
 from gateway.history.prepare import prepare
 from gateway.testing.strategies import arguments, conversations, damaged, pieces, texts
 
-UNSHRUNK = settings(phases=[Phase.generate], database=None)
+# Enough examples that a search which can succeed does.
+UNSHRUNK = settings(phases=[Phase.generate], database=None, max_examples=5000)
 WIRE = b"data: one\n\ndata: two\n\n"
 
 
