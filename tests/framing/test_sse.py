@@ -173,7 +173,8 @@ def _in_pieces(wire: bytes, cuts: "range | list[int] | tuple[int, ...]", limit: 
             events += decoder.feed(wire[start:end])
     except BackendProtocolError as error:
         return events, error.code
-    return events, None
+    # The error behind the events of the last piece waits for the next call.
+    return events, None if decoder.fault is None else decoder.fault.code
 
 
 def _definition(wire: bytes) -> list[bytes]:
