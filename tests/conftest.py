@@ -1,6 +1,8 @@
-"""What every test shares: how hypothesis runs, the trusted certificates, and the option that rewrites golden files."""
+"""What every test shares: how hypothesis runs, what the garbage collector looks at, the trusted certificates, and the
+option that rewrites golden files."""
 
 import functools
+import gc
 import ssl
 from collections.abc import Iterator
 
@@ -19,9 +21,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_finish() -> None:
+    """Keep the collected tests out of every later garbage collection: they live as long as the process."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def rewrite_golden(pytestconfig: pytest.Config) -> bool:
     return bool(pytestconfig.getoption("--rewrite-golden"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bytecode_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A hundred processes are started here. Where Python may not write bytecode, each of them would compile all it
+    imports, which takes longer than the rest of its start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("bytecode")))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

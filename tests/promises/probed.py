@@ -106,6 +106,9 @@ def _read(stood_still: float, running: int) -> Reading:
 
 async def _serve(settings: dict[str, Json]) -> None:
     async with running_gateway(settings) as gateway:
+        # What is there before the first request need not be looked through for each reading.
+        gc.collect()
+        gc.freeze()
         loop = _Loop()
         watching = asyncio.create_task(loop.run())
         sys.stdout.write(f"{gateway.base_url}\n")
