@@ -22,7 +22,9 @@ COLLECTED_S: Final = 10
 # Long timeouts where no timeout is tested, so that a busy machine does not look like a silent backend.
 PATIENT: Final[Mapping[str, Json]] = {"connect": 20, "first_byte": 60, "idle": 60, "total": 600}
 # Short timeouts for the backend that is silent on purpose.
-IMPATIENT: Final[Mapping[str, Json]] = {"connect": 2, "first_byte": 1, "idle": 1, "total": 10}
+IMPATIENT: Final[Mapping[str, Json]] = {"connect": 2, "first_byte": 1, "idle": 1, "total": 2}
+# A fault that only the client can end.
+ENDLESS: Final = "an answer without end"
 
 
 class GatewayProcess(msgspec.Struct, frozen=True):
@@ -111,13 +113,22 @@ def _settings(folder: Path, behind: Backends, server: Mapping[str, Json]) -> dic
         "demo": {"adapter": NATIVE, "base_url": f"{behind.demo}/v1"},
     }
     patient: dict[str, Json] = {name: {**entry, "timeouts": dict(PATIENT)} for name, entry in entries.items()}
-    faulty: Json = {"adapter": NATIVE, "base_url": f"{behind.faulty}/v1", "timeouts": dict(IMPATIENT)}
+    faulty: dict[str, Json] = {"adapter": NATIVE, "base_url": f"{behind.faulty}/v1"}
     models: dict[str, Json] = {name: {"backend": name} for name in ("native", "text", "demo")}
     return {
         "server": {"api_keys_env": None, **server},
         "log": {"file": str(folder / "gateway.log")},
-        "backends": {**patient, "faulty": faulty},
-        "models": {**models, "agent": {"backend": "agent", "name": "auto"}, "*": {"backend": "faulty"}},
+        "backends": {
+            **patient,
+            "faulty": {**faulty, "timeouts": dict(IMPATIENT)},
+            "endless": {**faulty, "timeouts": dict(PATIENT)},
+        },
+        "models": {
+            **models,
+            "agent": {"backend": "agent", "name": "auto"},
+            ENDLESS: {"backend": "endless"},
+            "*": {"backend": "faulty"},
+        },
     }
 
 

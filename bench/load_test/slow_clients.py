@@ -6,12 +6,10 @@ from typing import Final
 import msgspec
 
 from bench.load_test.figures import Figure
-from bench.load_test.gateway_process import GatewayProcess
+from bench.load_test.gateway_process import ENDLESS, GatewayProcess
 from bench.load_test.http_client import Connection, connect
 from bench.load_test.service import Service
 
-# The backend would never stop by itself.
-ENDLESS: Final = "an answer without end"
 GROWN_MB: Final = 64
 LATE_S: Final = 2
 PAUSED_S: Final = 20

@@ -17,6 +17,8 @@ WARP: Final = "adapters.warp:WarpAdapter"
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
 # Long enough for a busy machine, short enough for a test that waits for it.
 IMPATIENT: Final[dict[str, Json]] = {"connect": 1, "first_byte": 0.6, "idle": 0.6, "total": 5}
+# For a whole answer only the total limit holds.
+BRIEF: Final[dict[str, Json]] = {**IMPATIENT, "total": 1.5}
 
 Fields: TypeAlias = Mapping[str, object]
 WHOLE: Final[Fields] = {}
@@ -35,6 +37,8 @@ AGENTS: Final[Mapping[str, dict[str, Json]]] = {
     "insists": {"empty_answer": "error"},
     "impatient": {"timeouts": IMPATIENT},
     "structured-impatient": {"encoding": "structured", "timeouts": IMPATIENT},
+    "brief": {"timeouts": BRIEF},
+    "structured-brief": {"encoding": "structured", "timeouts": BRIEF},
 }
 POLICIES: Final[Mapping[str, tuple[str, dict[str, Json]]]] = {
     "flat-strict": ("flat", {"repair": "strict"}),

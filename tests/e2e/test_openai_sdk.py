@@ -51,7 +51,9 @@ class Desk:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def desk() -> AsyncIterator[Desk]:
-    agents = {name: AGENTS[name] for name in ("flat", "structured", "impatient", "flat-stream", "structured-stream")}
+    agents = {
+        name: AGENTS[name] for name in ("flat", "structured", "impatient", "brief", "flat-stream", "structured-stream")
+    }
     policies = {"flat-strict": ("flat", {"repair": "strict"})}
     async with (
         open_house(agents, policies) as house,
@@ -297,7 +299,7 @@ FAILURES: Final[list[tuple[str, str, type[openai.APIStatusError], int, str]]] = 
     ("flat", "[[scenario:http_401]]", openai.InternalServerError, 502, "upstream_auth_error"),
     ("flat", "[[scenario:disconnect_before_actions]]", openai.InternalServerError, 502, "upstream_stream_truncated"),
     ("flat", "[[scenario:llm_unavailable]]", openai.InternalServerError, 503, "upstream_overloaded"),
-    ("impatient", "[[scenario:stall_first]]", openai.InternalServerError, 504, "upstream_timeout"),
+    ("brief", "[[scenario:stall_first]]", openai.InternalServerError, 504, "upstream_timeout"),
     ("chat", "[[demo:status code=500]]", openai.InternalServerError, 502, "upstream_error"),
     ("chat", "[[demo:status code=503]]", openai.InternalServerError, 503, "upstream_overloaded"),
     ("chat", "[[demo:html]]", openai.InternalServerError, 502, "upstream_invalid_response"),

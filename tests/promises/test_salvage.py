@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.server.api import endpoint
 from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
 from tests.promises.house import before, finishes, frames, text_of
@@ -113,7 +114,10 @@ TWO_ENDS: Final = {"native": WIRES["native"], "completions": COMPLETIONS}
 @pytest.mark.parametrize("at_once", [False, True], ids=["later", "at once"])
 @pytest.mark.parametrize("name", BEHIND)
 @pytest.mark.parametrize("wire", TWO_ENDS)
-async def test_a_fault_behind_the_finish_takes_nothing_back(wire: str, name: str, at_once: bool) -> None:
+async def test_a_fault_behind_the_finish_takes_nothing_back(
+    wire: str, name: str, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "REST_S", 0.2)
     behind = BEHIND[name]
     begin = b'data: {"choices":[%s]}\n\n' % BEGIN[wire]
 

@@ -15,7 +15,7 @@ Start: TypeAlias = "Callable[..., Awaitable[tuple[Running, FaultyBackend]]]"
 # Long where nothing is waited for: a busy machine must not look like a silent backend.
 PATIENT: Final[Mapping[str, Json]] = {"connect": 10, "first_byte": 10, "idle": 10, "total": 30}
 # For a backend that says nothing at all, and for one that stops.
-HASTY: Final[Mapping[str, Json]] = {**PATIENT, "first_byte": 0.3, "total": 1}
+HASTY: Final[Mapping[str, Json]] = {**PATIENT, "first_byte": 0.3, "total": 0.5}
 STALLED: Final[Mapping[str, Json]] = {**PATIENT, "idle": 0.6}
 
 

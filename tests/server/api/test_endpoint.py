@@ -320,7 +320,7 @@ async def test_silence_is_broken_by_comments_and_faults_then_travel_in_band(star
     async def script(connection: Connection) -> None:
         await connection.gone()
 
-    gateway, _ = await start(script, {**HASTY, "first_byte": 0.6}, first_event_gate_s=0.1, sse_ping_s=0.1)
+    gateway, _ = await start(script, {**PATIENT, "first_byte": 0.6}, first_event_gate_s=0.1, sse_ping_s=0.1)
     response = await gateway.chat(**STREAM)
     assert response.status_code == 200
     assert response.text.startswith(": ping\n\n")
