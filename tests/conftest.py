@@ -10,9 +10,9 @@ import pytest
 from hypothesis import settings
 
 # A shared machine is slow at random moments: only the number of examples bounds a law.
-settings.register_profile("house", deadline=None, max_examples=100)
+settings.register_profile("suite", deadline=None, max_examples=100)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
-settings.load_profile("house")
+settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

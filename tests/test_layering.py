@@ -4,7 +4,7 @@ from gateway.testing.layering import RULES, broken_imports, broken_rules
 from tests.paths import ROOT
 
 
-def test_the_house_keeps_its_own_rules() -> None:
+def test_the_packages_keep_the_rules() -> None:
     assert broken_rules(ROOT) == []
 
 

@@ -66,7 +66,7 @@ def _options() -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def _house(behind: Backends, server: Mapping[str, Json] | None = None, limit: int = 0) -> Iterator[GatewayProcess]:
+def _gateway(behind: Backends, server: Mapping[str, Json] | None = None, limit: int = 0) -> Iterator[GatewayProcess]:
     with (
         tempfile.TemporaryDirectory() as name,
         gateway_process(Path(name), behind, server, limit, pinned=True) as opened,
@@ -75,30 +75,30 @@ def _house(behind: Backends, server: Mapping[str, Json] | None = None, limit: in
 
 
 def _streams(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
-    with _house(behind) as opened:
+    with _gateway(behind) as opened:
         for wire in (*WIRES, WIRES[0]):
             yield f"streams, {wire}", uvloop.run(streams(opened, (wire,), options.streams))
 
 
 def _idle(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
     many = min(options.connections, allow_descriptors() - SPARE)
-    with _house(behind, {"max_connections": many, "header_timeout_s": HEAD_TIMEOUT_S}) as opened:
+    with _gateway(behind, {"max_connections": many, "header_timeout_s": HEAD_TIMEOUT_S}) as opened:
         yield "idle connections", uvloop.run(idle(opened, many, HEAD_TIMEOUT_S))
 
 
 def _descriptors(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
-    with _house(behind, {"max_connections": 10 * LIMIT}, LIMIT) as opened:
+    with _gateway(behind, {"max_connections": 10 * LIMIT}, LIMIT) as opened:
         yield "no descriptors", uvloop.run(descriptors(opened))
 
 
 def _readers(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
-    with _house(behind, {"write_timeout_s": WRITE_TIMEOUT_S}) as opened:
+    with _gateway(behind, {"write_timeout_s": WRITE_TIMEOUT_S}) as opened:
         yield "slow readers", uvloop.run(readers(opened, READERS, WRITE_TIMEOUT_S))
 
 
 def _soak(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
     print()
-    with _house(behind) as opened:
+    with _gateway(behind) as opened:
         yield "soak", uvloop.run(soak(opened, options.minutes, _tell))
 
 

@@ -15,7 +15,7 @@ class Service:
     """The times and errors that well-behaved clients experience."""
 
     def __init__(self, gateway_process: GatewayProcess, seconds: float) -> None:
-        self._house = gateway_process
+        self._gateway = gateway_process
         self._seconds = seconds
         self._times: dict[bool, list[float]] = {False: [], True: []}
         self._errors = 0
@@ -23,7 +23,7 @@ class Service:
     async def measure(self, crowded: bool) -> None:
         """Measure one round."""
         body = payload.request("native", stream=False)
-        load = await drive(self._house.target, body, connections=4, seconds=self._seconds, stream=False)
+        load = await drive(self._gateway.target, body, connections=4, seconds=self._seconds, stream=False)
         self._times[crowded] += load.whole
         self._errors += load.errors
 

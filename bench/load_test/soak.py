@@ -43,7 +43,7 @@ class Mixture:
     """The clients and their outcomes so far."""
 
     def __init__(self, gateway_process: GatewayProcess) -> None:
-        self._house = gateway_process
+        self._gateway = gateway_process
         self._loop = asyncio.get_running_loop()
         self._until = 0.0
         self._times: list[float] = []
@@ -53,7 +53,7 @@ class Mixture:
     async def run(self, seconds: float) -> None:
         """Run all clients for this many seconds."""
         self._until = self._loop.time() + seconds
-        await asyncio.gather(*(self._visit(Visitor(self._house.target, seed)) for seed in range(CLIENTS)))
+        await asyncio.gather(*(self._visit(Visitor(self._gateway.target, seed)) for seed in range(CLIENTS)))
 
     async def _visit(self, visitor: Visitor) -> None:
         kinds, weights = list(VISITS), [weight for weight, _ in VISITS.values()]
@@ -71,7 +71,7 @@ class Mixture:
         visitor.leave()
 
     def sample(self, begun: float) -> Sample:
-        read, running, times = self._house.read(), self._house.running, self._times
+        read, running, times = self._gateway.read(), self._gateway.running, self._times
         self._times = []
         return Sample(
             (self._loop.time() - begun) / 60,

@@ -26,11 +26,11 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from gateway.testing.faulty import END, Connection, chunk, faulty_backend, head
+from gateway.testing.gateway import running_gateway
 from tests.adapters.warp.script import DONE, PRELUDE, acts, add, mcp_call, output
-from tests.promises.house import settings_for
+from tests.promises.wire_gateway import wire_settings
 from tests.promises.wires import WIRES, Wire
 from tests.scripted import ScriptedAdapter
-from tests.server.running import running_gateway
 
 PROMPTS: Final = Capabilities(prompts=frozenset({"tool_choice", "response_format"}))
 TOOLS: Final = (ToolSpec("f"), ToolSpec("g"))
@@ -165,7 +165,7 @@ async def test_the_official_client_gets_typed_answers_and_forced_calls_from_the_
     wire = Wire(entry, WIRES["protobuf"].spoken, WIRES["protobuf"].said, b"")
     async with (
         faulty_backend(script) as backend,
-        running_gateway(settings_for(wire, {"m": backend.base_url})) as gateway,
+        running_gateway(wire_settings(wire, {"m": backend.base_url})) as gateway,
         openai.AsyncOpenAI(api_key="k", base_url=f"{gateway.base_url}/v1", max_retries=0) as client,
     ):
         chat = client.chat.completions

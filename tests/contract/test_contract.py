@@ -11,9 +11,8 @@ from typing import Final
 import httpx
 import pytest
 
+from gateway.testing.gateway import gateway_command, hello
 from tests.paths import ROOT
-from tests.server.process.test_run import started
-from tests.server.running import hello
 
 # Where the Makefile has put schemathesis, and for how long it shall draw requests. Not said: always the same ones.
 TOOLS: Final = os.environ.get("CONTRACT_TOOLS", "")
@@ -28,7 +27,7 @@ async def test_every_route_keeps_to_the_published_document(tmp_path: Path) -> No
     settings = json.loads((ROOT / "settings.json").read_text(encoding="utf-8")) | {
         "log": {"file": None, "level": "error"}
     }
-    async with started(tmp_path, settings, "serve", "--port", "0", DRAGOMAN_API_KEYS=KEY) as gateway:
+    async with gateway_command(tmp_path, settings, "serve", "--port", "0", DRAGOMAN_API_KEYS=KEY) as gateway:
         await gateway.wait_ready()
         traffic = asyncio.create_task(_ask_on(gateway.base_url))
         try:

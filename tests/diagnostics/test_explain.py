@@ -10,7 +10,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.diagnostics.explain import Explanation, explain_request, plan
 from gateway.settings import read_settings
-from tests.server.running import running_gateway
+from gateway.testing.gateway import running_gateway
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 LOOP: list[dict[str, Any]] = [
@@ -173,8 +173,8 @@ async def test_a_key_explains_only_the_models_that_it_may_use(monkeypatch: pytes
     models: dict[str, Json] = {"m": {"backend": "agent"}, "other": {"backend": "agent"}}
     settings: dict[str, Json] = {
         **WARP,
+        "server": {"api_keys_env": "DRAGOMAN_API_KEYS"},
         "models": models,
-        "log": {"file": None},
         "keys": {"*": {"models": ["other"]}},
     }
     async with running_gateway(settings) as running:
@@ -184,7 +184,7 @@ async def test_a_key_explains_only_the_models_that_it_may_use(monkeypatch: pytes
 
 
 async def test_the_route_sends_nothing_and_tells_everything() -> None:
-    async with running_gateway({**WARP, "log": {"file": None}}) as running:
+    async with running_gateway(WARP) as running:
         answer = await running.client.post("/v1/explain", json={"model": "m", "messages": ORPHAN})
         assert answer.status_code == 200
         told = answer.json()

@@ -13,7 +13,7 @@ import gateway
 from gateway.core.conversation import Json, JsonObject
 from gateway.diagnostics.lint import lint
 from tests.e2e.checkers import check_chat, check_log, check_text
-from tests.e2e.house import AGENTS, POLICIES, STREAMED, WHOLE, House, body_of, open_house, query_of, user
+from tests.e2e.demo_gateway import AGENTS, POLICIES, STREAMED, WHOLE, DemoGateway, body_of, demo_gateway, query_of, user
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -182,23 +182,23 @@ CASES: Final[Mapping[str, Case]] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house() -> AsyncIterator[House]:
+async def demo() -> AsyncIterator[DemoGateway]:
     agents = {name: AGENTS[name] for name in ("flat", "structured")}
-    async with open_house(agents, POLICIES) as opened:
+    async with demo_gateway(agents, POLICIES) as opened:
         yield opened
 
 
-def received(house: House, model: str) -> dict[str, Json]:
-    backend = house.chat if model.startswith("chat") else house.agent
+def received(demo: DemoGateway, model: str) -> dict[str, Json]:
+    backend = demo.chat if model.startswith("chat") else demo.agent
     return body_of(backend.requests[-1])
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", CASES)
-async def test_a_broken_history_is_answered_and_every_change_is_told(house: House, name: str, model: str) -> None:
+async def test_a_broken_history_is_answered_and_every_change_is_told(demo: DemoGateway, name: str, model: str) -> None:
     case = CASES[name]
     for fields in (WHOLE, STREAMED):
-        answer = await house.ask(model, case.messages, fields, explain=True)
+        answer = await demo.ask(model, case.messages, fields, explain=True)
         assert (answer.status, answer.error, answer.finish) == (200, None, "stop")
         assert answer.text
         found = msgspec.convert(answer.said["diagnostics"], list[dict[str, Any]])
@@ -210,26 +210,26 @@ async def test_a_broken_history_is_answered_and_every_change_is_told(house: Hous
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", CASES)
-async def test_what_the_backend_receives_is_a_valid_history(house: House, name: str, model: str) -> None:
+async def test_what_the_backend_receives_is_a_valid_history(demo: DemoGateway, name: str, model: str) -> None:
     case = CASES[name]
-    await house.ask(model, case.messages)
-    body = received(house, model)
+    await demo.ask(model, case.messages)
+    body = received(demo, model)
     if model == "chat":
         check_chat(body["messages"])
     elif model == "structured":
         check_log(body)
     else:
-        check_text(query_of(house.agent.requests[-1]))
+        check_text(query_of(demo.agent.requests[-1]))
     sent = json.dumps(body, ensure_ascii=False).replace("\\", "")
     assert [words for words in case.kept if words not in sent] == []
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", CASES)
-async def test_a_strict_route_refuses_by_name_and_sends_nothing(house: House, name: str, model: str) -> None:
+async def test_a_strict_route_refuses_by_name_and_sends_nothing(demo: DemoGateway, name: str, model: str) -> None:
     case = CASES[name]
-    before = len(house.agent.requests) + len(house.chat.requests)
-    answer = await house.ask(f"{model}-strict", case.messages, STREAMED)
+    before = len(demo.agent.requests) + len(demo.chat.requests)
+    answer = await demo.ask(f"{model}-strict", case.messages, STREAMED)
     if case.culprit is None:
         assert (answer.status, answer.error) == (200, None)
         return
@@ -239,7 +239,7 @@ async def test_a_strict_route_refuses_by_name_and_sends_nothing(house: House, na
     assert (answer.error["rule"], answer.error["tool_call_id"]) == (rule, call_id)
     message = str(answer.error["message"])
     assert param.partition(".")[0] in message and rule in message and (call_id is None or call_id in message)
-    assert len(house.agent.requests) + len(house.chat.requests) == before
+    assert len(demo.agent.requests) + len(demo.chat.requests) == before
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -255,7 +255,7 @@ async def test_explaining_and_linting_tell_the_same(name: str) -> None:
     assert found[:1] == ([] if case.culprit is None else [case.culprit[:2]])
 
 
-async def test_a_sound_history_reaches_a_chat_backend_as_it_was(house: House) -> None:
+async def test_a_sound_history_reaches_a_chat_backend_as_it_was(demo: DemoGateway) -> None:
     """Only what must change changes: also the order of keys, unknown fields and odd ids stay."""
     messages: list[JsonObject] = [
         {"content": "Be brief.", "role": "developer", "cache_control": {"type": "ephemeral"}},
@@ -275,20 +275,20 @@ async def test_a_sound_history_reaches_a_chat_backend_as_it_was(house: House) ->
         },
         {"tool_call_id": "functions.get_weather:0", "role": "tool", "content": "18 C"},
     ]
-    answer = await house.ask("chat", messages)
-    assert received(house, "chat")["messages"] == messages and answer.changes == ""
+    answer = await demo.ask("chat", messages)
+    assert received(demo, "chat")["messages"] == messages and answer.changes == ""
 
 
-async def test_repaired_answers_stay_with_their_own_calls(house: House) -> None:
+async def test_repaired_answers_stay_with_their_own_calls(demo: DemoGateway) -> None:
     case = CASES["every round counts its ids from the beginning"]
-    await house.ask("flat", case.messages)
-    query = query_of(house.agent.requests[-1])
+    await demo.ask("flat", case.messages)
+    query = query_of(demo.agent.requests[-1])
     assert [query.index(words) for words in ("Paris?", "18 in Paris", "Rome?", "22 in Rome")] == sorted(
         query.index(words) for words in ("Paris?", "18 in Paris", "Rome?", "22 in Rome")
     )
 
 
-async def test_a_short_memory_never_cuts_inside_a_round(house: House) -> None:
+async def test_a_short_memory_never_cuts_inside_a_round(demo: DemoGateway) -> None:
     """Many rounds, a limit at every place: what is left is valid, and the question is there."""
     messages: list[JsonObject] = [SYSTEM]
     for number in range(6):
@@ -305,10 +305,10 @@ async def test_a_short_memory_never_cuts_inside_a_round(house: House) -> None:
         if part[-1]["role"] == "assistant":
             continue
         for model in ("flat-short", "structured-short"):
-            answer = await house.ask(model, part)
+            answer = await demo.ask(model, part)
             assert answer.status == 200, answer.error
             assert "trim=" in answer.changes
-            request = house.agent.requests[-1]
+            request = demo.agent.requests[-1]
             check_text(query_of(request)) if model == "flat-short" else check_log(request.summary)
             asked = [str(message["content"]) for message in part if message["role"] == "user"][-1]
             assert asked in str(request.summary)

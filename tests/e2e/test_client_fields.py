@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from tests.e2e.house import AGENTS, STREAMED, WHOLE, Fields, House, body_of, open_house, user
+from tests.e2e.demo_gateway import AGENTS, STREAMED, WHOLE, DemoGateway, Fields, body_of, demo_gateway, user
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -18,8 +18,8 @@ TOOL: Final[dict[str, Any]] = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house() -> AsyncIterator[House]:
-    async with open_house({name: AGENTS[name] for name in ("flat", "structured", "flat-stream")}, {}) as opened:
+async def demo() -> AsyncIterator[DemoGateway]:
+    async with demo_gateway({name: AGENTS[name] for name in ("flat", "structured", "flat-stream")}, {}) as opened:
         yield opened
 
 
@@ -36,15 +36,15 @@ async def house() -> AsyncIterator[House]:
         {"tool_choice": {"type": "function", "function": {"name": "get_weather"}}, "tools": [TOOL]},
     ],
 )
-async def test_what_would_change_the_answer_is_refused_by_name(house: House, fields: Fields) -> None:
-    before = len(house.agent.requests)
+async def test_what_would_change_the_answer_is_refused_by_name(demo: DemoGateway, fields: Fields) -> None:
+    before = len(demo.agent.requests)
     for model in AGENT_MODELS:
         for stream in (False, True):
-            answer = await house.ask(model, [user("Hello")], {**fields, "stream": stream})
+            answer = await demo.ask(model, [user("Hello")], {**fields, "stream": stream})
             assert answer.error is not None
             assert (answer.status, answer.error["param"]) == (400, next(iter(fields)))
             assert answer.error["type"] == "invalid_request_error"
-    assert len(house.agent.requests) == before
+    assert len(demo.agent.requests) == before
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ async def test_what_would_change_the_answer_is_refused_by_name(house: House, fie
         {"something_new": {"deep": [1]}},
     ],
 )
-async def test_what_only_colours_the_answer_is_left_out_and_told(house: House, fields: Fields) -> None:
+async def test_what_only_colours_the_answer_is_left_out_and_told(demo: DemoGateway, fields: Fields) -> None:
     for model in AGENT_MODELS:
         for stream in (False, True):
-            answer = await house.ask(model, [user("Hello")], {**fields, "stream": stream}, explain=True)
+            answer = await demo.ask(model, [user("Hello")], {**fields, "stream": stream}, explain=True)
             assert answer.status == 200 and "encode=" in answer.changes
             assert len(answer.rules) == (1 if "tools" in fields else len(fields))
 
@@ -78,9 +78,9 @@ async def test_what_only_colours_the_answer_is_left_out_and_told(house: House, f
         {"parallel_tool_calls": True, "tools": [TOOL]},
     ],
 )
-async def test_what_says_nothing_changes_nothing(house: House, fields: Fields) -> None:
+async def test_what_says_nothing_changes_nothing(demo: DemoGateway, fields: Fields) -> None:
     for model in (*AGENT_MODELS, "chat"):
-        answer = await house.ask(model, [user("Hello")], fields)
+        answer = await demo.ask(model, [user("Hello")], fields)
         assert (answer.status, answer.changes, answer.error) == (200, "", None)
 
 
@@ -95,14 +95,14 @@ async def test_what_says_nothing_changes_nothing(house: House, fields: Fields) -
     ],
 )
 async def test_stop_sequences_end_the_answer_wherever_the_wire_cuts_it(
-    house: House, model: str, stop: Any, left: str
+    demo: DemoGateway, model: str, stop: Any, left: str
 ) -> None:
     for fields in (WHOLE, STREAMED):
-        answer = await house.ask(model, [user("Count to 12")], {**fields, "stop": stop})
+        answer = await demo.ask(model, [user("Count to 12")], {**fields, "stop": stop})
         assert (answer.text, answer.finish, answer.done) == (left, "stop", True)
 
 
-async def test_a_chat_backend_is_given_every_field_as_it_came(house: House) -> None:
+async def test_a_chat_backend_is_given_every_field_as_it_came(demo: DemoGateway) -> None:
     fields: dict[str, Any] = {
         "temperature": 0.25,
         "seed": 7,
@@ -113,23 +113,23 @@ async def test_a_chat_backend_is_given_every_field_as_it_came(house: House) -> N
         "tool_choice": "auto",
         "store": False,
     }
-    assert (await house.ask("chat", [user("Hello")], fields)).changes == ""
-    body = body_of(house.chat.requests[-1])
+    assert (await demo.ask("chat", [user("Hello")], fields)).changes == ""
+    body = body_of(demo.chat.requests[-1])
     assert {name: body[name] for name in fields} == fields
     assert body["model"] == "demo-chat"
 
 
-async def test_an_image_reaches_the_backends_that_take_one(house: House) -> None:
+async def test_an_image_reaches_the_backends_that_take_one(demo: DemoGateway) -> None:
     url = "data:image/png;base64,iVBORw0KGgo="
     parts: Any = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": url}}]
     for model in ("flat", "structured", "chat"):
-        assert (await house.ask(model, [{"role": "user", "content": parts}])).status == 200
-        backend = house.chat if model == "chat" else house.agent
+        assert (await demo.ask(model, [{"role": "user", "content": parts}])).status == 200
+        backend = demo.chat if model == "chat" else demo.agent
         assert "iVBORw0KGgo" in str(backend.requests[-1].summary) or "aVZCT1J3MEtHZ28" in str(
             backend.requests[-1].summary
         )
     remote: Any = [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]
     for model in AGENT_MODELS:
-        answer = await house.ask(model, [{"role": "user", "content": remote}])
+        answer = await demo.ask(model, [{"role": "user", "content": remote}])
         assert answer.error is not None
         assert (answer.status, answer.error["param"]) == (400, "messages[0].content[0]")

@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import running_gateway
 from tests.paths import ROOT
-from tests.server.running import running_gateway
 
 SHIPPED: Final = json.loads((ROOT / "settings.json").read_text(encoding="utf-8"))
 MODELS: Final = ("demo-agent", "demo-chat", "demo-text")

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from tests.e2e.house import AGENTS, STREAMED, WHOLE, House, open_house, query_of, user
+from tests.e2e.demo_gateway import AGENTS, STREAMED, WHOLE, DemoGateway, demo_gateway, query_of, user
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,20 +45,20 @@ User: Please analyze the tool results above and provide your response."""  # noq
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house() -> AsyncIterator[House]:
-    async with open_house({"flat": AGENTS["flat"]}, {}) as opened:
+async def demo() -> AsyncIterator[DemoGateway]:
+    async with demo_gateway({"flat": AGENTS["flat"]}, {}) as opened:
         yield opened
 
 
-async def received(house: House, *messages: Any, **fields: object) -> str:
-    answer = await house.ask("flat", messages, fields)
+async def received(demo: DemoGateway, *messages: Any, **fields: object) -> str:
+    answer = await demo.ask("flat", messages, fields)
     assert answer.status == 200, answer.error
-    return query_of(house.agent.requests[-1])
+    return query_of(demo.agent.requests[-1])
 
 
 @pytest.mark.parametrize("fields", [WHOLE, STREAMED], ids=["whole", "streamed"])
-async def test_a_round_with_one_call_byte_for_byte(house: House, fields: dict[str, object]) -> None:
-    told = await received(house, user(QUESTION), CALL, RESULT, tools=[EXECUTE], **fields)
+async def test_a_round_with_one_call_byte_for_byte(demo: DemoGateway, fields: dict[str, object]) -> None:
+    told = await received(demo, user(QUESTION), CALL, RESULT, tools=[EXECUTE], **fields)
     assert told.encode() == EXPECTED.encode()
     assert told.count(QUESTION) == 1
 
@@ -74,8 +74,8 @@ async def test_a_round_with_one_call_byte_for_byte(house: House, fields: dict[st
         [user(QUESTION), CALL, RESULT, {**CALL, "content": "Once more."}, RESULT],
     ],
 )
-async def test_the_question_stands_in_the_text_exactly_once(house: House, messages: list[Any]) -> None:
-    assert (await received(house, *messages)).count(QUESTION) == 1
+async def test_the_question_stands_in_the_text_exactly_once(demo: DemoGateway, messages: list[Any]) -> None:
+    assert (await received(demo, *messages)).count(QUESTION) == 1
 
 
 @pytest.mark.parametrize(
@@ -91,26 +91,26 @@ async def test_the_question_stands_in_the_text_exactly_once(house: House, messag
     ],
 )
 async def test_the_text_ends_with_the_continuation_exactly_when_a_result_is_last(
-    house: House, ending: list[Any], continues: bool
+    demo: DemoGateway, ending: list[Any], continues: bool
 ) -> None:
-    told = await received(house, *ending)
+    told = await received(demo, *ending)
     assert told.endswith(CONTINUATION) == continues
     assert told.count(SENTENCE) == continues
 
 
-async def test_a_user_who_writes_the_sentence_is_a_user(house: House) -> None:
+async def test_a_user_who_writes_the_sentence_is_a_user(demo: DemoGateway) -> None:
     """The state of the conversation decides, not how its end is worded."""
-    assert await received(house, user(SENTENCE)) == f"User: {SENTENCE}"
-    told = await received(house, user(SENTENCE), CALL, RESULT)
+    assert await received(demo, user(SENTENCE)) == f"User: {SENTENCE}"
+    told = await received(demo, user(SENTENCE), CALL, RESULT)
     assert told.count(SENTENCE) == 2 and told.endswith(CONTINUATION)
 
 
-async def test_two_rounds_and_the_results_of_two_calls_in_the_order_of_the_calls(house: House) -> None:
+async def test_two_rounds_and_the_results_of_two_calls_in_the_order_of_the_calls(demo: DemoGateway) -> None:
     def call(call_id: str, name: str) -> dict[str, Any]:
         return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
 
     told = await received(
-        house,
+        demo,
         {"role": "system", "content": "Be brief."},
         user("Go."),
         {"role": "assistant", "content": None, "tool_calls": [call("a", "one"), call("b", "two")]},
@@ -142,9 +142,9 @@ async def test_two_rounds_and_the_results_of_two_calls_in_the_order_of_the_calls
         "> quoted\n> twice",
     ],
 )
-async def test_no_result_can_speak_for_somebody_else(house: House, forged: str) -> None:
+async def test_no_result_can_speak_for_somebody_else(demo: DemoGateway, forged: str) -> None:
     """Text of foreign origin stays inside its own turn; every word of it is still there."""
-    told = await received(house, user("Go."), CALL, {**RESULT, "content": forged})
+    told = await received(demo, user("Go."), CALL, {**RESULT, "content": forged})
     head, _, rest = told.partition("Tool result (toolu_xxx):")
     body = rest.removesuffix(CONTINUATION)
     assert told == f"{head}Tool result (toolu_xxx):{body}{CONTINUATION}"

@@ -16,9 +16,9 @@ from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.demo import DemoBackend, serve_demo
 from gateway.local import backend_for_model, find_weights, run_model
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.e2e.answers import Answer, read_stream, read_whole
-from tests.e2e.house import busy, user
-from tests.server.running import Running, running_gateway
+from tests.e2e.demo_gateway import busy, user
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -101,9 +101,9 @@ BACKENDS: Final[Mapping[str, Backend]] = {
 }
 
 
-class UnwrappedCall(msgspec.Struct, frozen=True):
+class OpenedBackend(msgspec.Struct, frozen=True):
     backend: Backend
-    gateway: Running
+    gateway: RunningGateway
     demo: DemoBackend | None
 
     async def ask(self, messages: list[Any], **fields: object) -> Answer:
@@ -120,34 +120,32 @@ class UnwrappedCall(msgspec.Struct, frozen=True):
     loop_scope="module",
     params=[pytest.param(name, marks=[pytest.mark.local] if name == "local" else []) for name in BACKENDS],
 )
-async def opened(request: pytest.FixtureRequest) -> AsyncIterator[UnwrappedCall]:
+async def opened(request: pytest.FixtureRequest) -> AsyncIterator[OpenedBackend]:
     backend = BACKENDS[request.param]
     async with backend.open() as (entry, demo):
         settings: dict[str, Json] = {
-            "server": {"api_keys_env": None},
-            "log": {"file": None},
             "backends": {"b": entry},
             "models": {"m": {"backend": "b"}},
         }
         async with running_gateway(settings) as gateway:
-            yield UnwrappedCall(backend, gateway, demo)
+            yield OpenedBackend(backend, gateway, demo)
 
 
 @BOTH
-async def test_a_question_is_answered(opened: UnwrappedCall, fields: dict[str, object]) -> None:
+async def test_a_question_is_answered(opened: OpenedBackend, fields: dict[str, object]) -> None:
     answer = await opened.ask([user("Say hello.")], **fields)
     assert answer.status == 200 and answer.text.strip() and answer.text == answer.text.lstrip()
     assert (answer.calls, answer.done) == ([], True)
     assert answer.finish == "stop" or (answer.finish == "length" and not opened.backend.scripted)
 
 
-async def test_a_stream_says_what_a_whole_answer_says(opened: UnwrappedCall) -> None:
+async def test_a_stream_says_what_a_whole_answer_says(opened: OpenedBackend) -> None:
     whole = await opened.ask([user("Say hello.")])
     streamed = await opened.ask([user("Say hello.")], **STREAM)
     assert (whole.text, whole.finish, whole.calls) == (streamed.text, streamed.finish, streamed.calls)
 
 
-async def test_tokens_are_counted_when_a_stream_is_asked_for_them(opened: UnwrappedCall) -> None:
+async def test_tokens_are_counted_when_a_stream_is_asked_for_them(opened: OpenedBackend) -> None:
     for answer in (await opened.ask([user("Say hello.")]), await opened.ask([user("Say hello.")], **STREAM)):
         counts = answer.usage or {}
         prompt, completion, total = (counts[f"{name}_tokens"] for name in ("prompt", "completion", "total"))
@@ -157,7 +155,7 @@ async def test_tokens_are_counted_when_a_stream_is_asked_for_them(opened: Unwrap
 
 
 @BOTH
-async def test_a_tool_is_called_and_its_result_is_used(opened: UnwrappedCall, fields: dict[str, object]) -> None:
+async def test_a_tool_is_called_and_its_result_is_used(opened: OpenedBackend, fields: dict[str, object]) -> None:
     forced = {} if opened.backend.scripted else {"tool_choice": "required"}
     first = await opened.ask([user(ASKED)], tools=[WEATHER], **forced, **fields)
     assert first.status == 200 and first.finish == "tool_calls"
@@ -182,7 +180,7 @@ async def test_a_tool_is_called_and_its_result_is_used(opened: UnwrappedCall, fi
         ({"type": "function", "function": {"name": "get_time"}}, {"get_time"}),
     ],
 )
-async def test_a_call_can_be_required(opened: UnwrappedCall, choice: Json, names: set[str]) -> None:
+async def test_a_call_can_be_required(opened: OpenedBackend, choice: Json, names: set[str]) -> None:
     answer = await opened.ask([user("Good morning.")], tools=[WEATHER, TIME], tool_choice=choice)
     if not opened.backend.forces:
         assert (answer.status, answer.code) == (400, "unsupported_parameter")
@@ -192,13 +190,13 @@ async def test_a_call_can_be_required(opened: UnwrappedCall, choice: Json, names
     assert answer.finish == "tool_calls"
 
 
-async def test_tools_are_left_alone_when_the_choice_is_none(opened: UnwrappedCall) -> None:
+async def test_tools_are_left_alone_when_the_choice_is_none(opened: OpenedBackend) -> None:
     answer = await opened.ask([user(ASKED)], tools=[WEATHER], tool_choice="none")
     assert (answer.status, answer.calls) == (200, []) and answer.text
 
 
 @BOTH
-async def test_two_calls_may_stand_side_by_side(opened: UnwrappedCall, fields: dict[str, object]) -> None:
+async def test_two_calls_may_stand_side_by_side(opened: OpenedBackend, fields: dict[str, object]) -> None:
     _only_scripted(opened)
     question = [user("What is the weather in Paris and the time in Rome?")]
     answer = await opened.ask(question, tools=[WEATHER, TIME], **fields)
@@ -208,7 +206,7 @@ async def test_two_calls_may_stand_side_by_side(opened: UnwrappedCall, fields: d
     assert alone.named == [("get_weather", '{"city":"Paris"}')]
 
 
-async def test_a_loop_of_five_steps_ends(opened: UnwrappedCall) -> None:
+async def test_a_loop_of_five_steps_ends(opened: OpenedBackend) -> None:
     _only_scripted(opened)
     messages: list[Any] = [user("Look up the weather in Paris in five steps.")]
     ids: list[str] = []
@@ -231,7 +229,7 @@ async def test_a_loop_of_five_steps_ends(opened: UnwrappedCall) -> None:
 
 
 @BOTH
-async def test_an_answer_ends_before_a_stop_sequence(opened: UnwrappedCall, fields: dict[str, object]) -> None:
+async def test_an_answer_ends_before_a_stop_sequence(opened: OpenedBackend, fields: dict[str, object]) -> None:
     whole = await opened.ask([user("Count to 9.")], **fields)
     place = len(whole.text) // 2
     stop = whole.text[place : place + 3]
@@ -240,14 +238,14 @@ async def test_an_answer_ends_before_a_stop_sequence(opened: UnwrappedCall, fiel
 
 
 @BOTH
-async def test_an_answer_that_is_too_long_says_so(opened: UnwrappedCall, fields: dict[str, object]) -> None:
+async def test_an_answer_that_is_too_long_says_so(opened: OpenedBackend, fields: dict[str, object]) -> None:
     if not opened.backend.limits:
         pytest.skip("this wire has no limit")
     answer = await opened.ask([user("Count to 900.")], max_tokens=4, **fields)
     assert answer.text and answer.finish == "length"
 
 
-async def test_a_client_that_leaves_takes_the_backends_request_with_it(opened: UnwrappedCall) -> None:
+async def test_a_client_that_leaves_takes_the_backends_request_with_it(opened: OpenedBackend) -> None:
     _only_scripted(opened)
     assert opened.demo is not None
     stall = "[[scenario:stall]]" if opened.demo.kind == "agent" else "[[demo:stall]]"
@@ -261,7 +259,7 @@ async def test_a_client_that_leaves_takes_the_backends_request_with_it(opened: U
     assert opened.demo.aborted == aborted + 1
 
 
-async def test_what_is_wrong_with_a_request_is_told(opened: UnwrappedCall) -> None:
+async def test_what_is_wrong_with_a_request_is_told(opened: OpenedBackend) -> None:
     for body, status, code in (
         ({"model": "nobody", "messages": [user("Hi")]}, 404, "model_not_found"),
         ({"model": "m", "messages": []}, 400, None),
@@ -274,20 +272,20 @@ async def test_what_is_wrong_with_a_request_is_told(opened: UnwrappedCall) -> No
 
 
 @BOTH
-async def test_a_failure_is_never_an_answer(opened: UnwrappedCall, fields: dict[str, object]) -> None:
+async def test_a_failure_is_never_an_answer(opened: OpenedBackend, fields: dict[str, object]) -> None:
     for marker, (status, code) in opened.backend.faults.items():
         answer = await opened.ask([user(f"Count to 9. {marker}")], **fields)
         assert answer.code == code, marker
         assert answer.finish is None and answer.status in (200, status) and (answer.status == status or fields), marker
 
 
-async def test_a_conversation_that_does_not_fit_is_refused(opened: UnwrappedCall) -> None:
+async def test_a_conversation_that_does_not_fit_is_refused(opened: OpenedBackend) -> None:
     if opened.backend.scripted:
         pytest.skip("a scripted model has no context")
     answer = await opened.ask([user("word " * 20_000)])
     assert (answer.status, answer.code) == (400, "context_length_exceeded")
 
 
-def _only_scripted(opened: UnwrappedCall) -> None:
+def _only_scripted(opened: OpenedBackend) -> None:
     if not opened.backend.scripted:
         pytest.skip("a small model does not do so reliably")

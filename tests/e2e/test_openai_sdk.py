@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from gateway.demo import DemoBackend
 from tests.e2e.checkers import check_log
-from tests.e2e.house import AGENTS, House, busy, open_house
+from tests.e2e.demo_gateway import AGENTS, DemoGateway, busy, demo_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,14 +39,14 @@ ADD: Final = tool("add", "Add two numbers.", a="integer", b="integer")
 
 
 class Desk:
-    """A client of the SDK and the house that it talks to."""
+    """A client of the SDK and the demo that it talks to."""
 
-    def __init__(self, house: House, client: AsyncOpenAI) -> None:
-        self.house = house
+    def __init__(self, demo: DemoGateway, client: AsyncOpenAI) -> None:
+        self.demo = demo
         self.client = client
 
     def backend(self, model: str) -> DemoBackend:
-        return self.house.chat if model.startswith("chat") else self.house.agent
+        return self.demo.chat if model.startswith("chat") else self.demo.agent
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -56,10 +56,10 @@ async def desk() -> AsyncIterator[Desk]:
     }
     policies = {"flat-strict": ("flat", {"repair": "strict"})}
     async with (
-        open_house(agents, policies) as house,
-        AsyncOpenAI(base_url=f"{house.gateway.base_url}/v1", api_key="unused", max_retries=0) as client,
+        demo_gateway(agents, policies) as demo,
+        AsyncOpenAI(base_url=f"{demo.gateway.base_url}/v1", api_key="unused", max_retries=0) as client,
     ):
-        yield Desk(house, client)
+        yield Desk(demo, client)
 
 
 def ask(text: str) -> Messages:
@@ -407,12 +407,12 @@ async def test_the_list_of_models(desk: Desk) -> None:
 
 async def test_a_key_is_asked_for_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_CLIENT_KEYS", KEYS)
-    async with open_house({"flat": {}}, {}, server={"api_keys_env": "TEST_CLIENT_KEYS"}) as house:
+    async with demo_gateway({"flat": {}}, {}, server={"api_keys_env": "TEST_CLIENT_KEYS"}) as demo:
         for key in KEYS.split(","):
-            async with AsyncOpenAI(base_url=f"{house.gateway.base_url}/v1", api_key=key) as client:
+            async with AsyncOpenAI(base_url=f"{demo.gateway.base_url}/v1", api_key=key) as client:
                 answer = await client.chat.completions.create(model="flat", messages=ask('Say "in"'))
                 assert answer.choices[0].message.content == "in"
-        async with AsyncOpenAI(base_url=f"{house.gateway.base_url}/v1", api_key="wrong-key") as client:
+        async with AsyncOpenAI(base_url=f"{demo.gateway.base_url}/v1", api_key="wrong-key") as client:
             for request in (client.chat.completions.create(model="flat", messages=ask("Hi")), client.models.list()):
                 with pytest.raises(openai.AuthenticationError) as refused:
                     await request
@@ -421,8 +421,8 @@ async def test_a_key_is_asked_for_where_one_is_set(monkeypatch: pytest.MonkeyPat
 
 async def test_an_unreachable_backend_is_a_connection_error_of_the_gateway() -> None:
     async with (
-        open_house({"flat": {"base_url": "http://127.0.0.1:9"}}, {}) as house,
-        AsyncOpenAI(base_url=f"{house.gateway.base_url}/v1", api_key="-", max_retries=0) as client,
+        demo_gateway({"flat": {"base_url": "http://127.0.0.1:9"}}, {}) as demo,
+        AsyncOpenAI(base_url=f"{demo.gateway.base_url}/v1", api_key="-", max_retries=0) as client,
     ):
         with pytest.raises(openai.InternalServerError) as failed:
             await client.chat.completions.create(model="flat", messages=ask("Hi"))
@@ -431,7 +431,7 @@ async def test_an_unreachable_backend_is_a_connection_error_of_the_gateway() -> 
 
 async def test_the_client_without_asyncio(desk: Desk) -> None:
     def use() -> tuple[str | None, str]:
-        with OpenAI(base_url=f"{desk.house.gateway.base_url}/v1", api_key="unused") as client:
+        with OpenAI(base_url=f"{desk.demo.gateway.base_url}/v1", api_key="unused") as client:
             answer = client.chat.completions.create(model="flat", messages=ask('Say "no loop"'))
             stream = client.chat.completions.create(model="chat", messages=ask('Say "none here"'), stream=True)
             streamed = "".join(chunk.choices[0].delta.content or "" for chunk in stream)

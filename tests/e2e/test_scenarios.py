@@ -17,8 +17,19 @@ import pytest_asyncio
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo.agent.scenarios import FRAMING_OPTIONS, SCENARIOS, TOOLS
 from tests.e2e.answers import Answer
+from tests.e2e.demo_gateway import (
+    AGENTS,
+    STREAMED,
+    WHOLE,
+    DemoGateway,
+    Fields,
+    body_of,
+    busy,
+    demo_gateway,
+    query_of,
+    user,
+)
 from tests.e2e.expected import CAT, HELLO, HTTP, PART, STREAMS, UNICODE, Expected
-from tests.e2e.house import AGENTS, STREAMED, WHOLE, Fields, House, body_of, busy, open_house, query_of, user
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,14 +58,14 @@ COARSE: Final = ("chunk=4093", "lines=3", "newline=crlf", "alphabet=standard pad
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def house() -> AsyncIterator[House]:
-    async with open_house() as opened:
+async def demo() -> AsyncIterator[DemoGateway]:
+    async with demo_gateway() as opened:
         yield opened
 
 
-async def play(house: House, model: str, name: str, framing: str = "", fields: Fields = WHOLE) -> Answer:
+async def play(demo: DemoGateway, model: str, name: str, framing: str = "", fields: Fields = WHOLE) -> Answer:
     question = f"Please go on. [[scenario:{name} {framing}]]" if framing else f"Please go on. [[scenario:{name}]]"
-    return await house.ask(model, [user(question)], fields, tools=TOOLS)
+    return await demo.ask(model, [user(question)], fields, tools=TOOLS)
 
 
 def check(answer: Answer, expected: Expected, *, streamed: bool, hasty: bool = False) -> None:
@@ -94,12 +105,12 @@ def models_for(name: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-async def test_every_answer_in_both_encodings(house: House, name: str) -> None:
+async def test_every_answer_in_both_encodings(demo: DemoGateway, name: str) -> None:
     pace = "delay_ms=15" if STREAMS[name].begun is not None else ""
 
     async def both(model: str) -> None:
         whole, streamed = await asyncio.gather(
-            play(house, model, name, pace), play(house, model, name, pace, fields=STREAMED)
+            play(demo, model, name, pace), play(demo, model, name, pace, fields=STREAMED)
         )
         check(whole, STREAMS[name], streamed=False)
         check(streamed, STREAMS[name], streamed=True)
@@ -108,7 +119,7 @@ async def test_every_answer_in_both_encodings(house: House, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-async def test_every_answer_in_every_framing(house: House, name: str) -> None:
+async def test_every_answer_in_every_framing(demo: DemoGateway, name: str) -> None:
     """The framing changes how an event is written, never what it says."""
     framings = COARSE if name == "long_unicode" else FRAMINGS
     flat, structured = models_for(name)
@@ -116,8 +127,8 @@ async def test_every_answer_in_every_framing(house: House, name: str) -> None:
     async def both(framing: str) -> None:
         by_hex = "hex" in framing and not name.startswith("stall")
         streamed, whole = await asyncio.gather(
-            play(house, "hex" if by_hex else flat, name, framing, fields=STREAMED),
-            play(house, "hex" if by_hex else structured, name, framing),
+            play(demo, "hex" if by_hex else flat, name, framing, fields=STREAMED),
+            play(demo, "hex" if by_hex else structured, name, framing),
         )
         check(streamed, STREAMS[name], streamed=True, hasty=True)
         check(whole, STREAMS[name], streamed=False)
@@ -132,40 +143,40 @@ async def test_answers_without_a_stream(name: str) -> None:
     agents: dict[str, dict[str, Json]] = {
         model: {**AGENTS[model], "timeouts": {"first_byte": 0.4, "total": 1}} for model in ("flat", "structured")
     }
-    async with open_house(agents, {}) as house:
+    async with demo_gateway(agents, {}) as demo:
         for model in agents:
             for fields in (WHOLE, STREAMED):
-                check(await play(house, model, name, fields=fields), expected, streamed=bool(fields))
+                check(await play(demo, model, name, fields=fields), expected, streamed=bool(fields))
                 if recovers:
-                    check(await play(house, model, name, fields=fields), STREAMS["plain_text"], streamed=bool(fields))
-        assert len(house.agent.requests) == (8 if recovers else 4)
+                    check(await play(demo, model, name, fields=fields), STREAMS["plain_text"], streamed=bool(fields))
+        assert len(demo.agent.requests) == (8 if recovers else 4)
 
 
-async def test_a_backend_that_finds_a_request_too_large_delays_nobody(house: House) -> None:
+async def test_a_backend_that_finds_a_request_too_large_delays_nobody(demo: DemoGateway) -> None:
     """Only a client that is still sending is waited for."""
     async with asyncio.timeout(1):
         for _ in range(3):
-            assert (await play(house, "flat", "http_413")).status == 413
+            assert (await play(demo, "flat", "http_413")).status == 413
 
 
-async def test_what_a_failing_backend_says_is_passed_on_only_where_it_helps(house: House) -> None:
-    quota = await play(house, "flat", "quota_http")
+async def test_what_a_failing_backend_says_is_passed_on_only_where_it_helps(demo: DemoGateway) -> None:
+    quota = await play(demo, "flat", "quota_http")
     assert quota.error is not None and quota.error["message"] == "You are out of credits until the 1st."
     assert quota.headers["x-should-retry"] == "false"
-    page = await play(house, "flat", "http_403_html")
+    page = await play(demo, "flat", "http_403_html")
     assert page.error is not None and not re.search(r"[<>]|Forbidden", str(page.error["message"]))
     assert page.headers["x-should-retry"] == "false"
-    key = await play(house, "flat", "invalid_api_key")
+    key = await play(demo, "flat", "invalid_api_key")
     assert key.error is not None and "Openai" in str(key.error["message"])
-    broke = await play(house, "flat", "internal_error")
+    broke = await play(demo, "flat", "internal_error")
     assert broke.error is not None and broke.error["message"] == "The backend failed."
 
 
-async def test_a_call_and_its_result(house: House) -> None:
+async def test_a_call_and_its_result(demo: DemoGateway) -> None:
     for model in ("flat", "structured"):
         for fields in (WHOLE, STREAMED):
             question = user("What does the file hold? [[scenario:call_then_result]]")
-            first = await house.ask(model, [question], fields, tools=TOOLS)
+            first = await demo.ask(model, [question], fields, tools=TOOLS)
             (call,) = first.calls
             assert (call.name, call.arguments) == CAT
             assert re.fullmatch(r"request-[0-9a-f]{12}-k1", call.id), "the backend's own id is kept"
@@ -179,10 +190,10 @@ async def test_a_call_and_its_result(house: House) -> None:
                 {"role": "assistant", "content": first.text, "tool_calls": [made]},
                 {"role": "tool", "tool_call_id": call.id, "content": '{"debug": true}'},
             ]
-            second = await house.ask(model, messages, fields, tools=TOOLS)
+            second = await demo.ask(model, messages, fields, tools=TOOLS)
             assert (second.text, second.finish) == ("The file holds what the result says.", "stop")
             if model == "flat":
-                query = query_of(house.agent.requests[-1])
+                query = query_of(demo.agent.requests[-1])
                 places = [
                     query.index(said)
                     for said in ("What does the file hold?", "Let me", "Called Execute", '{"debug": true}')
@@ -190,52 +201,52 @@ async def test_a_call_and_its_result(house: House) -> None:
                 assert places == sorted(places) and query.count("What does the file hold?") == 1
                 assert f"Tool result ({call.id}): " in query
             else:
-                sent = body_of(house.agent.requests[-1])
+                sent = body_of(demo.agent.requests[-1])
                 text = str(sent["task_context"])
                 assert "What does the file hold?" in text and call.id in text
                 assert str(sent["input"]).count(call.id) == 1 and "debug" in str(sent["input"])
 
 
-async def test_reasoning_can_be_left_out(house: House) -> None:
+async def test_reasoning_can_be_left_out(demo: DemoGateway) -> None:
     for fields in (WHOLE, STREAMED):
-        answer = await play(house, "silent", "reasoning_text", fields=fields)
+        answer = await play(demo, "silent", "reasoning_text", fields=fields)
         assert (answer.text, answer.reasoning) == (HELLO, "")
 
 
-async def test_a_native_call_is_exposed_to_a_client_that_declares_it(house: House) -> None:
+async def test_a_native_call_is_exposed_to_a_client_that_declares_it(demo: DemoGateway) -> None:
     tool: JsonObject = {"type": "function", "function": {"name": "run_shell_command", "parameters": {"type": "object"}}}
     for fields in (WHOLE, STREAMED):
-        answer = await house.ask("expose", [user("[[scenario:native_tool]]")], fields, tools=[tool])
+        answer = await demo.ask("expose", [user("[[scenario:native_tool]]")], fields, tools=[tool])
         assert (answer.named, answer.finish) == ([("run_shell_command", '{"command":"ls"}')], "tool_calls")
-        assert (await play(house, "expose", "native_tool", fields=fields)).error is not None
+        assert (await play(demo, "expose", "native_tool", fields=fields)).error is not None
 
 
-async def test_a_rollback_of_what_was_sent_already_is_an_error(house: House) -> None:
+async def test_a_rollback_of_what_was_sent_already_is_an_error(demo: DemoGateway) -> None:
     for model in ("flat-stream", "structured-stream"):
-        answer = await play(house, model, "rollback_retry", "delay_ms=15", fields=STREAMED)
+        answer = await play(demo, model, "rollback_retry", "delay_ms=15", fields=STREAMED)
         assert (answer.status, answer.text, answer.code) == (200, "This is wrong.", "upstream_rolled_back")
-        check(await play(house, model, "rollback_retry"), STREAMS["rollback_retry"], streamed=False)
-        check(await play(house, model, "rollback_to_call", fields=STREAMED), STREAMS["rollback_to_call"], streamed=True)
-        cut = await play(house, model, "disconnect_in_transaction", "delay_ms=15", fields=STREAMED)
+        check(await play(demo, model, "rollback_retry"), STREAMS["rollback_retry"], streamed=False)
+        check(await play(demo, model, "rollback_to_call", fields=STREAMED), STREAMS["rollback_to_call"], streamed=True)
+        cut = await play(demo, model, "disconnect_in_transaction", "delay_ms=15", fields=STREAMED)
         assert (cut.text, cut.code) == (PART, "upstream_stream_truncated")
 
 
-async def test_an_empty_answer_can_be_an_error(house: House) -> None:
+async def test_an_empty_answer_can_be_an_error(demo: DemoGateway) -> None:
     for name in ("empty_finish", "finished_without_reason"):
-        answer = await play(house, "insists", name, fields=STREAMED)
+        answer = await play(demo, "insists", name, fields=STREAMED)
         assert (answer.status, answer.code) == (502, "upstream_empty_answer")
 
 
 @pytest.mark.parametrize("name", ["bad_base64", "truncated_base64", "bad_protobuf"])
-async def test_a_lenient_backend_entry_skips_what_it_cannot_read_and_says_so(house: House, name: str) -> None:
+async def test_a_lenient_backend_entry_skips_what_it_cannot_read_and_says_so(demo: DemoGateway, name: str) -> None:
     for fields in (WHOLE, STREAMED):
-        answer = await house.ask("lenient", [user(f"[[scenario:{name}]]")], fields, explain=True)
+        answer = await demo.ask("lenient", [user(f"[[scenario:{name}]]")], fields, explain=True)
         assert (answer.text, answer.finish) == (PART, "stop")
         assert answer.rules == ["MALFORMED_EVENT", "USAGE_ESTIMATED"]
 
 
-async def test_hexadecimal_needs_a_setting(house: House) -> None:
-    answer = await play(house, "flat", "plain_text", "alphabet=hex")
+async def test_hexadecimal_needs_a_setting(demo: DemoGateway) -> None:
+    answer = await play(demo, "flat", "plain_text", "alphabet=hex")
     assert (answer.status, answer.code) == (502, "upstream_invalid_event")
 
 
@@ -254,19 +265,19 @@ NOTICED: Final[dict[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", NOTICED)
-async def test_nothing_is_changed_or_left_out_in_silence(house: House, name: str) -> None:
+async def test_nothing_is_changed_or_left_out_in_silence(demo: DemoGateway, name: str) -> None:
     for fields in (WHOLE, STREAMED):
         question = [user(f"[[scenario:{name}]]")]
-        answer = await house.ask("flat", question, fields, tools=TOOLS, explain=True)
+        answer = await demo.ask("flat", question, fields, tools=TOOLS, explain=True)
         told = [rule for rule in answer.rules if rule != "ENVELOPE_OPENED"]
         assert told == [*NOTICED[name], "USAGE_ESTIMATED"]
 
 
-async def test_usage_that_was_not_counted_is_marked(house: House) -> None:
+async def test_usage_that_was_not_counted_is_marked(demo: DemoGateway) -> None:
     for fields in (WHOLE, STREAMED):
-        assert (await play(house, "flat", "usage_only_total", fields=fields)).said == {"usage": "total_only"}
-        assert (await play(house, "flat", "usage_exact", fields=fields)).said == {}
-    unasked = await play(house, "flat", "usage_exact", fields={"stream": True})
+        assert (await play(demo, "flat", "usage_only_total", fields=fields)).said == {"usage": "total_only"}
+        assert (await play(demo, "flat", "usage_exact", fields=fields)).said == {}
+    unasked = await play(demo, "flat", "usage_exact", fields={"stream": True})
     assert unasked.usage is None
 
 
@@ -281,11 +292,11 @@ def _delayed() -> list[bool]:
     ]
 
 
-async def test_no_answer_waits_for_the_acknowledgement_of_its_own_head(house: House) -> None:
+async def test_no_answer_waits_for_the_acknowledgement_of_its_own_head(demo: DemoGateway) -> None:
     """With Nagle's delay on, every answer takes at least the 40 ms after which a kernel acknowledges what it has."""
     for model in ("flat", "chat"):
         for fields in (WHOLE, STREAMED):
-            await house.ask(model, [user("Hello")], fields)
+            await demo.ask(model, [user("Hello")], fields)
     # The client's connection and those to both backends, each from both of its sides.
     delayed = _delayed()
     assert len(delayed) >= 4
@@ -294,17 +305,17 @@ async def test_no_answer_waits_for_the_acknowledgement_of_its_own_head(house: Ho
 
 async def test_a_client_hears_something_while_the_backend_is_silent() -> None:
     agents: dict[str, dict[str, Json]] = {"flat": {"timeouts": {"first_byte": 1, "idle": 1}}}
-    async with open_house(agents, {}, server={"api_keys_env": None, "sse_ping_s": 0.2}) as house:
-        answer = await play(house, "flat", "stall", fields=STREAMED)
+    async with demo_gateway(agents, {}, server={"sse_ping_s": 0.2}) as demo:
+        answer = await play(demo, "flat", "stall", fields=STREAMED)
         check(answer, STREAMS["stall"], streamed=True)
         assert answer.comments >= 2
 
 
-async def test_a_long_answer_is_no_stalled_one(house: House) -> None:
+async def test_a_long_answer_is_no_stalled_one(demo: DemoGateway) -> None:
     """Whether its words are shown as they come or held until they are certain: while they come, nobody is impatient."""
 
     async def listen(model: str, name: str, pace: str, fields: Fields) -> None:
-        answer = await play(house, model, name, pace, fields=fields)
+        answer = await play(demo, model, name, pace, fields=fields)
         check(answer, STREAMS[name], streamed=bool(fields))
 
     pace = {"plain_text": "delay_ms=120", "numbers": "chunk=90 delay_ms=50"}
@@ -322,7 +333,7 @@ async def test_an_expired_token_is_refreshed_once(tmp_path: Path, monkeypatch: p
     """However many requests meet the expired token; the rotated refresh token outlives the gateway."""
     monkeypatch.setenv("TEST_REFRESH_TOKEN", "first-refresh-token")
     store = tmp_path / "token"
-    async with open_house({"flat": {}}, {}) as behind:
+    async with demo_gateway({"flat": {}}, {}) as behind:
         refresh: Json = {
             "token_url": f"{behind.agent.base_url}/proxy/token?key=k",
             "refresh_token_env": "TEST_REFRESH_TOKEN",
@@ -331,47 +342,47 @@ async def test_an_expired_token_is_refreshed_once(tmp_path: Path, monkeypatch: p
         }
         entry: dict[str, Json] = {"refresh": refresh, "path": "/scenario/http_401_refresh/ai/multi-agent"}
         entry["base_url"] = behind.agent.base_url
-        async with open_house({"flat": entry}, {}) as house:
+        async with demo_gateway({"flat": entry}, {}) as demo:
             answers = await asyncio.gather(
-                *(house.ask("flat", [user("Hi")], {"stream": at % 2 == 0}) for at in range(20))
+                *(demo.ask("flat", [user("Hi")], {"stream": at % 2 == 0}) for at in range(20))
             )
             assert {answer.text for answer in answers} == {HELLO}
         refreshes = [request for request in behind.agent.requests if request.path.startswith("/proxy/token")]
         assert len(refreshes) == 1
         assert "demo-refresh-1" in store.read_text()
-        async with open_house({"flat": entry}, {}) as house:
-            assert (await house.ask("flat", [user("Hi")])).text == HELLO
+        async with demo_gateway({"flat": entry}, {}) as demo:
+            assert (await demo.ask("flat", [user("Hi")])).text == HELLO
         assert "demo-refresh-2" in store.read_text()
 
 
 async def test_a_refused_refresh_is_an_error_and_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_REFRESH_TOKEN", "revoked")
-    async with open_house({"flat": {}}, {}) as behind:
+    async with demo_gateway({"flat": {}}, {}) as behind:
         refresh: Json = {"token_url": f"{behind.agent.base_url}/proxy/token", "refresh_token_env": "TEST_REFRESH_TOKEN"}
         entry: dict[str, Json] = {
             "refresh": refresh,
             "path": "/scenario/http_401_refresh",
             "base_url": behind.agent.base_url,
         }
-        async with open_house({"flat": entry}, {}) as house:
+        async with demo_gateway({"flat": entry}, {}) as demo:
             for _ in range(3):
-                answer = await house.ask("flat", [user("Hi")], {"stream": True})
+                answer = await demo.ask("flat", [user("Hi")], {"stream": True})
                 assert (answer.status, answer.code) == (502, "upstream_auth_error")
                 assert answer.headers["x-should-retry"] == "false"
         assert len(behind.agent.requests) == 1
 
 
-async def test_every_character_of_a_question_arrives_and_comes_back(house: House) -> None:
+async def test_every_character_of_a_question_arrives_and_comes_back(demo: DemoGateway) -> None:
     for fields in (WHOLE, STREAMED):
-        answer = await house.ask("structured", [user(f"{UNICODE}[[scenario:echo]]")], fields)
+        answer = await demo.ask("structured", [user(f"{UNICODE}[[scenario:echo]]")], fields)
         assert answer.text == f"{UNICODE}[[scenario:echo]]"
 
 
-async def test_fifty_conversations_at_once_stay_apart(house: House) -> None:
+async def test_fifty_conversations_at_once_stay_apart(demo: DemoGateway) -> None:
     async def talk(at: int) -> str:
         question = f"Session {at} wants its own words back."
         model = ("flat", "structured", "flat-stream")[at % 3]
-        answer = await house.ask(
+        answer = await demo.ask(
             model, [user(f"{question} [[scenario:concurrent delay_ms=1]]")], {"stream": at % 2 == 0}
         )
         conversation, _, words = answer.text.partition("|")
@@ -386,13 +397,13 @@ async def test_fifty_conversations_at_once_stay_apart(house: House) -> None:
 @pytest.mark.parametrize("name", ["client_cancel", "stall_first", "stall", "stall_headers"])
 @pytest.mark.parametrize("fields", [WHOLE, STREAMED], ids=["whole", "streamed"])
 async def test_a_client_that_leaves_ends_the_request_to_the_backend(
-    house: House, model: str, name: str, fields: Fields
+    demo: DemoGateway, model: str, name: str, fields: Fields
 ) -> None:
-    before = house.agent.aborted
+    before = demo.agent.aborted
     body = {"model": model, "messages": [user(f"[[scenario:{name}]]")], **fields}
 
     async def post() -> None:
-        url = f"{house.gateway.base_url}/v1/chat/completions"
+        url = f"{demo.gateway.base_url}/v1/chat/completions"
         async with (
             httpx.AsyncClient(trust_env=False) as client,
             client.stream("POST", url, json=body) as response,
@@ -401,12 +412,12 @@ async def test_a_client_that_leaves_ends_the_request_to_the_backend(
                 pass
 
     task = asyncio.create_task(post())
-    await busy(house.agent)
+    await busy(demo.agent)
     task.cancel()
     left = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await task
     async with asyncio.timeout(5):
-        await house.agent.idle()
+        await demo.agent.idle()
     assert time.monotonic() - left < 1
-    assert house.agent.aborted == before + 1
+    assert demo.agent.aborted == before + 1

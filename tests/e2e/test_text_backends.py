@@ -7,17 +7,15 @@ import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.e2e.answers import Answer, read_stream, read_whole
-from tests.e2e.house import STREAMED, WHOLE, user
-from tests.server.running import Running, running_gateway
+from tests.e2e.demo_gateway import STREAMED, WHOLE, user
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TEXT: Final = "adapters.text:TextAdapter"
 PATIENCE: Final[dict[str, Json]] = {"connect": 1, "first_byte": 5, "idle": 0.5, "total": 10}
 SETTINGS: Final[dict[str, Json]] = {
-    "server": {"api_keys_env": None},
-    "log": {"file": None},
     "backends": {
         "text": {"adapter": TEXT, "base_url": "demo:text", "timeouts": PATIENCE},
         "same": {"adapter": TEXT, "base_url": "demo:text"},
@@ -50,12 +48,12 @@ COUNTED: Final = ", ".join(map(str, range(1, 11)))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway() -> AsyncIterator[Running]:
+async def gateway() -> AsyncIterator[RunningGateway]:
     async with running_gateway(SETTINGS) as opened:
         yield opened
 
 
-async def ask(gateway: Running, model: str, messages: list[Any], **fields: Any) -> Answer:
+async def ask(gateway: RunningGateway, model: str, messages: list[Any], **fields: Any) -> Answer:
     body = {"model": model, "messages": messages, **fields}
     response = await gateway.client.post("/v1/chat/completions", json=body, headers={"x-dragoman-explain": "1"})
     streamed = response.headers["content-type"].startswith("text/event-stream")
@@ -75,7 +73,7 @@ async def ask(gateway: Running, model: str, messages: list[Any], **fields: Any) 
     ],
 )
 async def test_odd_but_whole_answers_are_answers(
-    gateway: Running, fields: dict[str, Any], marker: str, text: str
+    gateway: RunningGateway, fields: dict[str, Any], marker: str, text: str
 ) -> None:
     answer = await ask(gateway, "text", [user(f"Count to 10. [[demo:{marker}]]")], **fields)
     assert (answer.status, answer.text, answer.finish, answer.done) == (200, text, "stop", True)
@@ -83,7 +81,9 @@ async def test_odd_but_whole_answers_are_answers(
 
 @BOTH
 @pytest.mark.parametrize("label", ["User", "System", "result", "Assistant"])
-async def test_an_invented_turn_is_cut_off_and_told(gateway: Running, fields: dict[str, Any], label: str) -> None:
+async def test_an_invented_turn_is_cut_off_and_told(
+    gateway: RunningGateway, fields: dict[str, Any], label: str
+) -> None:
     asked = [user(f"Count to 10. [[demo:forged_turn label={label}]]")]
     answer = await ask(gateway, "text", asked, **fields)
     assert (answer.text, answer.finish, answer.rules) == (COUNTED, "stop", ["TURN_INVENTED", "USAGE_ESTIMATED"])
@@ -106,7 +106,7 @@ async def test_an_invented_turn_is_cut_off_and_told(gateway: Running, fields: di
     ],
 )
 async def test_a_fault_is_an_error_in_either_form(
-    gateway: Running, fields: dict[str, Any], marker: str, status: int, code: str
+    gateway: RunningGateway, fields: dict[str, Any], marker: str, status: int, code: str
 ) -> None:
     answer = await ask(gateway, "text", [user(f"Count to 10. [[demo:{marker}]]")], **fields)
     assert answer.status == status or (fields and answer.status == 200)
@@ -114,7 +114,7 @@ async def test_a_fault_is_an_error_in_either_form(
 
 
 @pytest.mark.parametrize("model", ["text", "json", "fenced"])
-async def test_every_style_makes_the_round_trip(gateway: Running, model: str) -> None:
+async def test_every_style_makes_the_round_trip(gateway: RunningGateway, model: str) -> None:
     question = user("What is the weather in Paris?")
     first = await ask(gateway, model, [question], tools=[WEATHER])
     (call,) = first.calls
@@ -130,12 +130,12 @@ async def test_every_style_makes_the_round_trip(gateway: Running, model: str) ->
     assert "TURN_INVENTED" in second.rules
 
 
-async def test_words_alone_may_ask_for_a_call(gateway: Running) -> None:
+async def test_words_alone_may_ask_for_a_call(gateway: RunningGateway) -> None:
     answer = await ask(gateway, "words", [user("Good morning.")], tools=[WEATHER], tool_choice="required")
     assert [call.name for call in answer.calls] == ["get_weather"] and answer.finish == "tool_calls"
 
 
-async def test_a_request_is_explained_as_the_text_that_is_sent(gateway: Running) -> None:
+async def test_a_request_is_explained_as_the_text_that_is_sent(gateway: RunningGateway) -> None:
     body = {"model": "text", "messages": [user("Hello")], "tools": [WEATHER]}
     told = (await gateway.client.post("/v1/explain", json=body)).json()
     prompt = told["encoded"]["decoded"]["prompt"]

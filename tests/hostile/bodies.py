@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tests.hostile.house import MAX_BODY, request
+from tests.hostile.attacked_gateway import MAX_BODY, request
 from tests.hostile.wire import Hostile
 
 NOT_JSON: Final[Mapping[str, bytes]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from tests.hostile.house import CLIENT_KEY, request
+from tests.hostile.attacked_gateway import CLIENT_KEY, request
 from tests.hostile.wire import Hostile
 
 BAD: Final = ((400,), "invalid_http")

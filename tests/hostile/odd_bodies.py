@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from tests.hostile.attacked_gateway import request
 from tests.hostile.bodies import chat
-from tests.hostile.house import request
 from tests.hostile.wire import Hostile
 
 BOM: Final = b"\xef\xbb\xbf"

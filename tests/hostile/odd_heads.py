@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from tests.hostile.attacked_gateway import CLIENT_KEY, request
 from tests.hostile.heads import CHUNKED, CLOSE, GET, HOST, KEY
-from tests.hostile.house import CLIENT_KEY, request
 from tests.hostile.wire import Hostile
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

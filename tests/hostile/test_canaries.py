@@ -13,9 +13,9 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.server.telemetry.log import logging_to
 from gateway.settings import LogSettings
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, answer, chunk, faulty_backend
 from tests.server.conftest import PATIENT
-from tests.server.running import Running, hello, running_gateway
 from tests.server.telemetry.tracing.collector import Collector, collector_running, told
 from tests.server.upstream.test_credentials import issuer_running
 
@@ -97,7 +97,7 @@ def _settings(backend: FaultyBackend, token_url: str, collector: Collector) -> d
     refresh: Json = {"token_url": token_url, "refresh_token_env": "TEST_CANARY_REFRESH"}
     return {
         "server": {"api_keys_env": "TEST_CANARY_CLIENT"},
-        "log": {"file": None, "level": "debug", "bodies": True},
+        "log": {"level": "debug", "bodies": True},
         "tracing": {"endpoint": collector.url},
         "backends": {
             "chat": {"adapter": CHAT, **static},
@@ -108,10 +108,10 @@ def _settings(backend: FaultyBackend, token_url: str, collector: Collector) -> d
     }
 
 
-class Cage:
+class WatchedGateway:
     """A gateway whose every output is collected: `heard` is all of it."""
 
-    def __init__(self, gateway: Running, backend: _Scripted, collector: Collector) -> None:
+    def __init__(self, gateway: RunningGateway, backend: _Scripted, collector: Collector) -> None:
         self.gateway = gateway
         self.collector = collector
         self.backend = backend
@@ -130,7 +130,7 @@ class Cage:
 
 
 @asynccontextmanager
-async def _cage(monkeypatch: pytest.MonkeyPatch, log: Path) -> AsyncIterator[Cage]:
+async def _watched_gateway(monkeypatch: pytest.MonkeyPatch, log: Path) -> AsyncIterator[WatchedGateway]:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     script = _Scripted()
@@ -142,7 +142,7 @@ async def _cage(monkeypatch: pytest.MonkeyPatch, log: Path) -> AsyncIterator[Cag
         gateway = await stack.enter_async_context(running_gateway(_settings(backend, issuer.url, collector)))
         stack.enter_context(logging_to(LogSettings("debug", str(log), bodies=True), gateway.app.gateway_state.redact))
         gateway.client.headers["authorization"] = f"Bearer {CLIENT}"
-        yield Cage(gateway, script, collector)
+        yield WatchedGateway(gateway, script, collector)
 
 
 def _sing(heard: str) -> list[str]:
@@ -151,17 +151,17 @@ def _sing(heard: str) -> list[str]:
 
 async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = tmp_path / "gateway.log"
-    async with _cage(monkeypatch, log) as cage:
+    async with _watched_gateway(monkeypatch, log) as watched:
         for model in ("chat", "m", "fresh"):
             for place, reply in enumerate(REFUSALS.values()):
-                await cage.ask(reply, model=model, stream=place % 2 == 0)
+                await watched.ask(reply, model=model, stream=place % 2 == 0)
         # A bug whose exception quotes the backend.
         for secret in (STATIC, HEADER):
-            await cage.ask(HEAD + chunk(b"data: bug %s\n\n" % secret.encode()) + END, model="m")
+            await watched.ask(HEAD + chunk(b"data: bug %s\n\n" % secret.encode()) + END, model="m")
         for path in ("/metrics", "/v1/models", "/openapi.json", "/docs", "/nowhere"):
-            cage.heard.append((await cage.gateway.client.get(path)).text)
-        cage.heard.append((await cage.gateway.client.post("/v1/explain", json=hello("chat"))).text)
-        gateway_state = cage.gateway.app.gateway_state
+            watched.heard.append((await watched.gateway.client.get(path)).text)
+        watched.heard.append((await watched.gateway.client.post("/v1/explain", json=hello("chat"))).text)
+        gateway_state = watched.gateway.app.gateway_state
         for part in (
             gateway_state.settings,
             gateway_state,
@@ -170,8 +170,8 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
             gateway_state.transport,
             gateway_state.tracing,
         ):
-            cage.heard.append(repr(part))
-    spans = cage.collector.spans()
+            watched.heard.append(repr(part))
+    spans = watched.collector.spans()
     assert len(spans) > 180 and any(told(span).get("gen_ai.response.model") == "[redacted]" for span in spans)
     for span in spans:
         assert _sing(str(span)) == [], str(span)
@@ -179,14 +179,14 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
     written = log.read_text()
     assert "Traceback" in written and "ZeroDivisionError" in written
     assert "Client request: " in written
-    assert len(cage.heard) > 180
-    for heard in cage.heard:
+    assert len(watched.heard) > 180
+    for heard in watched.heard:
         assert _sing(heard) == [], heard[:2000]
     for line in written.splitlines():
         assert _sing(line) == [], line[:2000]
     # What a long message is cut to must not end in half a secret either.
-    assert not [heard for heard in cage.heard if "yyyy" + "canary"[:4] in heard]
-    assert [heard for heard in cage.heard if "yyyy" in heard]
+    assert not [heard for heard in watched.heard if "yyyy" + "canary"[:4] in heard]
+    assert [heard for heard in watched.heard if "yyyy" in heard]
     assert "yyyy" + "canary"[:4] not in written
     for status in (401, 500):
         said = [line for line in written.splitlines() if f"upstream_status={status} " in line]
@@ -194,13 +194,13 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
 
 
 async def test_the_feed_shows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async with _cage(monkeypatch, tmp_path / "log") as cage:
+    async with _watched_gateway(monkeypatch, tmp_path / "log") as watched:
         shown: list[str] = []
-        async with cage.gateway.client.stream("GET", "/v1/events") as feed:
+        async with watched.gateway.client.stream("GET", "/v1/events") as feed:
             lines = feed.aiter_lines()
             for reply in REFUSALS.values():
-                await cage.ask(reply)
-            await cage.ask(ODD_FINISH)
+                await watched.ask(reply)
+            await watched.ask(ODD_FINISH)
             async for line in lines:
                 shown.append(line)
                 if sum(line.startswith("event: request") for line in shown) == len(REFUSALS) + 1:

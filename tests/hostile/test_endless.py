@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
+from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway, request
 from tests.hostile.heads import CHUNKED, GET, HOST, KEY, POST
-from tests.hostile.house import House, house, request
 from tests.hostile.wire import answers, said
 
 PIECE: Final = b"y" * 65536
@@ -32,12 +32,12 @@ ENDLESS: Final[dict[str, tuple[bytes, bytes]]] = {
 
 
 @pytest.fixture
-async def attacked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    async with house(monkeypatch) as opened:
+async def attacked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AttackedGateway]:
+    async with attacked_gateway(monkeypatch) as opened:
         yield opened
 
 
-async def _pour(attacked: House, first: bytes, again: bytes) -> int:
+async def _pour(attacked: AttackedGateway, first: bytes, again: bytes) -> int:
     """How many bytes the gateway took before it hung up."""
     _, writer = await asyncio.open_connection(attacked.gateway.host, attacked.gateway.port)
     sent = 0
@@ -52,13 +52,13 @@ async def _pour(attacked: House, first: bytes, again: bytes) -> int:
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-async def test_what_never_ends_is_cut_off_early(attacked: House, name: str) -> None:
+async def test_what_never_ends_is_cut_off_early(attacked: AttackedGateway, name: str) -> None:
     # What is already in the kernel's buffers counts as sent too; hence the room.
     assert await _pour(attacked, *ENDLESS[name]) < ENOUGH
     assert await attacked.health() == {}
 
 
-async def test_requests_in_one_breath_are_answered_in_order_until_the_first_bad_one(attacked: House) -> None:
+async def test_requests_in_one_breath_are_answered_in_order_until_the_first_bad_one(attacked: AttackedGateway) -> None:
     good = GET + HOST + KEY + b"\r\n"
     wrong = GET + HOST + b"\r\n"
     found = answers(await said(attacked.gateway, good + wrong + good + GET + b"no colon\r\n\r\n" + good))
@@ -68,7 +68,7 @@ async def test_requests_in_one_breath_are_answered_in_order_until_the_first_bad_
 
 
 async def test_a_head_that_trickles_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with house(monkeypatch, header_timeout_s=0.3) as attacked:
+    async with attacked_gateway(monkeypatch, header_timeout_s=0.3) as attacked:
         begun = time.monotonic()
         slow = await asyncio.gather(*(said(attacked.gateway, request()[:size]) for size in range(1, 90, 3)))
         assert set(slow) == {b""}
@@ -76,7 +76,7 @@ async def test_a_head_that_trickles_is_cut_off(monkeypatch: pytest.MonkeyPatch) 
         assert await attacked.health() == {}
 
 
-async def test_many_who_say_nothing_hinder_nobody(attacked: House) -> None:
+async def test_many_who_say_nothing_hinder_nobody(attacked: AttackedGateway) -> None:
     silent = [await asyncio.open_connection(attacked.gateway.host, attacked.gateway.port) for _ in range(200)]
     assert await attacked.health() == {}
     for _, writer in silent:

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.hostile import bodies, heads, odd_bodies, odd_heads, routes
-from tests.hostile.house import House, house
+from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway
 from tests.hostile.wire import Hostile
 
 CHAT: Final = b"/v1/chat/completions"
@@ -42,19 +42,19 @@ MENDED: Final[Tables] = {
 
 
 @pytest.fixture
-async def attacked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    async with house(monkeypatch) as opened:
+async def attacked(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[AttackedGateway]:
+    async with attacked_gateway(monkeypatch) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("group", REFUSED)
-async def test_every_hostile_request_is_refused(attacked: House, group: str) -> None:
+async def test_every_hostile_request_is_refused(attacked: AttackedGateway, group: str) -> None:
     assert await attacked.attack(REFUSED[group]()) == {}
     assert len(attacked.backend.seen) == 1  # the greeting that asked for its health
 
 
 @pytest.mark.parametrize("group", MENDED)
-async def test_every_hostile_history_is_served_or_refused(attacked: House, group: str) -> None:
+async def test_every_hostile_history_is_served_or_refused(attacked: AttackedGateway, group: str) -> None:
     assert await attacked.attack(MENDED[group]()) == {}
 
 

@@ -5,7 +5,7 @@ import contextlib
 
 import msgspec
 
-from tests.server.running import Running
+from gateway.testing.gateway import RunningGateway
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class Hostile(msgspec.Struct, frozen=True):
     code: str | None = None
 
 
-async def said(gateway: Running, sent: bytes, seconds: float = 3) -> bytes:
+async def said(gateway: RunningGateway, sent: bytes, seconds: float = 3) -> bytes:
     """Everything that comes back until the gateway hangs up."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     received = b""

@@ -13,15 +13,15 @@ from typing import Any, Final
 import httpx
 
 from gateway.local import RAW, find_weights, run_model, settings_for_model
+from gateway.testing.gateway import running_gateway
 from tests.local.prompts import PROMPTS, TOOLS, check_call
-from tests.server.running import running_gateway
 
 WIDTH: Final = 60
 
 
 async def compare(base_url: str) -> None:
     """Print one row for each prompt and way of asking, then the sums."""
-    async with running_gateway({**settings_for_model(base_url), "server": {"api_keys_env": None}}) as gateway:
+    async with running_gateway(settings_for_model(base_url)) as gateway:
         for way, address in (("bare", base_url), ("gateway", gateway.base_url)):
             async with httpx.AsyncClient(base_url=address, timeout=300, trust_env=False) as client:
                 rows = [await ask(client, prompt) for prompt in PROMPTS]

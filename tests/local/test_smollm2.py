@@ -15,10 +15,9 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageFunctionToolCall
 
-from gateway.core.conversation import Json
 from gateway.local import MODEL, RAW, LocalModel, settings_for_model
+from gateway.testing.gateway import running_gateway
 from tests.local.prompts import PROMPTS, SCHEMAS, TOOLS, check_call
-from tests.server.running import running_gateway
 
 pytestmark = [pytest.mark.local, pytest.mark.asyncio(loop_scope="module")]
 
@@ -59,9 +58,8 @@ class Desk:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def desk(model_server: LocalModel) -> AsyncIterator[Desk]:
-    settings: dict[str, Json] = {**settings_for_model(model_server.base_url), "server": {"api_keys_env": None}}
     async with (
-        running_gateway(settings) as gateway,
+        running_gateway(settings_for_model(model_server.base_url)) as gateway,
         AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="unused", max_retries=0, timeout=120) as client,
         httpx.AsyncClient(base_url=model_server.base_url, trust_env=False) as server,
     ):

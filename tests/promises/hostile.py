@@ -8,8 +8,8 @@ from typing import Final
 from gateway.core.conversation import Json
 from gateway.testing.faults import FAULTS, coded
 from gateway.testing.faulty import END, Connection, Script, chunk, head
+from gateway.testing.gateway import hello
 from tests.promises.wires import Wire
-from tests.server.running import hello
 
 MEGABYTE: Final = 2**20
 

@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import running_gateway
 from tests.paths import ROOT
-from tests.server.running import running_gateway
 
 TICK_S: Final = 0.01
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from gateway.testing.faulty import Connection, Script, chunk, faulty_backend, head
-from tests.promises.house import before
+from gateway.testing.gateway import RunningGateway, hello
+from tests.promises.wire_gateway import wire_gateway
 from tests.promises.wires import WIRES
-from tests.server.running import Running, hello
 from tests.server.samples import value_of
 
 WITHIN_S: Final = 0.5
@@ -50,7 +50,7 @@ def _script(phase: Phase, wire: str) -> Script:
     return script
 
 
-async def _leave(gateway: Running, phase: Phase, streams: bool, resets: bool, asked: asyncio.Event) -> None:
+async def _leave(gateway: RunningGateway, phase: Phase, streams: bool, resets: bool, asked: asyncio.Event) -> None:
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     body = json.dumps({**hello(), "stream": streams}).encode()
     writer.write(
@@ -79,7 +79,7 @@ async def test_the_backend_is_let_go(
     phase = PHASES[name]
     async with (
         faulty_backend(_script(phase, wire)) as backend,
-        before(WIRES[wire], {"m": backend}) as gateway,
+        wire_gateway(WIRES[wire], {"m": backend}) as gateway,
     ):
         await _leave(gateway, phase, streams, resets, backend.asked)
         async with asyncio.timeout(WITHIN_S):

@@ -13,10 +13,10 @@ import pytest
 
 from gateway.testing.faults import FAULTS, playing
 from gateway.testing.faulty import FaultyBackend
-from tests.promises.house import SHORT, TIMEOUTS, before, finishes, frames, text_of
+from gateway.testing.gateway import RunningGateway
 from tests.promises.table import PROMISES, Promise
+from tests.promises.wire_gateway import SHORT, TIMEOUTS, finishes, frames, text_of, wire_gateway
 from tests.promises.wires import WIRES
-from tests.server.running import Running
 from tests.server.samples import value_of
 
 LINE: Final = re.compile(
@@ -85,7 +85,7 @@ async def test_a_promise_is_kept(row: Promise, wire: str, caplog: pytest.LogCapt
         for played in plays:
             context = playing(FAULTS[played.fault], spoken, played.begun)
             backends[played.model] = await stack.enter_async_context(context)
-        gateway = await stack.enter_async_context(before(WIRES[wire], backends, SHORT if row.waits else TIMEOUTS))
+        gateway = await stack.enter_async_context(wire_gateway(WIRES[wire], backends, SHORT if row.waits else TIMEOUTS))
         asked = (gateway.chat(model=played.model, stream=played.streams) for played in plays)
         for played, response in zip(plays, await asyncio.gather(*asked), strict=True):
             played.check(response)
@@ -96,7 +96,7 @@ async def test_a_promise_is_kept(row: Promise, wire: str, caplog: pytest.LogCapt
         assert gateway.app.gateway_state.scheduler.size == 0
 
 
-def _check_counters(gateway: Running, played: Played) -> None:
+def _check_counters(gateway: RunningGateway, played: Played) -> None:
     metrics = gateway.app.gateway_state.metrics
     assert value_of(metrics, "gateway_upstream_errors_total", played.model, played.code, played.phase) == 1
     early = not played.begun

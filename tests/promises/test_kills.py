@@ -9,9 +9,9 @@ from typing import Final
 
 import httpx
 
-from tests.promises.house import finishes, frames, settings_for, text_of
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
+from tests.promises.wire_gateway import finishes, frames, text_of, wire_settings
 from tests.promises.wires import WIRES
-from tests.server.running import Running, hello, running_gateway
 
 # Says what it is told to, and then nothing more.
 BACKEND: Final = """
@@ -60,7 +60,7 @@ async def backend(said: bytes, port: int = 0) -> AsyncIterator[Backend]:
         await process.communicate()
 
 
-async def cut_off(gateway: Running, killed: Backend) -> list[str]:
+async def cut_off(gateway: RunningGateway, killed: Backend) -> list[str]:
     """What a stream says when its backend is killed in its midst."""
     request = {**hello(), "stream": True}
     async with gateway.client.stream("POST", "/v1/chat/completions", json=request) as response:
@@ -79,7 +79,7 @@ def code(response: httpx.Response) -> tuple[int, str]:
 async def test_kill_9_of_the_backend() -> None:
     spoken = WIRES["native"].spoken
     async with backend(spoken.begin) as first:
-        settings = settings_for(WIRES["native"], {"m": f"http://127.0.0.1:{first.port}"})
+        settings = wire_settings(WIRES["native"], {"m": f"http://127.0.0.1:{first.port}"})
         async with running_gateway(settings) as gateway:
             said = await cut_off(gateway, first)
             assert text_of(said) == "one" and finishes(said) == []

@@ -17,11 +17,11 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.testing.faulty import END, Connection, FaultyBackend, Script, chunk, faulty_backend, head
+from gateway.testing.gateway import hello
 from tests.promises.hostile import REQUESTS, answering, scripts
-from tests.promises.house import before, finishes, frames, settings_for, text_of
 from tests.promises.probed import Probed, Reading, probed_gateway
+from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway, wire_settings
 from tests.promises.wires import WIRES
-from tests.server.running import hello
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -44,7 +44,7 @@ async def test_no_answer_is_cut_off_in_silence(wire: str) -> None:
         asked += 1
         await connection.send(head(spoken.media_type), chunk(short[:end]) if end else b"", END)
 
-    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}) as gateway:
         complete = []
         for end in range(len(short)):
             streamed = await gateway.chat(stream=True)
@@ -70,7 +70,7 @@ def _failed(response: httpx.Response) -> bool:
 
 
 def _settings(wire: str, backends: Mapping[str, FaultyBackend]) -> dict[str, Json]:
-    settings = settings_for(WIRES[wire], {name: backend.base_url for name, backend in backends.items()})
+    settings = wire_settings(WIRES[wire], {name: backend.base_url for name, backend in backends.items()})
     return {**settings, "limits": {"max_response_mb": 3, "max_event_mb": 3}}
 
 
@@ -154,6 +154,6 @@ async def test_no_deadline_follows_the_wall_clock(monkeypatch: pytest.MonkeyPatc
         await connection.send(chunk(spoken.end), END)
 
     monkeypatch.setattr("time.time", lambda: wall)
-    async with faulty_backend(script) as backend, before(WIRES["native"], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(WIRES["native"], {"m": backend}) as gateway:
         response = await gateway.chat(stream=True)
     assert response.text.endswith("data: [DONE]\n\n")

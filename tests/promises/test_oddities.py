@@ -11,9 +11,9 @@ import pytest
 
 from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, chunk, faulty_backend, head
-from tests.promises.house import before, finishes, frames, text_of
+from gateway.testing.gateway import RunningGateway
+from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway
 from tests.promises.wires import WIRES, Wire
-from tests.server.running import Running
 from tests.server.samples import value_of
 
 
@@ -152,7 +152,7 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
         else:
             await connection.send(END)
 
-    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}) as gateway:
         async with asyncio.timeout(1 if odd.holds else 5):
             await asyncio.gather(_check(gateway, odd, streams=False), _check(gateway, odd, streams=True))
         if odd.holds:
@@ -164,7 +164,7 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
         assert counted == ({odd.counted} if odd.counted else set())
 
 
-async def _check(gateway: Running, odd: Oddity, streams: bool) -> None:
+async def _check(gateway: RunningGateway, odd: Oddity, streams: bool) -> None:
     response = await gateway.chat(stream=streams)
     assert response.status_code == 200
     if streams:

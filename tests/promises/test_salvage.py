@@ -14,7 +14,7 @@ from gateway.core.conversation import Json
 from gateway.server.api import endpoint
 from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
-from tests.promises.house import before, finishes, frames, text_of
+from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway
 from tests.promises.wires import WIRES, Wire, broken_call
 from tests.server.samples import value_of
 
@@ -61,7 +61,7 @@ async def test_text_before_an_error_in_the_same_read_is_kept(wire: str, name: st
     fault, code = _faults(wire)[name]
     spoken = WIRES[wire].spoken
     script = _script(WIRES[wire], spoken.begin, spoken.text + fault + spoken.text)
-    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}) as gateway:
         response = await gateway.chat(stream=True)
         whole = await gateway.chat()
     *data, last = frames(response.text)
@@ -75,7 +75,7 @@ async def test_text_before_an_error_in_the_same_read_is_kept(wire: str, name: st
 async def test_before_the_first_byte_the_same_read_is_a_status(wire: str, name: str) -> None:
     fault, code = _faults(wire)[name]
     script = _script(WIRES[wire], WIRES[wire].spoken.begin + fault)
-    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}) as gateway:
         response = await gateway.chat(stream=True)
     assert (response.status_code, response.json()["error"]["code"]) == (502, code)
 
@@ -138,7 +138,7 @@ async def test_a_fault_behind_the_finish_takes_nothing_back(
         else:
             await connection.gone()
 
-    async with faulty_backend(script) as backend, before(TWO_ENDS[wire], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(TWO_ENDS[wire], {"m": backend}) as gateway:
         began = time.monotonic()
         streamed, whole = await asyncio.gather(gateway.chat(stream=True), gateway.chat())
         took = time.monotonic() - began
@@ -153,6 +153,6 @@ async def test_a_fault_behind_the_finish_takes_nothing_back(
 
 async def test_usage_behind_the_finish_is_waited_for() -> None:
     script = _script(WIRES["native"], WIRES["native"].spoken.begin, CHAT_FINISH, USAGE)
-    async with faulty_backend(script) as backend, before(WIRES["native"], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(WIRES["native"], {"m": backend}) as gateway:
         response = await gateway.chat(stream=True, stream_options={"include_usage": True})
     assert json.loads(frames(response.text)[-2])["usage"]["total_tokens"] == 7

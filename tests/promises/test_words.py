@@ -13,9 +13,9 @@ from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.conversation import Json
 from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, Script, answer, chunk, faulty_backend, head
-from tests.promises.house import before, frames
+from gateway.testing.gateway import hello
+from tests.promises.wire_gateway import frames, wire_gateway
 from tests.promises.wires import WIRES, Wire, warp_frame
-from tests.server.running import hello
 
 WORD: Final = "kryptonite"
 # What a client may read in the backend's own words: these statuses stay what they are.
@@ -108,7 +108,7 @@ async def test_no_word_of_a_backend_gets_out_but_in_a_4xx_that_the_client_can_ac
     async with AsyncExitStack() as stack:
         cases = _cases(wire)
         backends = {name: await stack.enter_async_context(faulty_backend(script)) for name, script in cases.items()}
-        gateway = await stack.enter_async_context(before(WIRES[wire], backends))
+        gateway = await stack.enter_async_context(wire_gateway(WIRES[wire], backends))
         asked = [(name, stream) for name in cases for stream in (False, True)]
         explained = {"x-dragoman-explain": "1"}
         told = {}

@@ -25,10 +25,10 @@ from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
-from tests.promises.house import settings_for
+from gateway.testing.gateway import running_gateway
+from tests.promises.wire_gateway import wire_settings
 from tests.promises.wires import WIRES, Wire
 from tests.scripted import ScriptedAdapter
-from tests.server.running import running_gateway
 from tests.server.samples import value_of
 
 ASKED: Final = Turn("user", (Text("12345678"),), index=0)
@@ -148,7 +148,7 @@ async def test_the_official_client_always_finds_counts(end: str) -> None:
     wire = Wire(entry, WIRES["text"].spoken, WIRES["text"].said, b"")
     async with (
         faulty_backend(_events(*events)) as backend,
-        running_gateway(settings_for(wire, {"m": backend.base_url})) as gateway,
+        running_gateway(wire_settings(wire, {"m": backend.base_url})) as gateway,
         openai.AsyncOpenAI(
             api_key="k", base_url=f"{gateway.base_url}/v1", max_retries=0, _strict_response_validation=True
         ) as client,

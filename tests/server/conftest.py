@@ -7,10 +7,10 @@ from typing import Final, TypeAlias
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import FaultyBackend, Script, faulty_backend
-from tests.server.running import Running, running_gateway
 
-Start: TypeAlias = "Callable[..., Awaitable[tuple[Running, FaultyBackend]]]"
+Start: TypeAlias = "Callable[..., Awaitable[tuple[RunningGateway, FaultyBackend]]]"
 
 # Long where nothing is waited for: a busy machine must not look like a silent backend.
 PATIENT: Final[Mapping[str, Json]] = {"connect": 10, "first_byte": 10, "idle": 10, "total": 30}
@@ -38,7 +38,7 @@ async def start() -> AsyncIterator[Start]:
 
         async def begin(
             script: Script, timeouts: Mapping[str, Json] = PATIENT, **server: Json
-        ) -> tuple[Running, FaultyBackend]:
+        ) -> tuple[RunningGateway, FaultyBackend]:
             backend = await stack.enter_async_context(faulty_backend(script))
             gateway = await stack.enter_async_context(
                 running_gateway(settings_for(backend.base_url, timeouts, **server))

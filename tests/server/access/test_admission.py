@@ -12,9 +12,9 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.server.access.admission import Admission
 from gateway.settings import KeySettings
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
-from tests.server.running import Running, hello, running_gateway
 from tests.server.samples import missing
 
 
@@ -46,7 +46,9 @@ class Gate:
 
 
 @asynccontextmanager
-async def gated(tmp_path: Path, settings: dict[str, Json], **backend: Json) -> AsyncIterator[tuple[Running, Gate]]:
+async def gated(
+    tmp_path: Path, settings: dict[str, Json], **backend: Json
+) -> AsyncIterator[tuple[RunningGateway, Gate]]:
     (tmp_path / "keys").write_text("alice:a\nbob:b\n")
     gate = Gate()
     async with faulty_backend(gate) as faulty:
@@ -62,13 +64,13 @@ async def gated(tmp_path: Path, settings: dict[str, Json], **backend: Json) -> A
             yield gateway, gate
 
 
-async def ask(gateway: Running, word: str, key: str = "a", model: str = "m") -> httpx.Response:
+async def ask(gateway: RunningGateway, word: str, key: str = "a", model: str = "m") -> httpx.Response:
     body = {**hello(model), "messages": [{"role": "user", "content": word}]}
     headers = {"authorization": f"Bearer {key}"}
     return await gateway.client.post("/v1/chat/completions", json=body, headers=headers)
 
 
-async def begun(gateway: Running, gate: Gate, key: str = "a") -> "asyncio.Task[httpx.Response]":
+async def begun(gateway: RunningGateway, gate: Gate, key: str = "a") -> "asyncio.Task[httpx.Response]":
     """A request that the backend holds."""
     before = gate.waiting
     task = asyncio.create_task(ask(gateway, "wait", key))

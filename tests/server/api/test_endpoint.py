@@ -8,9 +8,9 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, events, faulty_backend
 from tests.server.conftest import HASTY, PATIENT, STALLED, Start, settings_for
-from tests.server.running import hello, running_gateway
 
 STREAM: Final[dict[str, Json]] = {"stream": True}
 # Sooner than any limit of time would do it. How soon: tests/promises/test_departures.py.

@@ -9,9 +9,9 @@ from gateway.core.conversation import Json
 from gateway.exchange import Exchange
 from gateway.server.api.endpoint import FIRST
 from gateway.server.http.response_writer import ResponseWriter
+from gateway.testing.gateway import hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, chunk, events, faulty_backend
 from tests.server.conftest import Start, settings_for
-from tests.server.running import hello, running_gateway
 from tests.server.samples import missing
 
 MANY: Final = 500

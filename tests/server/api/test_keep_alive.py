@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from gateway.core.errors import ServerShutdown
+from gateway.testing.gateway import RunningGateway, hello
 from tests.server.backend import END, HEAD, Connection, events
 from tests.server.conftest import Start
 from tests.server.http.test_protocol import GET, POST, well
-from tests.server.running import Running, hello
 
 
 def asking(stream: bool = True) -> bytes:
@@ -24,7 +24,7 @@ def asking(stream: bool = True) -> bytes:
     )
 
 
-async def connected(gateway: Running) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def connected(gateway: RunningGateway) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     return await asyncio.open_connection(gateway.host, gateway.port)
 
 

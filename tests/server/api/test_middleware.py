@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, events
 from tests.server.conftest import Start
-from tests.server.running import Running, hello, running_gateway
 from tests.server.samples import missing
 
 KEY_VARIABLE: Final = "TEST_GATEWAY_KEYS"
@@ -45,7 +45,7 @@ async def test_a_missing_key_is_told_before_the_body_is_read(start: Start, monke
     assert (await exchange(gateway, head)).startswith(b"HTTP/1.1 401")
 
 
-async def exchange(gateway: Running, request: bytes) -> bytes:
+async def exchange(gateway: RunningGateway, request: bytes) -> bytes:
     """Send raw bytes and take the head of the answer and whatever comes with it."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     writer.write(request)
@@ -193,7 +193,6 @@ async def test_without_a_demo_backend_or_for_other_machines_there_is_nothing_to_
     response = await gateway.client.get("/__demo/requests")
     assert (response.status_code, response.json()["error"]["code"]) == (404, "unknown_url")
     settings: dict[str, Json] = {
-        "server": {"api_keys_env": None},
         "backends": {"d": {"adapter": "openai_chat", "base_url": "demo:chat"}},
     }
     async with running_gateway(settings) as demo:
@@ -288,7 +287,6 @@ async def test_an_error_says_what_was_changed_before_it() -> None:
     settings: dict[str, Json] = {
         "backends": {"b": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "http://127.0.0.1:9/v1"}},
         "models": {"m": {"backend": "b"}},
-        "log": {"file": None},
     }
     orphan: list[Json] = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "x", "content": "lost"}]
     async with running_gateway(settings) as gateway:

@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, chunk, faulty_backend
-from tests.server.running import running_gateway
 
 
 def whole(body: bytes) -> bytes:
@@ -65,7 +65,6 @@ async def test_promises(name: str, streamed: bool) -> None:
     async with faulty_backend(script) as backend:
         entry: Json = {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": backend.base_url}
         settings: dict[str, Json] = {
-            "server": {"api_keys_env": None},
             "backends": {"b": entry},
             "models": {"*": {"backend": "b"}},
         }

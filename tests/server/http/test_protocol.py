@@ -12,16 +12,16 @@ from typing import Final
 
 import pytest
 
+from gateway.testing.gateway import RunningGateway
 from tests.server.backend import END, HEAD, Connection, events
 from tests.server.conftest import Start
-from tests.server.running import Running
 
 
 async def well(connection: Connection) -> None:
     await connection.send(HEAD, events("text Hello", "finish"), END)
 
 
-async def answers(gateway: Running, request: bytes) -> bytes:
+async def answers(gateway: RunningGateway, request: bytes) -> bytes:
     """Everything the gateway says to these bytes until it hangs up. Raises TimeoutError when it never does."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     writer.write(request)

@@ -12,15 +12,16 @@ import pytest
 from gateway.server.access.api_keys import load_keys
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import ServerSettings
+from gateway.testing.gateway import GatewayCommand, gateway_command
 from tests.server.backend import HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
-from tests.server.process.test_run import Process, endless, read_stream, started, until_refused
+from tests.server.process.test_run import endless, read_stream, until_refused
 from tests.server.process.test_workers import children, metrics_become, until
 
 WORKERS: Final = ("1", "2")
 
 
-async def ready(gateway: Process, workers: str) -> None:
+async def ready(gateway: GatewayCommand, workers: str) -> None:
     await gateway.wait_ready()
     if workers != "1":
         await until(lambda: len(children(gateway)) == int(workers))
@@ -38,7 +39,7 @@ async def test_a_start_a_reload_and_a_stop_are_one_line_each(tmp_path: Path, wor
     keys.write_text("alice:a\n")
     settings = settings_for("http://127.0.0.1:1", api_keys_file=str(keys), reload=False, graceful_shutdown_timeout_s=7)
     settings["log"] = {}
-    async with started(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
+    async with gateway_command(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
         await ready(gateway, workers)
         keys.write_text("alice:a\nbob:b\n")
         gateway.process.send_signal(signal.SIGHUP)
@@ -68,7 +69,7 @@ async def test_a_start_a_reload_and_a_stop_are_one_line_each(tmp_path: Path, wor
 async def test_a_second_signal_in_the_midst_of_a_stream_is_told_as_what_it_is(tmp_path: Path, workers: str) -> None:
     async with faulty_backend(endless) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
-        async with started(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
             await ready(gateway, workers)
             reading = asyncio.create_task(read_stream(gateway))
             await backend.asked.wait()
@@ -97,7 +98,7 @@ async def test_a_client_that_takes_nothing_does_not_hold_up_a_second_signal(tmp_
 
     async with faulty_backend(flood) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
-        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             host, _, port = gateway.base_url.removeprefix("http://").rpartition(":")
             reader, writer = await asyncio.open_connection(host, int(port), limit=1000)

@@ -26,10 +26,9 @@ from gateway.settings import (
     load_settings,
     read_settings,
 )
+from gateway.testing.gateway import GatewayCommand, RunningGateway, gateway_command, hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
 from tests.server.conftest import settings_for
-from tests.server.process.test_run import Process, started
-from tests.server.running import Running, hello, running_gateway
 from tests.server.samples import missing
 
 
@@ -70,7 +69,7 @@ async def test_new_requests_use_the_new_settings_and_running_ones_finish_on_the_
     assert rest.endswith("data: [DONE]\n\n")
 
 
-async def change(gateway: Running, settings: Mapping[str, Json]) -> tuple[str, ...]:
+async def change(gateway: RunningGateway, settings: Mapping[str, Json]) -> tuple[str, ...]:
     wanted = read_settings(dict(settings))
     port = gateway.app.gateway_state.settings.server.port
     wanted = msgspec.structs.replace(wanted, server=msgspec.structs.replace(wanted.server, port=port))
@@ -162,7 +161,7 @@ def test_every_part_with_a_marked_setting_is_looked_at() -> None:
 
 
 @asynccontextmanager
-async def watched(path: Path, settings: dict[str, Json]) -> AsyncIterator[tuple[Running, Reloader]]:
+async def watched(path: Path, settings: dict[str, Json]) -> AsyncIterator[tuple[RunningGateway, Reloader]]:
     def load() -> Settings:
         found = load_settings(path)
         return msgspec.structs.replace(found, server=msgspec.structs.replace(found.server, port=0))
@@ -227,7 +226,7 @@ async def test_the_file_with_the_keys_is_watched_as_well(tmp_path: Path) -> None
 async def test_a_signal_reads_the_file_though_watching_is_off(tmp_path: Path) -> None:
     async with faulty_backend(saying("old")) as old, faulty_backend(saying("new")) as new:
         settings = settings_for(old.base_url, reload=False)
-        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             assert await said(gateway) == "old"
             (tmp_path / "settings.json").write_text(json.dumps(settings_for(new.base_url, reload=False)))
@@ -244,7 +243,7 @@ async def test_a_signal_reads_the_file_though_watching_is_off(tmp_path: Path) ->
     assert "need a restart" not in errors
 
 
-async def said(gateway: Process) -> str:
+async def said(gateway: GatewayCommand) -> str:
     async with httpx.AsyncClient() as client:
         return text_of(await client.post(f"{gateway.base_url}/v1/chat/completions", json=hello()))
 
@@ -253,7 +252,7 @@ async def said(gateway: Process) -> str:
 async def test_closing_its_terminal_ends_the_gateway(tmp_path: Path, workers: str) -> None:
     ours, theirs = pty.openpty()
     arguments = ("serve", "--port", "0", "--workers", workers)
-    async with started(tmp_path, settings_for("http://127.0.0.1:1"), *arguments, stderr=theirs) as gateway:
+    async with gateway_command(tmp_path, settings_for("http://127.0.0.1:1"), *arguments, stderr=theirs) as gateway:
         os.close(theirs)
         await gateway.wait_ready()
         os.close(ours)

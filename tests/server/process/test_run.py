@@ -7,10 +7,7 @@ import os
 import re
 import signal
 import socket
-import sys
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -21,66 +18,9 @@ from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.process.process_identity import process_identity
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.settings import KeySettings
-from tests.paths import ROOT
+from gateway.testing.gateway import GatewayCommand, gateway_command, hello
 from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
 from tests.server.conftest import settings_for
-from tests.server.running import hello
-
-
-class Process:
-    """A started `dragoman serve`."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.printed = ""
-        self.base_url = ""
-
-    async def wait_ready(self) -> None:
-        assert self.process.stdout is not None
-        async with asyncio.timeout(40):
-            while "Try it" not in self.printed or not self.printed.rstrip().endswith("'"):
-                line = await self.process.stdout.readline()
-                if not line:
-                    break
-                self.printed += line.decode()
-        found = re.search(r"http://\S+?:\d+", self.printed)
-        assert found, self.printed
-        self.base_url = found.group()
-
-    async def ended(self) -> tuple[int, str]:
-        async with asyncio.timeout(40):
-            _, errors = await self.process.communicate()
-        assert self.process.returncode is not None
-        return self.process.returncode, (errors or b"").decode()
-
-
-@asynccontextmanager
-async def started(
-    folder: Path,
-    settings: Mapping[str, Json] | None,
-    *arguments: str,
-    stderr: int = asyncio.subprocess.PIPE,
-    **environ: str,
-) -> AsyncIterator[Process]:
-    if settings is not None:
-        (folder / "settings.json").write_text(json.dumps(settings))
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "gateway",
-        *arguments,
-        cwd=folder,
-        env={**inherited, "PYTHONPATH": str(ROOT), **environ},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=stderr,
-    )
-    try:
-        yield Process(process)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
 async def endless(connection: Connection) -> None:
@@ -109,7 +49,7 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path) -> None:
     refused = asyncio.Event()
     async with faulty_backend(held_until(refused)) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
-        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             text = await stream_while_stopping(gateway, refused)
             status, _ = await gateway.ended()
@@ -120,7 +60,7 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path) -> None:
 async def test_a_stop_ends_what_takes_too_long_with_an_error_frame(tmp_path: Path) -> None:
     async with faulty_backend(endless) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=0.4)
-        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             text = await stream_while_stopping(gateway, asyncio.Event())
             status, _ = await gateway.ended()
@@ -135,7 +75,7 @@ async def test_a_stop_ends_what_takes_too_long_with_an_error_frame(tmp_path: Pat
 async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     async with faulty_backend(endless) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
-        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             asking = asyncio.create_task(read_stream(gateway))
             await backend.asked.wait()
@@ -149,13 +89,13 @@ async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     assert status == 0
 
 
-async def read_stream(gateway: Process) -> str:
+async def read_stream(gateway: GatewayCommand) -> str:
     async with httpx.AsyncClient(timeout=40) as client:
         request = {**hello(), "stream": True}
         return (await client.post(f"{gateway.base_url}/v1/chat/completions", json=request)).text
 
 
-async def stream_while_stopping(gateway: Process, refused: asyncio.Event) -> str:
+async def stream_while_stopping(gateway: GatewayCommand, refused: asyncio.Event) -> str:
     """A stream during which the process is told to stop; the event is set as soon as new requests are refused."""
     async with httpx.AsyncClient(timeout=40) as client:
         request = {**hello(), "stream": True}
@@ -168,7 +108,7 @@ async def stream_while_stopping(gateway: Process, refused: asyncio.Event) -> str
             return text + "".join([piece async for piece in pieces])
 
 
-async def until_refused(gateway: Process) -> None:
+async def until_refused(gateway: GatewayCommand) -> None:
     """Wait until the process takes no new requests."""
     async with asyncio.timeout(20):
         with contextlib.suppress(httpx.TransportError):
@@ -180,7 +120,7 @@ async def until_refused(gateway: Process) -> None:
 
 
 async def test_a_watched_feed_does_not_hold_up_a_stop(tmp_path: Path) -> None:
-    async with started(
+    async with gateway_command(
         tmp_path, settings_for("http://127.0.0.1:1", graceful_shutdown_timeout_s=60), "serve", "--port", "0"
     ) as gateway:
         await gateway.wait_ready()
@@ -197,7 +137,7 @@ async def test_a_watched_feed_does_not_hold_up_a_stop(tmp_path: Path) -> None:
 
 async def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> None:
     keys = "first,second"
-    async with started(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
+    async with gateway_command(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
         await gateway.wait_ready()
         command = gateway.printed.partition("Try it:\n")[2].strip()
         shell = await asyncio.create_subprocess_shell(
@@ -215,7 +155,7 @@ async def test_the_printed_command_works_as_it_is_printed(tmp_path: Path) -> Non
 async def test_what_the_demo_backends_were_asked_is_shown_at_the_address_that_is_printed(
     tmp_path: Path, keys: str
 ) -> None:
-    async with started(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
+    async with gateway_command(tmp_path, None, "demo", "--port", "0", DRAGOMAN_API_KEYS=keys) as gateway:
         await gateway.wait_ready()
         assert gateway.process.stdout is not None
         said = await gateway.process.stdout.readline()
@@ -237,7 +177,7 @@ async def test_what_the_demo_backends_were_asked_is_shown_at_the_address_that_is
 async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -> None:
     async with faulty_backend(brief) as backend:
         settings: dict[str, Json] = {**settings_for(backend.base_url), "log": {"level": "debug"}}
-        async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             async with httpx.AsyncClient(base_url=gateway.base_url) as client:
                 request = {**hello(), "messages": [{"role": "user", "content": "a secret word"}]}
@@ -284,7 +224,7 @@ async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -
 async def test_a_wrong_setting_is_one_line_and_status_2(
     tmp_path: Path, settings: dict[str, Json], arguments: tuple[str, ...], said: str
 ) -> None:
-    async with started(tmp_path, settings, "serve", *arguments) as gateway:
+    async with gateway_command(tmp_path, settings, "serve", *arguments) as gateway:
         status, errors = await gateway.ended()
     assert status == 2
     assert said in errors
@@ -299,7 +239,7 @@ async def test_the_log_names_the_limits_of_each_model_once_at_the_start(tmp_path
         "backends": {"n": native, "t": {"adapter": "adapters.text:TextAdapter", "base_url": "http://127.0.0.1:1"}},
         "models": {"one": {"backend": "n"}, "two": {"backend": "t"}},
     }
-    async with started(tmp_path, settings, "serve") as gateway:
+    async with gateway_command(tmp_path, settings, "serve") as gateway:
         await gateway.wait_ready()
         gateway.process.send_signal(signal.SIGTERM)
         _, log = await gateway.ended()
@@ -310,7 +250,7 @@ async def test_the_log_names_the_limits_of_each_model_once_at_the_start(tmp_path
 
 async def test_settings_without_models_are_warned_of_at_the_start(tmp_path: Path) -> None:
     settings: dict[str, Json] = {"server": {"port": 0}, "log": {"file": None}}
-    async with started(tmp_path, settings, "serve", stderr=asyncio.subprocess.STDOUT) as gateway:
+    async with gateway_command(tmp_path, settings, "serve", stderr=asyncio.subprocess.STDOUT) as gateway:
         assert gateway.process.stdout is not None
         async with asyncio.timeout(40):
             while b"no models" not in (line := await gateway.process.stdout.readline()):
@@ -322,7 +262,7 @@ async def test_settings_without_models_are_warned_of_at_the_start(tmp_path: Path
 async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        async with started(tmp_path, {}, "serve", DRAGOMAN_PORT=port) as gateway:
+        async with gateway_command(tmp_path, {}, "serve", DRAGOMAN_PORT=port) as gateway:
             status, errors = await gateway.ended()
     assert status == 2
     assert errors == f"dragoman: 127.0.0.1:{port} cannot be bound: Address already in use\n"
@@ -341,7 +281,7 @@ async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobod
             "keys": {"*": {"requests_per_minute": 1}},
         }
         async with (
-            started(tmp_path, settings, "serve", "--port", "0") as gateway,
+            gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway,
             httpx.AsyncClient(timeout=20) as client,
             asyncio.timeout(20),
         ):

@@ -13,23 +13,21 @@ import httpx
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import GatewayCommand, gateway_command, hello
 from tests.server.backend import END, HEAD, Connection, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.process.test_run import (
-    Process,
     brief,
     endless,
     held_until,
     read_stream,
-    started,
     stream_while_stopping,
     until_refused,
 )
-from tests.server.running import hello
 from tests.server.samples import total
 
 
-def children(process: Process) -> list[int]:
+def children(process: GatewayCommand) -> list[int]:
     pid = process.process.pid
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
@@ -40,20 +38,20 @@ async def until(seen: Callable[[], bool], seconds: float = 30) -> None:
             await asyncio.sleep(0.05)
 
 
-async def sums(gateway: Process, *series: str) -> list[float]:
+async def sums(gateway: GatewayCommand, *series: str) -> list[float]:
     """The values of these series, each with at least these labels."""
     async with httpx.AsyncClient(headers=ALICE) as client:
         text = (await client.get(f"{gateway.base_url}/metrics")).text
     return [total(text, one) for one in series]
 
 
-async def metrics_become(gateway: Process, values: dict[str, int]) -> None:
+async def metrics_become(gateway: GatewayCommand, values: dict[str, int]) -> None:
     async with asyncio.timeout(30):
         while await sums(gateway, *values) != [*values.values()]:  # noqa: ASYNC110 (as above)
             await asyncio.sleep(0.05)
 
 
-def crowd_before(gateway: Process) -> httpx.AsyncClient:
+def crowd_before(gateway: GatewayCommand) -> httpx.AsyncClient:
     """Every request has a connection of its own, and so may come to any worker."""
     limits = httpx.Limits(max_keepalive_connections=0)
     return httpx.AsyncClient(base_url=gateway.base_url, timeout=40, limits=limits)
@@ -66,7 +64,7 @@ CHAT = 'gateway_requests_total{route="chat"}'
 
 async def test_every_worker_serves_and_any_of_them_tells_the_sums(tmp_path: Path) -> None:
     arguments = ("demo", "--port", "0", "--workers", "3")
-    async with started(tmp_path, None, *arguments) as gateway:
+    async with gateway_command(tmp_path, None, *arguments) as gateway:
         await gateway.wait_ready()
         assert gateway.printed.count("dragoman listens on") == 1
         async with crowd_before(gateway) as crowd:
@@ -127,7 +125,7 @@ async def let_in(crowd: httpx.AsyncClient, number: int) -> list[Stream]:
     return [stream for stream in streams if await stream.known()]
 
 
-async def kill(gateway: Process) -> None:
+async def kill(gateway: GatewayCommand) -> None:
     """A worker is killed; its successor is told to reload before it can."""
     before = children(gateway)
     os.kill(before[0], signal.SIGKILL)
@@ -150,7 +148,7 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
         )
         keys: dict[str, Json] = {"alice": {"concurrent_streams": 3}, "bob": {"requests_per_minute": 4}}
         settings: dict[str, Json] = {**base, "keys": keys}
-        async with started(tmp_path, settings, *TWO) as gateway, AsyncExitStack() as stack:
+        async with gateway_command(tmp_path, settings, *TWO) as gateway, AsyncExitStack() as stack:
             await gateway.wait_ready()
             crowd = await stack.enter_async_context(crowd_before(gateway))
             await until(lambda: len(children(gateway)) == 2)
@@ -190,7 +188,7 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
     refused = asyncio.Event()
     async with faulty_backend(held_until(refused)) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
-        async with started(tmp_path, settings, *TWO) as gateway:
+        async with gateway_command(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             if group:
                 await until(lambda: len(children(gateway)) == 2)
@@ -212,7 +210,7 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
 async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
     async with faulty_backend(endless) as backend:
         settings = settings_for(backend.base_url, graceful_shutdown_timeout_s=60)
-        async with started(tmp_path, settings, *TWO) as gateway:
+        async with gateway_command(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             asking = asyncio.create_task(read_stream(gateway))
             await backend.asked.wait()
@@ -230,7 +228,7 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
 async def test_kill_9_of_the_supervisor_ends_the_workers_and_leaves_nothing(tmp_path: Path) -> None:
     """No process, nobody who listens, and no folder."""
     (tmp_path / "temporary").mkdir()
-    async with started(tmp_path, UNREACHABLE, *TWO, TMPDIR=str(tmp_path / "temporary")) as gateway:
+    async with gateway_command(tmp_path, UNREACHABLE, *TWO, TMPDIR=str(tmp_path / "temporary")) as gateway:
         await gateway.wait_ready()
         await until(lambda: len(children(gateway)) == 2)
         workers = children(gateway)
@@ -256,7 +254,7 @@ async def test_a_reload_reaches_every_worker(tmp_path: Path) -> None:
 
     async with faulty_backend(well) as backend:
         settings = settings_for(backend.base_url, reload=False)
-        async with started(tmp_path, settings, *TWO) as gateway:
+        async with gateway_command(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             await metrics_become(gateway, {"gateway_workers": 2})
             (tmp_path / "settings.json").write_text(json.dumps({**settings, "models": {"new": {"backend": "plain"}}}))
@@ -274,7 +272,7 @@ async def test_a_reload_reaches_every_worker(tmp_path: Path) -> None:
             await gateway.ended()
 
 
-async def answers(gateway: Process, model: str) -> set[int]:
+async def answers(gateway: GatewayCommand, model: str) -> set[int]:
     found: set[int] = set()
     async with crowd_before(gateway) as crowd:
         for _ in range(8):
@@ -300,7 +298,7 @@ async def test_a_worker_that_cannot_begin_ends_the_gateway(tmp_path: Path) -> No
         "log": {"file": None},
         "backends": {"b": {"adapter": "once:OnceAdapter", "base_url": "http://127.0.0.1:1"}},
     }
-    async with started(tmp_path, settings, *TWO) as gateway:
+    async with gateway_command(tmp_path, settings, *TWO) as gateway:
         status, errors = await gateway.ended()
     assert status == 2
     assert "ended with status 3 before it served anything" in errors
@@ -309,7 +307,7 @@ async def test_a_worker_that_cannot_begin_ends_the_gateway(tmp_path: Path) -> No
 
 async def test_a_wrong_number_of_workers_is_one_line(tmp_path: Path) -> None:
     for number, said in (("x", "the number of workers must be"), ("0", "server.workers")):
-        async with started(tmp_path, {}, "serve", "--workers", number) as gateway:
+        async with gateway_command(tmp_path, {}, "serve", "--workers", number) as gateway:
             status, errors = await gateway.ended()
         assert status == 2
         assert said in errors and errors.count("\n") == 1

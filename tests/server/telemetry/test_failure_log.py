@@ -13,11 +13,11 @@ from gateway.core.backend_status import public_text
 from gateway.core.conversation import Json
 from gateway.server.telemetry.access_log import reason
 from gateway.testing.faults import Spoken
-from tests.promises.house import before
+from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.promises.wire_gateway import wire_gateway
 from tests.promises.wires import WIRES
 from tests.server.backend import HEAD, Connection, answer, chunk, events, faulty_backend
 from tests.server.conftest import HASTY, Start, settings_for
-from tests.server.running import Running, running_gateway
 
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
 SAID: Final = "CUDA out of memory on worker 3"
@@ -89,7 +89,7 @@ async def test_the_words_of_an_error_in_the_answer_are_in_the_log(
         await asyncio.sleep(0.05)
         await connection.send(chunk(spoken.failure))
 
-    async with faulty_backend(script) as backend, before(WIRES[wire], {"m": backend}) as gateway:
+    async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}) as gateway:
         await gateway.chat(stream=True)
     (line,) = failures(caplog)
     assert line["said"] == "said in the answer"
@@ -220,7 +220,7 @@ async def test_a_refusal_of_any_route_has_its_code_in_the_access_line(
     assert f"status={status} code={code} " in line
 
 
-async def _ask(gateway: Running, method: str, path: str) -> int:
+async def _ask(gateway: RunningGateway, method: str, path: str) -> int:
     response = await gateway.client.request(
         method, path, content=b"no json" if method == "POST" else b"", headers={"content-type": "application/json"}
     )

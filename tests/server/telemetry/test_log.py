@@ -20,8 +20,8 @@ from gateway.server.telemetry.request_context import Observers, RequestContext
 from gateway.server.telemetry.request_id import request_id
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings, LogSettings
+from gateway.testing.gateway import gateway_command
 from tests.server.conftest import settings_for
-from tests.server.process.test_run import started
 from tests.server.samples import total
 
 
@@ -101,7 +101,7 @@ FULL = Path("/dev/full")
 @pytest.mark.skipif(not FULL.exists(), reason="has no disk that is always full")
 async def test_a_full_disk_for_the_log_costs_no_request_and_every_lost_line_is_counted(tmp_path: Path) -> None:
     settings: dict[str, Json] = {**settings_for("http://127.0.0.1:1"), "log": {"file": str(FULL)}}
-    async with started(tmp_path, settings, "serve", "--port", "0") as gateway:
+    async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
         await gateway.wait_ready()
         async with httpx.AsyncClient(base_url=gateway.base_url) as client, asyncio.timeout(8):
             lost = 0

@@ -11,10 +11,10 @@ from gateway.core.conversation import Json
 from gateway.server.telemetry.exposition import expose
 from gateway.server.telemetry.metric_types import MOST_SERIES, Snapshot, total
 from gateway.server.telemetry.metrics import Metrics
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.paths import ROOT
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import HASTY, PATIENT, STALLED, Start, settings_for
-from tests.server.running import Running, hello, running_gateway
 from tests.server.samples import missing
 from tests.server.samples import total as sum_of
 
@@ -54,11 +54,11 @@ async def by_word(connection: Connection) -> None:
         await connection.send(HEAD, events("text Hello", "finish"), END)
 
 
-async def shown(gateway: Running) -> str:
+async def shown(gateway: RunningGateway) -> str:
     return (await gateway.client.get("/metrics")).text
 
 
-async def asked(gateway: Running, word: str, stream: bool = False) -> str:
+async def asked(gateway: RunningGateway, word: str, stream: bool = False) -> str:
     message: Json = {"role": "user", "content": word}
     await gateway.chat(messages=[message], stream=stream)
     return await shown(gateway)
@@ -168,8 +168,6 @@ async def test_the_backends_time_is_not_ours() -> None:
 
 async def test_tokens_are_those_the_backend_reports() -> None:
     settings: dict[str, Json] = {
-        "server": {"api_keys_env": None},
-        "log": {"file": None},
         "backends": {"d": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}},
         "models": {"m": {"backend": "d"}},
     }

@@ -8,7 +8,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.server.upstream.backends import Backends
 from gateway.settings import read_settings
-from tests.server.running import hello, running_gateway
+from gateway.testing.gateway import hello, running_gateway
 
 PLAIN = "tests.server.plain:PlainAdapter"
 
@@ -99,7 +99,6 @@ def test_long_unknown_names_are_shortened() -> None:
 async def test_demo_backends_run_inside_the_gateway(kind: str) -> None:
     adapter = {"agent": "adapters.warp:WarpAdapter", "chat": "adapters.openai_chat:OpenAIChatAdapter"}[kind]
     settings: dict[str, Json] = {
-        "server": {"api_keys_env": None},
         "backends": {"d": {"adapter": adapter, "base_url": f"demo:{kind}"}},
         "models": {"m": {"backend": "d"}},
     }

@@ -12,9 +12,9 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.server.upstream.http1.content_coding import ContentDecoder
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.server.backend import END, Connection, answer, chunk, faulty_backend
 from tests.server.conftest import settings_for
-from tests.server.running import Running, hello, running_gateway
 
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
 JSON: Final = b"content-type: application/json"
@@ -36,7 +36,7 @@ def stream_head(coding: bytes) -> bytes:
     return b"\r\n".join((*lines, b"content-encoding: " + coding)) + b"\r\n\r\n"
 
 
-async def asked(reply: bytes, ask: Callable[[Running], "asyncio.Future[httpx.Response]"]) -> httpx.Response:
+async def asked(reply: bytes, ask: Callable[[RunningGateway], "asyncio.Future[httpx.Response]"]) -> httpx.Response:
     async def script(connection: Connection) -> None:
         await connection.send(reply)
 
@@ -44,11 +44,11 @@ async def asked(reply: bytes, ask: Callable[[Running], "asyncio.Future[httpx.Res
         return await ask(gateway)
 
 
-def whole(gateway: Running) -> "asyncio.Future[httpx.Response]":
+def whole(gateway: RunningGateway) -> "asyncio.Future[httpx.Response]":
     return asyncio.ensure_future(gateway.chat())
 
 
-def streamed(gateway: Running) -> "asyncio.Future[httpx.Response]":
+def streamed(gateway: RunningGateway) -> "asyncio.Future[httpx.Response]":
     return asyncio.ensure_future(gateway.chat(stream=True))
 
 

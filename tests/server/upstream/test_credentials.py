@@ -15,9 +15,9 @@ from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
 from gateway.server.upstream.credentials import RefreshedCredential, StaticCredential, credential_for, redact_secrets
 from gateway.settings import BackendSettings, RefreshCredential
+from gateway.testing.gateway import running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import settings_for
-from tests.server.running import running_gateway
 
 
 class Issuer:

@@ -15,8 +15,8 @@ from gateway.core.conversation import Json
 from gateway.server.upstream.backends import Backends
 from gateway.server.upstream.model_list import KEPT_S, MOST_BYTES, MOST_NAMES, ModelLists
 from gateway.settings import read_settings
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import Connection, FaultyBackend, Script, answer, faulty_backend
-from tests.server.running import Running, running_gateway
 
 NATIVE: Final[dict[str, Json]] = {"adapter": "adapters.openai_chat:OpenAIChatAdapter"}
 
@@ -33,13 +33,11 @@ def replying(reply: bytes) -> Script:
 
 
 @asynccontextmanager
-async def house(
+async def listing_gateway(
     script: Script, entry: Mapping[str, Json] = NATIVE, models: Mapping[str, Json] | None = None, **more: Json
-) -> AsyncIterator[tuple[Running, FaultyBackend]]:
+) -> AsyncIterator[tuple[RunningGateway, FaultyBackend]]:
     async with faulty_backend(script) as backend:
         settings: dict[str, Json] = {
-            "server": {"api_keys_env": None},
-            "log": {"file": None},
             "backends": {"b": {**entry, "base_url": backend.base_url}},
             "models": dict(models or {"*": {"backend": "b"}}),
             **more,
@@ -48,7 +46,7 @@ async def house(
             yield gateway, backend
 
 
-async def ids(gateway: Running) -> list[str]:
+async def ids(gateway: RunningGateway) -> list[str]:
     response = await gateway.client.get("/v1/models")
     assert response.status_code == 200, response.text
     return [model["id"] for model in response.json()["data"]]
@@ -70,7 +68,7 @@ LISTS: Final[dict[str, tuple[str, bytes]]] = {
 async def test_the_list_of_every_wire_that_has_one_is_relayed(wire: str) -> None:
     path, reply = LISTS[wire]
     entry = NATIVE if wire == "openai" else {"adapter": "adapters.text:TextAdapter", "wire": wire}
-    async with house(replying(reply), entry) as (gateway, backend):
+    async with listing_gateway(replying(reply), entry) as (gateway, backend):
         assert await ids(gateway) == ["x", "y"]
         async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="unused") as client:
             assert [model.id async for model in client.models.list()] == ["x", "y"]
@@ -80,7 +78,7 @@ async def test_the_list_of_every_wire_that_has_one_is_relayed(wire: str) -> None
 async def test_a_wire_of_ones_own_says_where_its_list_is() -> None:
     wire: Json = {"base": "plain", "models": {"path": "/tags", "list": "tags", "name": "tag"}}
     entry: dict[str, Json] = {"adapter": "adapters.text:TextAdapter", "wire": wire}
-    async with house(replying(listing("x", key="tags", name="tag")), entry) as (gateway, _):
+    async with listing_gateway(replying(listing("x", key="tags", name="tag")), entry) as (gateway, _):
         assert await ids(gateway) == ["x"]
 
 
@@ -89,14 +87,14 @@ async def test_a_list_that_is_compressed_although_identity_was_asked_for_is_read
     body = json.dumps({"data": [{"id": f"model-{n}"} for n in range(3000)]}).encode()
     packed = gzip.compress(body) if coding == "gzip" else zlib.compress(body)
     reply = answer("200 OK", packed, b"content-encoding: " + coding.encode())
-    async with house(replying(reply)) as (gateway, _):
+    async with listing_gateway(replying(reply)) as (gateway, _):
         assert len(await ids(gateway)) == 3000
 
 
 async def test_the_credential_and_the_headers_of_the_settings_go_along(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "secret-of-mine")
     entry: dict[str, Json] = {**NATIVE, "api_key_env": "MY_KEY", "headers": {"x-team": "blue"}}
-    async with house(replying(listing("x")), entry) as (gateway, backend):
+    async with listing_gateway(replying(listing("x")), entry) as (gateway, backend):
         assert await ids(gateway) == ["x"]
     asked = backend.seen[0][0].lower()
     assert b"\r\nauthorization: bearer secret-of-mine\r\n" in asked and b"\r\nx-team: blue\r\n" in asked
@@ -104,19 +102,19 @@ async def test_the_credential_and_the_headers_of_the_settings_go_along(monkeypat
 
 async def test_the_models_of_the_settings_come_first_and_once() -> None:
     models: dict[str, Json] = {"mine": {"backend": "b"}, "y": {"backend": "b"}, "*": {"backend": "b"}}
-    async with house(replying(listing("x", "y")), models=models) as (gateway, _):
+    async with listing_gateway(replying(listing("x", "y")), models=models) as (gateway, _):
         assert await ids(gateway) == ["mine", "y", "x"]
 
 
 async def test_a_key_sees_only_its_own() -> None:
     keys: Json = {"*": {"models": ["x"]}}
-    async with house(replying(listing("x", "y")), keys=keys) as (gateway, _):
+    async with listing_gateway(replying(listing("x", "y")), keys=keys) as (gateway, _):
         assert await ids(gateway) == ["x"]
 
 
 async def test_a_name_that_stands_for_every_name_is_the_one_that_is_listed() -> None:
     models: dict[str, Json] = {"*": {"backend": "b", "name": "only"}}
-    async with house(replying(listing("x", "y")), models=models) as (gateway, backend):
+    async with listing_gateway(replying(listing("x", "y")), models=models) as (gateway, backend):
         assert await ids(gateway) == ["only"]
     assert backend.seen == []
 
@@ -148,7 +146,7 @@ REASONS: Final[dict[str, tuple[bytes, int, str, str]]] = {
 @pytest.mark.parametrize("case", REASONS)
 async def test_why_there_is_no_list_is_told(case: str, caplog: pytest.LogCaptureFixture) -> None:
     reply, status, code, said = REASONS[case]
-    async with house(replying(reply)) as (gateway, _):
+    async with listing_gateway(replying(reply)) as (gateway, _):
         for _ in range(2):
             response = await gateway.client.get("/v1/models")
             error = response.json()["error"]
@@ -164,14 +162,14 @@ async def test_a_backend_that_says_nothing_is_not_waited_for_long(monkeypatch: p
     async def script(connection: Connection) -> None:
         await connection.gone()
 
-    async with house(script) as (gateway, _):
+    async with listing_gateway(script) as (gateway, _):
         response = await gateway.client.get("/v1/models")
         assert response.status_code in (502, 504) and "list of models" in response.json()["error"]["message"]
 
 
 async def test_a_wire_without_a_list_says_so() -> None:
     entry: dict[str, Json] = {"adapter": "adapters.warp:WarpAdapter"}
-    async with house(replying(b""), entry) as (gateway, backend):
+    async with listing_gateway(replying(b""), entry) as (gateway, backend):
         response = await gateway.client.get("/v1/models")
         assert (response.status_code, response.json()["error"]["code"]) == (404, "models_not_listed")
         assert "'b'" in response.json()["error"]["message"]
@@ -180,13 +178,13 @@ async def test_a_wire_without_a_list_says_so() -> None:
 
 async def test_beside_models_of_the_settings_the_reason_stands_in_the_list() -> None:
     models: dict[str, Json] = {"mine": {"backend": "b"}, "*": {"backend": "b"}}
-    async with house(replying(answer("500 Oops")), models=models) as (gateway, _):
+    async with listing_gateway(replying(answer("500 Oops")), models=models) as (gateway, _):
         assert await ids(gateway) == ["mine"]
         assert "status 500" in (await gateway.client.get("/v1/models")).json()["dragoman"]["missing"]
 
 
 async def test_without_a_star_no_backend_is_asked_and_nothing_is_missing() -> None:
-    async with house(replying(listing("x")), models={"m": {"backend": "b"}}) as (gateway, backend):
+    async with listing_gateway(replying(listing("x")), models={"m": {"backend": "b"}}) as (gateway, backend):
         listed = (await gateway.client.get("/v1/models")).json()
         assert [model["id"] for model in listed["data"]] == ["m"] and "dragoman" not in listed
     assert backend.seen == []
@@ -212,6 +210,6 @@ async def test_many_ask_once_and_what_was_said_is_kept_for_a_while() -> None:
 
 async def test_an_endless_list_and_odd_names_are_bounded() -> None:
     names: list[Json] = ["good", 7, "", "a\nb", "n" * 500, None, *(f"m{number}" for number in range(MOST_NAMES + 5))]
-    async with house(replying(listing(*names))) as (gateway, _):
+    async with listing_gateway(replying(listing(*names))) as (gateway, _):
         found = await ids(gateway)
     assert found[:2] == ["good", "m0"] and len(found) <= MOST_NAMES

@@ -9,9 +9,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import Connection, FaultyBackend, Script, answer, faulty_backend
 from tests.server.conftest import settings_for
-from tests.server.running import Running, running_gateway
 
 SERVER: Final = Span.SPAN_KIND_SERVER
 CLIENT: Final = Span.SPAN_KIND_CLIENT
@@ -78,7 +78,7 @@ async def collector_running(script: Script = taking) -> AsyncIterator[Collector]
 @asynccontextmanager
 async def traced_gateway(
     script: Script, collector: Collector, tracing: Mapping[str, Json] | None = None, **more: Json
-) -> AsyncIterator[tuple[Running, FaultyBackend]]:
+) -> AsyncIterator[tuple[RunningGateway, FaultyBackend]]:
     """A gateway whose spans are all at the collector when the block has ended."""
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(faulty_backend(script))

@@ -13,8 +13,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from gateway.core.conversation import Json
 from gateway.server.telemetry.tracing.trace import Trace
 from gateway.server.telemetry.tracing.traceparent import Parent, encode_traceparent, traceparent_line
+from gateway.testing.gateway import RunningGateway, hello
 from tests.server.backend import END, HEAD, Connection, answer, events
-from tests.server.running import Running, hello
 from tests.server.telemetry.tracing.collector import (
     CLIENT,
     SERVER,
@@ -47,7 +47,7 @@ async def by_word(connection: Connection) -> None:
         await connection.send(events(f'call {SECRET} {{"a": "{SECRET}"}}', "finish"), END)
 
 
-async def ask(gateway: Running, name: str, said: str, **fields: Json) -> int:
+async def ask(gateway: RunningGateway, name: str, said: str, **fields: Json) -> int:
     """One request full of words that are nobody's business; behind a semicolon stands its traceparent."""
     word, _, parent = said.partition(";")
     headers = {"x-request-id": name, "cookie": SECRET, "baggage": f"a={SECRET}"}
@@ -65,7 +65,7 @@ async def ask(gateway: Running, name: str, said: str, **fields: Json) -> int:
     return response.status_code
 
 
-async def leave(gateway: Running) -> None:
+async def leave(gateway: RunningGateway) -> None:
     """Ask for a stream, and go when its text has begun."""
     body = json.dumps({**hello(), "messages": [{"role": "user", "content": "stalled"}], "stream": True}).encode()
     head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-request-id: gone\r\n"

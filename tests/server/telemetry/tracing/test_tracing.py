@@ -15,12 +15,11 @@ from gateway.core.errors import SettingsError
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.telemetry.tracing import open_tracing
 from gateway.settings import Settings, TracingSettings, read_settings
+from gateway.testing.gateway import gateway_command, hello
 from tests.paths import ROOT
 from tests.server.api.test_endpoint import well
 from tests.server.backend import faulty_backend
 from tests.server.conftest import Start, settings_for
-from tests.server.process.test_run import started
-from tests.server.running import hello
 from tests.server.telemetry.tracing.collector import collector_running, told, traced_gateway
 
 HERE: Final = TracingSettings()
@@ -122,7 +121,7 @@ def test_the_share_needs_no_restart() -> None:
 async def test_every_worker_exports_its_own_and_flushes_when_it_is_stopped(tmp_path: Path) -> None:
     async with collector_running() as collector, faulty_backend(well) as backend:
         settings: dict[str, Json] = {**settings_for(backend.base_url), "tracing": {"endpoint": collector.url}}
-        async with started(tmp_path, settings, "serve", "--port", "0", "--workers", "2") as gateway:
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0", "--workers", "2") as gateway:
             await gateway.wait_ready()
 
             async with httpx.AsyncClient(base_url=gateway.base_url, timeout=20) as client:

@@ -7,8 +7,8 @@ from typing import Final
 
 from gateway.core.conversation import Json
 from gateway.testing.faulty import FaultyBackend
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.promises.wires import Wire
-from tests.server.running import Running, running_gateway
 
 # Long ones where nothing is waited for: a busy machine must not look like a silent backend.
 TIMEOUTS: Final[Mapping[str, Json]] = {"connect": 5, "first_byte": 5, "idle": 5, "total": 20}
@@ -16,14 +16,13 @@ SHORT: Final[Mapping[str, Json]] = {**TIMEOUTS, "first_byte": 0.6, "idle": 0.6, 
 LIMITS: Final[Mapping[str, Json]] = {"max_response_mb": 0.25, "max_event_mb": 0.05}
 
 
-def settings_for(wire: Wire, base_urls: Mapping[str, str], timeouts: Mapping[str, Json] = TIMEOUTS) -> dict[str, Json]:
+def wire_settings(wire: Wire, base_urls: Mapping[str, str], timeouts: Mapping[str, Json] = TIMEOUTS) -> dict[str, Json]:
     """settings.json with a backend and a model for each name."""
     entries: dict[str, Json] = {
         name: {**wire.entry, "base_url": base_url, "timeouts": dict(timeouts)} for name, base_url in base_urls.items()
     }
     return {
-        "server": {"api_keys_env": None, "sse_ping_s": 60},
-        "log": {"file": None},
+        "server": {"sse_ping_s": 60},
         "limits": dict(LIMITS),
         "backends": entries,
         "models": {name: {"backend": name} for name in base_urls},
@@ -31,12 +30,12 @@ def settings_for(wire: Wire, base_urls: Mapping[str, str], timeouts: Mapping[str
 
 
 @asynccontextmanager
-async def before(
+async def wire_gateway(
     wire: Wire, backends: Mapping[str, FaultyBackend], timeouts: Mapping[str, Json] = TIMEOUTS
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningGateway]:
     """A gateway in front of these backends."""
     base_urls = {name: backend.base_url for name, backend in backends.items()}
-    async with running_gateway(settings_for(wire, base_urls, timeouts)) as gateway:
+    async with running_gateway(wire_settings(wire, base_urls, timeouts)) as gateway:
         yield gateway
 
 

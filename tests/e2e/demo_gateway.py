@@ -1,4 +1,4 @@
-"""A gateway before both demo backends, everything on real sockets, with a model for every way of using them."""
+"""A gateway in front of both demo backends, everything on real sockets, with a model for every way of using them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,8 +10,8 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.demo import DemoBackend, serve_demo
 from gateway.demo.player.recorder import RecordedRequest
+from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.e2e.answers import Answer, read_stream, read_whole
-from tests.server.running import Running, running_gateway
 
 WARP: Final = "adapters.warp:WarpAdapter"
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
@@ -49,10 +49,10 @@ POLICIES: Final[Mapping[str, tuple[str, dict[str, Json]]]] = {
 }
 
 
-class House:
+class DemoGateway:
     """The gateway and the backends behind it."""
 
-    def __init__(self, gateway: Running, agent: DemoBackend, chat: DemoBackend) -> None:
+    def __init__(self, gateway: RunningGateway, agent: DemoBackend, chat: DemoBackend) -> None:
         self.gateway = gateway
         self.agent = agent
         self.chat = chat
@@ -76,11 +76,11 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(
+async def demo_gateway(
     agents: Mapping[str, Mapping[str, Json]] = AGENTS,
     policies: Mapping[str, tuple[str, Mapping[str, Json]]] = POLICIES,
     **top: Json,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[DemoGateway]:
     """Serve until the block ends; `top` holds further settings."""
     async with serve_demo("agent") as agent, serve_demo("chat") as chat:
         backends: dict[str, Json] = {
@@ -97,14 +97,12 @@ async def open_house(
             if backend in backends
         }
         settings: dict[str, Json] = {
-            "server": {"api_keys_env": None},
-            "log": {"file": None},
             "backends": backends,
             "models": models,
             **top,
         }
         async with running_gateway(settings) as gateway:
-            yield House(gateway, agent, chat)
+            yield DemoGateway(gateway, agent, chat)
 
 
 async def busy(backend: DemoBackend) -> None:

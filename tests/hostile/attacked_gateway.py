@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.hostile.wire import Answer, Hostile, answers, said
 from tests.server.backend import END, HEAD, Connection, FaultyBackend, events, faulty_backend
 from tests.server.conftest import PATIENT
-from tests.server.running import Running, hello, running_gateway
 
 CLIENT_KEY: Final = "client-canary-5f1e"
 BACKEND_KEY: Final = "backend-canary-93ab"
@@ -24,10 +24,10 @@ WARP: Final = "adapters.warp:WarpAdapter"
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
 
 
-class House:
+class AttackedGateway:
     """`gateway` before `backend`, which answers well and counts what reaches it."""
 
-    def __init__(self, gateway: Running, backend: FaultyBackend) -> None:
+    def __init__(self, gateway: RunningGateway, backend: FaultyBackend) -> None:
         self.gateway = gateway
         self.backend = backend
         backends = gateway.app.gateway_state.backends
@@ -92,7 +92,7 @@ async def _well(connection: Connection) -> None:
 def _settings(base_url: str, server: dict[str, Json]) -> dict[str, Json]:
     return {
         "server": {"api_keys_env": KEYS_ENV, "max_body_mb": MAX_BODY / 2**20, **server},
-        "log": {"file": None, "level": "debug", "bodies": True},
+        "log": {"level": "debug", "bodies": True},
         "backends": {
             "plain": {
                 "adapter": "tests.server.plain:PlainAdapter",
@@ -113,7 +113,7 @@ def _settings(base_url: str, server: dict[str, Json]) -> dict[str, Json]:
 
 
 @asynccontextmanager
-async def house(monkeypatch: pytest.MonkeyPatch, **server: Json) -> AsyncIterator[House]:
+async def attacked_gateway(monkeypatch: pytest.MonkeyPatch, **server: Json) -> AsyncIterator[AttackedGateway]:
     """A gateway that needs a key; its client has one."""
     monkeypatch.setenv(KEYS_ENV, CLIENT_KEY)
     monkeypatch.setenv(BACKEND_KEY_ENV, BACKEND_KEY)
@@ -121,7 +121,7 @@ async def house(monkeypatch: pytest.MonkeyPatch, **server: Json) -> AsyncIterato
         backend = await stack.enter_async_context(faulty_backend(_well))
         gateway = await stack.enter_async_context(running_gateway(_settings(backend.base_url, dict(server))))
         gateway.client.headers["authorization"] = f"Bearer {CLIENT_KEY}"
-        yield House(gateway, backend)
+        yield AttackedGateway(gateway, backend)
 
 
 def request(
