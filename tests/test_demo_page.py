@@ -14,19 +14,28 @@ from tests.paths import ROOT
 PAGE = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
 
 
+def section(heading: str) -> str:
+    return PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+
+
 @pytest.mark.parametrize(
     ("heading", "known"),
     [
-        ("demo-chat: `[[demo:NAME]]`", {name: about for name, (about, _) in CHAT.items()}),
-        ("demo-text: `[[demo:NAME]]`", {name: about for name, (about, _) in TEXT.items()}),
+        ("demo-chat: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in CHAT.items()}),
+        ("demo-text: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in TEXT.items()}),
         (
             "demo-agent: `[[scenario:NAME]]`",
-            {name: found.about for name, found in SCENARIOS.items()} | dict(FRAMING_OPTIONS),
+            {name: (found.about, found.expect.kind) for name, found in SCENARIOS.items()},
         ),
     ],
 )
-def test_the_page_lists_what_a_demo_backend_knows(heading: str, known: Mapping[str, str]) -> None:
-    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.M)
-    assert {name: about.replace("\\|", "|") for name, about in rows} == known
+def test_the_page_lists_what_a_demo_backend_knows(heading: str, known: Mapping[str, tuple[str, str]]) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (?:`(\w+)`|-) \|$", section(heading), re.M)
+    assert {name: (about.replace("\\|", "|"), kind) for name, about, kind in rows} == known
     assert len(rows) == len(known)
+
+
+def test_the_page_lists_the_framing_options() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", section("demo-agent: `[[scenario:NAME]]`"), re.M)
+    assert dict(rows) == FRAMING_OPTIONS
+    assert len(rows) == len(FRAMING_OPTIONS)

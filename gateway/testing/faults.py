@@ -1,6 +1,7 @@
 """Builds every fault of a backend as a script for the faulty backend, from the bytes of a valid response on its wire.
 
-`FAULTS` names them. The author of an adapter defines a `Spoken` and plays each fault before and after the first text.
+`FAULTS` names them, and `FAULTS_BY_KIND` has them below their kinds (`gateway.demo.fault_kinds`). The author of an
+adapter defines a `Spoken` and plays each fault before and after the first text.
 """
 
 import asyncio
@@ -163,69 +164,146 @@ _QUOTA: Final = {"error": {"message": "nothing left", "code": "insufficient_quot
 JSON: Final = "application/json"
 _OK: Final = b"HTTP/1.1 200 OK\r\n"
 
+FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
+    "unreachable": {
+        "the connection is refused": Fault(_sent(), listens=False),
+    },
+    "tls": {
+        "no TLS where TLS is expected": Fault(_sent(b"no TLS here\r\n"), tls=True),
+    },
+    "closed": {
+        "it closes before the head": Fault(_sent()),
+        "it resets before the head": Fault(_sent(), "reset"),
+        "it closes in the head": Fault(_sent(_OK + b"x: y")),
+    },
+    "no_http": {
+        "garbage instead of a head": Fault(_sent(b"what is this\r\n\r\n")),
+        "a flood of headers": Fault(_sent(_OK + b"".join(b"x-%d: y\r\n" % number for number in range(9000)) + b"\r\n")),
+        "a header without end": Fault(_sent(_OK + b"x: " + b"y" * 100_000 + b"\r\n\r\n")),
+    },
+    "no_head": {
+        "silence before the head": Fault(_sent(), "hold"),
+        "half a status line": Fault(_sent(b"HTTP/1.1 2"), "hold"),
+        "a head that trickles": Fault(
+            lambda _: (bytes([byte]) for byte in _OK + b"x: y\r\n" * 20), "hold", pause_s=0.05
+        ),
+    },
+    "400": {
+        "status 400": _status("400 Bad Request", _SAID),
+    },
+    "422": {
+        "status 422": _status("422 Unprocessable Content", _SAID),
+    },
+    "credential": {
+        "status 401": _status("401 Unauthorized", _SAID),
+        "status 403": _status("403 Forbidden", _SAID),
+    },
+    "404": {
+        "status 404": _status("404 Not Found", _SAID),
+    },
+    "408": {
+        "status 408": _status("408 Request Timeout"),
+        "status 504": _status("504 Gateway Timeout"),
+    },
+    "409": {
+        "status 409": _status("409 Conflict", _SAID),
+    },
+    "413": {
+        "status 413": _status("413 Content Too Large", _SAID),
+    },
+    "429": {
+        "status 429": _status("429 Too Many Requests", _SAID, b"retry-after: 7"),
+    },
+    "429_odd": {
+        "status 429 with odd patience": _status("429 Too Many Requests", _SAID, b"retry-after: soon"),
+    },
+    "429_cut": {
+        "status 429 that breaks off": Fault(_sent(b"HTTP/1.1 429 Slow Down\r\ncontent-length: 99\r\n\r\nslow")),
+    },
+    "quota": {
+        "status 429 for good": _status("429 Too Many Requests", _QUOTA),
+    },
+    "500": {
+        "status 500": _status("500 Internal Server Error", _SAID),
+        "status 500 with a page": _page("500 Internal Server Error"),
+        "status 502 with a page": _page("502 Bad Gateway"),
+    },
+    "503": {
+        "status 503": _status("503 Service Unavailable", None, b"retry-after: 3"),
+        "status 529": _status("529 Overloaded", _SAID, b"retry-after: 3"),
+    },
+    "503_bare": {
+        "status 503 without patience": _status("503 Service Unavailable"),
+    },
+    "redirect": {
+        "status 307": _status("307 Temporary Redirect", None, b"location: http://127.0.0.1:1/elsewhere"),
+    },
+    "204": {
+        "status 204": Fault(_sent(b"HTTP/1.1 204 No Content\r\n\r\n"), "stay"),
+    },
+    "page": {
+        "a page with status 200": _page("200 OK"),
+    },
+    "gzip": {
+        "gzip": Fault(_bomb),
+    },
+    "gzip_cut": {
+        "gzip that is cut off": Fault(_cut_gzip, "stay"),
+        "gzip that is none": Fault(lambda spoken: (coded(spoken.media_type, "gzip", spoken.answer),), "stay"),
+    },
+    "coding": {
+        "brotli": Fault(lambda spoken: (coded(spoken.media_type, "br", spoken.answer),), "stay"),
+    },
+    "empty": {
+        "an empty body": _body(_sent(END), "stay"),
+        "nothing but comments and an end": _body(lambda spoken: (chunk(spoken.silence * 3), END), "stay"),
+    },
+    "hollow": {
+        "a body of no bytes": Fault(lambda spoken: (_typed(spoken.media_type, b""),), "stay"),
+        "JSON without an answer": Fault(_sent(_typed(JSON, b'{"id": "x"}')), "stay"),
+        "JSON without a choice": Fault(_sent(_typed(JSON, b'{"id": "x", "choices": []}')), "stay"),
+        "JSON that is none": Fault(_sent(_typed(JSON, b"no answer today")), "stay"),
+        "JSON that is too deep": Fault(_sent(_typed(JSON, b'{"a":' * 500 + b"1" + b"}" * 500)), "stay"),
+    },
+    "error_event": {
+        "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END), "stay"),
+    },
+    "too_large": {
+        "an answer without end": _endless(lambda spoken: spoken.text * max(1, 16384 // len(spoken.text))),
+    },
+    "event_too_large": {
+        "an event without end": _endless(lambda _: b"A" * 65536, lambda spoken: chunk(spoken.opening or b"A")),
+    },
+    "truncated": {
+        "it closes in the body": _body(_sent(), "close"),
+        "it resets in the body": _body(_sent(), "reset"),
+        "it closes in an event": _body(lambda spoken: (chunk(spoken.text[:-4]),), "close"),
+        "an end in an event": _body(lambda spoken: (chunk(spoken.text[: len(spoken.text) // 2]), END), "stay"),
+        "it closes in a chunk": _body(_sent(b"ff\r\n" + b"x"), "close"),
+        "a chunk without a size": _body(_sent(b"zz\r\n"), "hold"),
+    },
+    "framing": {
+        "a chunk without a size right behind the head": Fault(
+            lambda spoken: (head(spoken.media_type) + b"zz\r\n",), "hold"
+        ),
+    },
+    "no_finish": {
+        "an end without a finish": _body(lambda spoken: (chunk(spoken.text), END), "stay"),
+    },
+    "stall": {
+        "silence in the body": _body(_sent()),
+        "nothing but comments": _body(lambda spoken: itertools.repeat(chunk(spoken.silence), 200), pause_s=0.02),
+        "an event that trickles": _body(
+            lambda spoken: (chunk(bytes([byte])) for byte in spoken.opening + b"A" * 400), pause_s=0.02
+        ),
+    },
+    "lost_call": {
+        "a call that is not there": _body(lambda spoken: (chunk(spoken.lost_call), END), "stay"),
+    },
+    "malformed": {
+        "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END), "stay"),
+    },
+}
 FAULTS: Final[Mapping[str, Fault]] = {
-    "the connection is refused": Fault(_sent(), listens=False),
-    "no TLS where TLS is expected": Fault(_sent(b"no TLS here\r\n"), tls=True),
-    "it closes before the head": Fault(_sent()),
-    "it resets before the head": Fault(_sent(), "reset"),
-    "it closes in the head": Fault(_sent(_OK + b"x: y")),
-    "garbage instead of a head": Fault(_sent(b"what is this\r\n\r\n")),
-    "a flood of headers": Fault(_sent(_OK + b"".join(b"x-%d: y\r\n" % number for number in range(9000)) + b"\r\n")),
-    "a header without end": Fault(_sent(_OK + b"x: " + b"y" * 100_000 + b"\r\n\r\n")),
-    "silence before the head": Fault(_sent(), "hold"),
-    "half a status line": Fault(_sent(b"HTTP/1.1 2"), "hold"),
-    "a head that trickles": Fault(lambda _: (bytes([byte]) for byte in _OK + b"x: y\r\n" * 20), "hold", pause_s=0.05),
-    "status 204": Fault(_sent(b"HTTP/1.1 204 No Content\r\n\r\n"), "stay"),
-    "status 307": _status("307 Temporary Redirect", None, b"location: http://127.0.0.1:1/elsewhere"),
-    "status 400": _status("400 Bad Request", _SAID),
-    "status 401": _status("401 Unauthorized", _SAID),
-    "status 403": _status("403 Forbidden", _SAID),
-    "status 404": _status("404 Not Found", _SAID),
-    "status 408": _status("408 Request Timeout"),
-    "status 409": _status("409 Conflict", _SAID),
-    "status 413": _status("413 Content Too Large", _SAID),
-    "status 422": _status("422 Unprocessable Content", _SAID),
-    "status 429": _status("429 Too Many Requests", _SAID, b"retry-after: 7"),
-    "status 429 with odd patience": _status("429 Too Many Requests", _SAID, b"retry-after: soon"),
-    "status 429 for good": _status("429 Too Many Requests", _QUOTA),
-    "status 429 that breaks off": Fault(_sent(b"HTTP/1.1 429 Slow Down\r\ncontent-length: 99\r\n\r\nslow")),
-    "status 500": _status("500 Internal Server Error", _SAID),
-    "status 500 with a page": _page("500 Internal Server Error"),
-    "status 502 with a page": _page("502 Bad Gateway"),
-    "status 503": _status("503 Service Unavailable", None, b"retry-after: 3"),
-    "status 503 without patience": _status("503 Service Unavailable"),
-    "status 504": _status("504 Gateway Timeout"),
-    "status 529": _status("529 Overloaded", _SAID, b"retry-after: 3"),
-    "a page with status 200": _page("200 OK"),
-    "gzip": Fault(_bomb),
-    "gzip that is cut off": Fault(_cut_gzip, "stay"),
-    "gzip that is none": Fault(lambda spoken: (coded(spoken.media_type, "gzip", spoken.answer),), "stay"),
-    "brotli": Fault(lambda spoken: (coded(spoken.media_type, "br", spoken.answer),), "stay"),
-    "a chunk without a size right behind the head": Fault(
-        lambda spoken: (head(spoken.media_type) + b"zz\r\n",), "hold"
-    ),
-    "an empty body": _body(_sent(END), "stay"),
-    "nothing but comments and an end": _body(lambda spoken: (chunk(spoken.silence * 3), END), "stay"),
-    "a body of no bytes": Fault(lambda spoken: (_typed(spoken.media_type, b""),), "stay"),
-    "JSON without an answer": Fault(_sent(_typed(JSON, b'{"id": "x"}')), "stay"),
-    "JSON without a choice": Fault(_sent(_typed(JSON, b'{"id": "x", "choices": []}')), "stay"),
-    "JSON that is none": Fault(_sent(_typed(JSON, b"no answer today")), "stay"),
-    "JSON that is too deep": Fault(_sent(_typed(JSON, b'{"a":' * 500 + b"1" + b"}" * 500)), "stay"),
-    "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END), "stay"),
-    "a call that is not there": _body(lambda spoken: (chunk(spoken.lost_call), END), "stay"),
-    "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END), "stay"),
-    "it closes in the body": _body(_sent(), "close"),
-    "it resets in the body": _body(_sent(), "reset"),
-    "it closes in an event": _body(lambda spoken: (chunk(spoken.text[:-4]),), "close"),
-    "an end in an event": _body(lambda spoken: (chunk(spoken.text[: len(spoken.text) // 2]), END), "stay"),
-    "an end without a finish": _body(lambda spoken: (chunk(spoken.text), END), "stay"),
-    "it closes in a chunk": _body(_sent(b"ff\r\n" + b"x"), "close"),
-    "a chunk without a size": _body(_sent(b"zz\r\n"), "hold"),
-    "silence in the body": _body(_sent()),
-    "nothing but comments": _body(lambda spoken: itertools.repeat(chunk(spoken.silence), 200), pause_s=0.02),
-    "an event that trickles": _body(
-        lambda spoken: (chunk(bytes([byte])) for byte in spoken.opening + b"A" * 400), pause_s=0.02
-    ),
-    "an event without end": _endless(lambda _: b"A" * 65536, lambda spoken: chunk(spoken.opening or b"A")),
-    "an answer without end": _endless(lambda spoken: spoken.text * max(1, 16384 // len(spoken.text))),
+    name: fault for faults in FAULTS_BY_KIND.values() for name, fault in faults.items()
 }

@@ -18,12 +18,11 @@ from tests.server.samples import value_of
 
 
 class Oddity(msgspec.Struct, frozen=True):
-    """`body` gives the pieces of the body, each sent as a chunk of its own, and `text` is what the client reads.
-    `holds`: the backend leaves its socket open. `gzip`: the body is compressed. `counted` is the
-    counter that tells the operator."""
+    """`id` is a kind of `gateway.demo.fault_kinds.ODDITIES`. `body` gives the pieces of the body, each sent as a chunk
+    of its own, and `text` is what the client reads. `holds`: the backend leaves its socket open. `gzip`: the body is
+    compressed. `counted` is the counter that tells the operator."""
 
     id: str
-    says: str
     does: str
     body: Callable[[Wire], Iterable[bytes]]
     text: str
@@ -54,7 +53,6 @@ LATE: Final = "gateway_late_events_total"
 ODDITIES: Final[tuple[Oddity, ...]] = (
     Oddity(
         "unknown",
-        "An event or a field that nobody knows",
         "ignored; the stream goes on",
         _with(lambda wire: (wire.unknown, wire.spoken.text)),
         "one two",
@@ -62,21 +60,18 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "utf8",
-        "Bytes of a text that are not UTF-8",
         "U+FFFD; the stream goes on, and what goes out is always valid UTF-8",
         _with(lambda wire: (wire.said(b"a\xffb"), wire.spoken.text)),
         "onea\ufffdb two",
     ),
     Oddity(
         "split",
-        "An event, or a character in it, cut between two reads",
         "joined",
         _with(_cut),
         "one日é",
     ),
     Oddity(
         "compressed",
-        "A body in gzip or deflate, though identity was asked for",
         "decompressed as it comes, to at most 200 times its size, or a megabyte",
         _with(lambda wire: (wire.spoken.text,)),
         "one two",
@@ -84,14 +79,12 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "surrogate",
-        "Half a surrogate pair",
         "U+FFFD; the stream goes on",
         _with(lambda wire: (wire.said(wire.surrogate), wire.spoken.text)),
         "one\ufffd two",
     ),
     Oddity(
         "twice",
-        "A second finish",
         "the first one counts",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.end),
         "one",
@@ -99,7 +92,6 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "late",
-        "Text after the end",
         "dropped; the backend's connection is closed",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.text),
         "one",
@@ -107,7 +99,6 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "late_garbage",
-        "A malformed event or an error after the end",
         "the answer is complete and stays so",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.malformed + wire.spoken.failure),
         "one",
@@ -115,7 +106,6 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "held",
-        "The answer is complete but the socket stays open",
         "the answer ends within a second, and the socket is closed",
         lambda wire: (wire.spoken.answer,),
         "one two",
@@ -123,14 +113,12 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "comments",
-        "Comments and empty lines between events",
         "ignored",
         _with(lambda wire: (wire.spoken.silence * 3, wire.spoken.text, wire.spoken.silence)),
         "one two",
     ),
     Oddity(
         "unended",
-        "The last event has no end of its own",
         "read, when it is whole",
         lambda wire: (wire.spoken.begin, wire.spoken.end.rstrip()),
         "one",

@@ -7,6 +7,8 @@ from typing import Final
 
 import pytest
 
+from gateway.demo.fault_kinds import FAILURES
+from gateway.demo.fault_kinds import ODDITIES as KINDS
 from tests.paths import ROOT
 from tests.promises.table import PROMISES, Promise
 from tests.promises.test_oddities import ODDITIES, Oddity
@@ -47,7 +49,7 @@ def _fault(row: Promise) -> str:
     early += "".join(f"; counted in `{name}`" for name in row.counted)
     early += "; an ERROR line" if row.level == "error" else ""
     late = f"frame `{row.late}`" if row.late else "-"
-    return f"| {row.id} | {row.says} | {early} | {late} |"
+    return f"| {row.id} | {FAILURES[row.id]} | {early} | {late} |"
 
 
 def _oddities() -> str:
@@ -57,7 +59,7 @@ def _oddities() -> str:
 
 def _oddity(odd: Oddity) -> str:
     counted = f"; counted in `{odd.counted}`" if odd.counted else ""
-    return f"| {odd.id} | {odd.says} | {odd.does}{counted} |"
+    return f"| {odd.id} | {KINDS[odd.id]} | {odd.does}{counted} |"
 
 
 @pytest.mark.parametrize(("name", "table"), [("faults", _faults()), ("oddities", _oddities())])

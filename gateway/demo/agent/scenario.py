@@ -12,7 +12,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     `text` (None: it depends on the request), `reasoning` and `calls` (name, arguments as JSON) are the whole response
     and `finish` its reason. If `fails` is set, there is an error instead: `status` as long as nothing has been sent to
     the client, `code` in the error object (None: not defined by the wire), and `text` is what may have been sent before
-    it.
+    it. `kind` is the kind of this fault in `gateway.demo.fault_kinds` (empty: none, or one that only this wire has).
     """
 
     text: str | None = ""
@@ -22,6 +22,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     fails: bool = False
     status: int | None = None
     code: str | None = None
+    kind: str = ""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +39,6 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False
 
 
-def failure(status: int | None, code: str | None = None, text: str = "") -> Expect:
-    """Build an expected error, after the given text at most."""
-    return Expect(text=text, finish=None, fails=True, status=status, code=code)
+def failure(kind: str, status: int | None, code: str | None = None, text: str = "") -> Expect:
+    """Build an expected error of this kind, after the given text at most."""
+    return Expect(text=text, finish=None, fails=True, status=status, code=code, kind=kind)

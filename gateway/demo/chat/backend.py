@@ -57,7 +57,7 @@ async def _chat(request: Request, recorder: Recorder) -> Response:
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")
     if marker is not None:
-        fault = FAULTS[marker.name][1](answer, marker.options)
+        fault = FAULTS[marker.name].play(answer, marker.options)
         return fault if asked.stream else as_object(fault, answer)
     if not asked.stream:
         return json_answer(completion(answer))

@@ -1,6 +1,6 @@
 """Defines the chat backend's faults: responses by name that replace the normal response or follow part of it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -8,9 +8,9 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.demo.chat.answer import Answer
 from gateway.demo.chat.response import DONE, chunk, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.player.demo_fault import DemoFault, Options
 from gateway.demo.player.playback import Cut, Part, Response, Wait
 
-Options = Mapping[str, str]
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -145,35 +145,37 @@ def _huge_event(answer: Answer, options: Options) -> Response:
     return _stream(*_begun(answer, options), frame(chunk(answer, {"content": "x" * size})), *_rest(answer, options))
 
 
-FAULTS: Final[dict[str, tuple[str, Callable[[Answer, Options], Response]]]] = {
-    "status": ("an error status: code=500, retry_after=, error_code=", _status),
-    "quota": ("429 insufficient_quota", _quota),
-    "context_length": ("400 context_length_exceeded", _context_length),
-    "html": ("a web page instead of an answer: code=200", _html),
-    "empty": ("200 without a body: type=application/json", _empty),
-    "redirect": ("302 to somewhere else", _redirect),
-    "error_first": ("200 whose first event is an error", _error_first),
-    "error_frame": ("an error object in the stream: after=3 chunks", _error_frame),
-    "truncated": ("a well-formed end before the finish: after=3", _truncated),
-    "cut_mid_event": ("a well-formed end inside an event: after=3", _cut_mid_event),
-    "disconnect": ("the connection breaks: after=3, how=fin|reset", _disconnect),
-    "disconnect_first": ("the connection breaks before the first chunk: how=fin|reset", _disconnect_first),
-    "stall": ("silence in the middle: after=3, seconds=3600", _stall),
-    "stall_first": ("silence before the first chunk: seconds=3600", _stall_first),
-    "stall_headers": ("silence instead of a status: seconds=3600", _stall_headers),
-    "slow": ("a pause between chunks: ms=50", _slow),
-    "bad_json": ("a chunk that is no JSON: after=3", _bad_json),
-    "bad_shape": ("a chunk that is JSON but no chunk: after=3", _bad_shape),
-    "bad_utf8": ("a chunk with a broken UTF-8 byte: after=3", _bad_utf8),
-    "no_finish": ("[DONE] without a finish_reason", _no_finish),
-    "no_done": ("a finish_reason without [DONE]", _no_done),
-    "double_finish": ("text and a second finish after the finish", _double_finish),
-    "held_open": ("a complete answer on a connection that stays open", _held_open),
-    "usage_total": ("usage with nothing but a total", _usage_total),
-    "unknown_fields": ("chunks with fields nobody knows", _unknown_fields),
-    "comments": ("comment lines between chunks", _comments),
-    "bytewise": ("the stream in small writes: chunk=1", _bytewise),
-    "huge_event": ("one very large chunk: mb=8, after=3", _huge_event),
+FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
+    "status": DemoFault("an error status: code=500, retry_after=, error_code=", _status, "500"),
+    "quota": DemoFault("429 insufficient_quota", _quota, "quota"),
+    "context_length": DemoFault("400 context_length_exceeded", _context_length, "400"),
+    "html": DemoFault("a web page instead of an answer: code=200", _html, "page"),
+    "empty": DemoFault("200 without a body: type=application/json", _empty, "hollow"),
+    "redirect": DemoFault("302 to somewhere else", _redirect, "redirect"),
+    "error_first": DemoFault("200 whose first event is an error", _error_first, "error_event"),
+    "error_frame": DemoFault("an error object in the stream: after=3 chunks", _error_frame, "error_event"),
+    "truncated": DemoFault("a well-formed end before the finish: after=3", _truncated, "no_finish"),
+    "cut_mid_event": DemoFault("a well-formed end inside an event: after=3", _cut_mid_event, "truncated"),
+    "disconnect": DemoFault("the connection breaks: after=3, how=fin|reset", _disconnect, "truncated"),
+    "disconnect_first": DemoFault(
+        "the connection breaks before the first chunk: how=fin|reset", _disconnect_first, "truncated"
+    ),
+    "stall": DemoFault("silence in the middle: after=3, seconds=3600", _stall, "stall"),
+    "stall_first": DemoFault("silence before the first chunk: seconds=3600", _stall_first, "stall"),
+    "stall_headers": DemoFault("silence instead of a status: seconds=3600", _stall_headers, "no_head"),
+    "slow": DemoFault("a pause between chunks: ms=50", _slow),
+    "bad_json": DemoFault("a chunk that is no JSON: after=3", _bad_json, "malformed"),
+    "bad_shape": DemoFault("a chunk that is JSON but no chunk: after=3", _bad_shape, "malformed"),
+    "bad_utf8": DemoFault("a chunk with a broken UTF-8 byte: after=3", _bad_utf8, "utf8"),
+    "no_finish": DemoFault("[DONE] without a finish_reason", _no_finish, "no_finish"),
+    "no_done": DemoFault("a finish_reason without [DONE]", _no_done),
+    "double_finish": DemoFault("text and a second finish after the finish", _double_finish, "twice"),
+    "held_open": DemoFault("a complete answer on a connection that stays open", _held_open, "held"),
+    "usage_total": DemoFault("usage with nothing but a total", _usage_total),
+    "unknown_fields": DemoFault("chunks with fields nobody knows", _unknown_fields, "unknown"),
+    "comments": DemoFault("comment lines between chunks", _comments, "comments"),
+    "bytewise": DemoFault("the stream in small writes: chunk=1", _bytewise, "split"),
+    "huge_event": DemoFault("one very large chunk: mb=8, after=3", _huge_event, "event_too_large"),
 }
 
 

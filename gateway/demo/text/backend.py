@@ -39,7 +39,7 @@ async def _completion(request: Request, recorder: Recorder) -> Response:
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
     if marker is not None:
-        return FAULTS[marker.name][1](answer, marker.options)
+        return FAULTS[marker.name].play(answer, marker.options)
     return _answer(asked, answer)
 
 

@@ -1,15 +1,15 @@
 """Defines the text backend's faults: responses by name that replace the normal response or follow part of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Json
+from gateway.demo.player.demo_fault import DemoFault, Options
 from gateway.demo.player.playback import Cut, Part, Response, Wait
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, piece_event
 
-Options = Mapping[str, str]
 _JSON: Final = {"content-type": "application/json"}
 
 
@@ -93,24 +93,24 @@ def _late(answer: Written, options: Options) -> Response:
     return _stream(*_whole(answer), frame(piece_event(answer, " (late)", 0)))
 
 
-FAULTS: Final[dict[str, tuple[str, Callable[[Written, Options], Response]]]] = {
-    "status": ("an error status: code=500", _status),
-    "loading": ("503 while the model loads", _loading),
-    "context_length": ("400 exceed_context_size_error", _context_length),
-    "error_first": ("200 whose first event is an error", _error_first),
-    "error_frame": ("an error object in the stream: after=3 events", _error_frame),
-    "truncated": ("a well-formed end before the last event: after=3", _truncated),
-    "cut_mid_event": ("a well-formed end inside an event: after=3", _cut_mid_event),
-    "disconnect": ("the connection breaks: after=3, how=fin|reset", _disconnect),
-    "stall": ("silence in the middle: after=3, seconds=3600", _stall),
-    "stall_first": ("silence before the first event: seconds=3600", _stall_first),
-    "slow": ("a pause between events: ms=50", _slow),
-    "bad_json": ("an event that is no JSON: after=3", _bad_json),
-    "bad_utf8": ("an event with a broken UTF-8 byte: after=3", _bad_utf8),
-    "bytewise": ("the stream in small writes, characters split: chunk=1", _bytewise),
-    "forged_turn": ("the model goes on with somebody else's turn: label=User|System|result", _forged_turn),
-    "held_open": ("a complete answer on a connection that stays open", _held_open),
-    "late": ("text after the last event", _late),
+FAULTS: Final[Mapping[str, DemoFault[Written]]] = {
+    "status": DemoFault("an error status: code=500", _status, "500"),
+    "loading": DemoFault("503 while the model loads", _loading, "503_bare"),
+    "context_length": DemoFault("400 exceed_context_size_error", _context_length, "400"),
+    "error_first": DemoFault("200 whose first event is an error", _error_first, "error_event"),
+    "error_frame": DemoFault("an error object in the stream: after=3 events", _error_frame, "error_event"),
+    "truncated": DemoFault("a well-formed end before the last event: after=3", _truncated, "no_finish"),
+    "cut_mid_event": DemoFault("a well-formed end inside an event: after=3", _cut_mid_event, "truncated"),
+    "disconnect": DemoFault("the connection breaks: after=3, how=fin|reset", _disconnect, "truncated"),
+    "stall": DemoFault("silence in the middle: after=3, seconds=3600", _stall, "stall"),
+    "stall_first": DemoFault("silence before the first event: seconds=3600", _stall_first, "stall"),
+    "slow": DemoFault("a pause between events: ms=50", _slow),
+    "bad_json": DemoFault("an event that is no JSON: after=3", _bad_json, "malformed"),
+    "bad_utf8": DemoFault("an event with a broken UTF-8 byte: after=3", _bad_utf8, "utf8"),
+    "bytewise": DemoFault("the stream in small writes, characters split: chunk=1", _bytewise, "split"),
+    "forged_turn": DemoFault("the model goes on with somebody else's turn: label=User|System|result", _forged_turn),
+    "held_open": DemoFault("a complete answer on a connection that stays open", _held_open, "held"),
+    "late": DemoFault("text after the last event", _late, "late"),
 }
 
 

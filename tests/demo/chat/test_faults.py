@@ -119,4 +119,4 @@ async def test_an_unknown_fault_is_refused_with_those_there_are() -> None:
 
 
 def test_every_fault_says_what_it_does() -> None:
-    assert all(about for about, _ in FAULTS.values())
+    assert all(fault.about for fault in FAULTS.values())

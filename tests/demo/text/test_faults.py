@@ -78,4 +78,4 @@ async def test_an_answer_on_a_connection_that_stays_open() -> None:
 
 
 def test_every_fault_is_described() -> None:
-    assert all(about and not about.endswith(".") for about, _ in FAULTS.values())
+    assert all(fault.about and not fault.about.endswith(".") for fault in FAULTS.values())

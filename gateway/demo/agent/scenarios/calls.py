@@ -95,7 +95,7 @@ CALLS: Final[dict[str, Scenario]] = {
     "native_tool": Scenario(
         about="a shell command of the backend's own, and nothing else",
         turns=((*_HEAD, _native("ls"), *_END),),
-        expect=failure(502, "upstream_unsupported_tool"),
+        expect=failure("", 502, "upstream_unsupported_tool"),
     ),
     "native_tool_and_text": Scenario(
         about="text, calls that the backend answers itself, a subagent and a shell command",
@@ -125,7 +125,7 @@ CALLS: Final[dict[str, Scenario]] = {
     "empty_tool_name": Scenario(
         about="a call without a name",
         turns=((*_HEAD, call("", CAT), *_END),),
-        expect=failure(502, "upstream_invalid_tool_call"),
+        expect=failure("lost_call", 502, "upstream_invalid_tool_call"),
     ),
     "missing_args": Scenario(
         about="a call without arguments",

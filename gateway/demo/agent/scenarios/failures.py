@@ -13,72 +13,81 @@ _BEGUN: Final = (*PRELUDE, BEGIN, tell(_PART), COMMIT)
 _QUOTA: Final = _F(quota_limit=_F.QuotaLimit())
 
 
-def _ends(about: str, finished: pb.StreamFinished, status: int | None, code: str | None = None) -> Scenario:
-    return Scenario(about=about, turns=((*PRELUDE, finish(finished)),), expect=failure(status, code))
+def _ends(kind: str, about: str, finished: pb.StreamFinished, status: int | None, code: str) -> Scenario:
+    return Scenario(about=about, turns=((*PRELUDE, finish(finished)),), expect=failure(kind, status, code))
 
 
-def _ends_after_text(about: str, finished: pb.StreamFinished, code: str | None = None) -> Scenario:
-    return Scenario(about=about, turns=((*_BEGUN, finish(finished)),), expect=failure(None, code, _PART))
+def _ends_after_text(kind: str, about: str, finished: pb.StreamFinished, code: str) -> Scenario:
+    return Scenario(about=about, turns=((*_BEGUN, finish(finished)),), expect=failure(kind, None, code, _PART))
 
 
-def _broken(about: str, *steps: Step, code: str) -> Scenario:
-    return Scenario(about=about, turns=((*_BEGUN, *steps),), expect=failure(None, code, _PART))
+def _broken(kind: str, about: str, *steps: Step, code: str) -> Scenario:
+    return Scenario(about=about, turns=((*_BEGUN, *steps),), expect=failure(kind, None, code, _PART))
 
 
 _TRUNCATED: Final = "upstream_stream_truncated"
 _INVALID: Final = "upstream_invalid_event"
 
 FAILURES: Final[dict[str, Scenario]] = {
-    "quota_in_stream": _ends("the quota is spent, told in the stream", _QUOTA, 429, "insufficient_quota"),
-    "quota_after_text": _ends_after_text("the quota is spent after some text", _QUOTA, "insufficient_quota"),
+    "quota_in_stream": _ends("quota", "the quota is spent, told in the stream", _QUOTA, 429, "insufficient_quota"),
+    "quota_after_text": _ends_after_text("quota", "the quota is spent after some text", _QUOTA, "insufficient_quota"),
     "context_exceeded": _ends(
+        "400",
         "the context window is exceeded",
         _F(context_window_exceeded=_F.ContextWindowExceeded()),
         400,
         "context_length_exceeded",
     ),
     "llm_unavailable": _ends(
-        "no model is available", _F(llm_unavailable=_F.LLMUnavailable()), 503, "upstream_overloaded"
+        "503_bare", "no model is available", _F(llm_unavailable=_F.LLMUnavailable()), 503, "upstream_overloaded"
     ),
     "internal_error": _ends(
+        "error_event",
         "an internal error with a message",
         _F(internal_error=_F.InternalError(message="it broke")),
         502,
         "upstream_error",
     ),
-    "other": _ends("a failure without a name", _F(other=_F.Other()), 502, "upstream_error"),
+    "other": _ends("error_event", "a failure without a name", _F(other=_F.Other()), 502, "upstream_error"),
     "invalid_api_key": _ends(
+        "credential",
         "the user's own key of a provider is wrong",
         _F(invalid_api_key=_F.InvalidApiKey(provider=pb.PROVIDER_OPENAI, model_name="m")),
         502,
         "upstream_auth_error",
     ),
-    "disconnect_reset": _broken("the connection is reset after some text", cut("reset"), code=_TRUNCATED),
-    "disconnect_fin": _broken("the connection closes inside the body", cut("fin"), code=_TRUNCATED),
-    "disconnect_eof": _broken("a well-formed end without the last event", cut("end"), code=_TRUNCATED),
+    "disconnect_reset": _broken("truncated", "the connection is reset after some text", cut("reset"), code=_TRUNCATED),
+    "disconnect_fin": _broken("truncated", "the connection closes inside the body", cut("fin"), code=_TRUNCATED),
+    "disconnect_eof": _broken("no_finish", "a well-formed end without the last event", cut("end"), code=_TRUNCATED),
     "disconnect_before_actions": Scenario(
         about="the connection closes before any action",
         turns=((INIT, cut("fin")),),
-        expect=failure(502, _TRUNCATED),
+        expect=failure("truncated", 502, _TRUNCATED),
     ),
     "disconnect_in_transaction": Scenario(
         about="a well-formed end inside an open transaction",
         turns=((*PRELUDE, BEGIN, say("This much"), more(" arrived"), cut("end")),),
-        expect=failure(502, _TRUNCATED, _PART),
+        expect=failure("no_finish", 502, _TRUNCATED, _PART),
     ),
     "stall": Scenario(
         about="silence after some text",
         turns=((*_BEGUN, silence()),),
-        expect=failure(None, "upstream_timeout", _PART),
+        expect=failure("stall", None, "upstream_timeout", _PART),
         waits=True,
     ),
     "stall_first": Scenario(
         about="silence from the first event on",
         turns=((silence(),),),
-        expect=failure(504, "upstream_timeout"),
+        expect=failure("stall", 504, "upstream_timeout"),
         waits=True,
     ),
-    "bad_base64": _broken("an event that is no base64, then the normal end", raw(b"%%%"), finish(), code=_INVALID),
-    "truncated_base64": _broken("base64 that was cut, then the normal end", raw(b"EhgKFhoUC"), finish(), code=_INVALID),
-    "bad_protobuf": _broken("base64 of what is no message, then the normal end", raw(b"_w=="), finish(), code=_INVALID),
+    "bad_base64": _broken(
+        "malformed", "an event that is no base64, then the normal end", raw(b"%%%"), finish(), code=_INVALID
+    ),
+    "truncated_base64": _broken(
+        "malformed", "base64 that was cut, then the normal end", raw(b"EhgKFhoUC"), finish(), code=_INVALID
+    ),
+    "bad_protobuf": _broken(
+        "malformed", "base64 of what is no message, then the normal end", raw(b"_w=="), finish(), code=_INVALID
+    ),
 }

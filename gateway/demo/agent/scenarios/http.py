@@ -18,22 +18,24 @@ def _answer(status: int, body: bytes = b"", kind: str = _JSON, headers: Mapping[
     return Response((body,) if body else (), status, {"content-type": kind, **(headers or {})})
 
 
-def _always(about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
-    return Scenario(about=about, instead=(answer,), expect=failure(status, code))
+def _always(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
+    return Scenario(about=about, instead=(answer,), expect=failure(kind, status, code))
 
 
-def _once(about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
-    return Scenario(about=about, instead=(answer,), turns=_OK, expect=failure(status, code))
+def _once(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
+    return Scenario(about=about, instead=(answer,), turns=_OK, expect=failure(kind, status, code))
 
 
 HTTP: Final[dict[str, Scenario]] = {
     "quota_http": _always(
+        "quota",
         "429 with the code for a spent quota and a message for the user",
         _answer(429, _CREDITS, headers={"X-Warp-Error-Code": "OUT_OF_CREDITS"}),
         429,
         "insufficient_quota",
     ),
     "quota_http_text": _always(
+        "quota",
         "429 with the older wording of a spent quota",
         _answer(429, b"No AI requests remaining", "text/plain"),
         429,
@@ -46,34 +48,43 @@ HTTP: Final[dict[str, Scenario]] = {
         expect=Expect(text=HELLO),
     ),
     "http_401": _always(
-        "401, whatever the bearer", _answer(401, b'{"error":"invalid token"}'), 502, "upstream_auth_error"
+        "credential", "401, whatever the bearer", _answer(401, b'{"error":"invalid token"}'), 502, "upstream_auth_error"
     ),
     "http_429_retry_after": _once(
+        "429",
         "429 with Retry-After in seconds, then an answer",
         _answer(429, b'{"error":"too many requests"}', headers={"Retry-After": "2"}),
         429,
     ),
     "http_429_retry_date": _once(
+        "429",
         "429 with Retry-After as a date, then an answer",
         _answer(429, b'{"error":"too many requests"}', headers={"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}),
         429,
     ),
-    "http_429_endless": _always("429 every time", _answer(429, headers={"Retry-After": "1"}), 429),
-    "http_403_html": _always("403 with a web page", _answer(403, _PAGE, "text/html"), 502, "upstream_auth_error"),
-    "http_500_then_ok": _once("500, then an answer", _answer(500, b"boom", "text/plain"), 502, "upstream_error"),
-    "http_503_then_ok": _once("503, then an answer", _answer(503), 503, "upstream_overloaded"),
-    "http_404": _always("404", _answer(404, b'{"error":"not found"}'), 404, "model_not_found"),
-    "http_413": _always("413", _answer(413), 413, "request_too_large"),
+    "http_429_endless": _always("429", "429 every time", _answer(429, headers={"Retry-After": "1"}), 429),
+    "http_403_html": _always(
+        "credential", "403 with a web page", _answer(403, _PAGE, "text/html"), 502, "upstream_auth_error"
+    ),
+    "http_500_then_ok": _once("500", "500, then an answer", _answer(500, b"boom", "text/plain"), 502, "upstream_error"),
+    "http_503_then_ok": _once("503_bare", "503, then an answer", _answer(503), 503, "upstream_overloaded"),
+    "http_404": _always("404", "404", _answer(404, b'{"error":"not found"}'), 404, "model_not_found"),
+    "http_413": _always("413", "413", _answer(413), 413, "request_too_large"),
     "wrong_content_type": _always(
-        "200 with a web page", _answer(200, b"<html>hello</html>", "text/html"), 502, "upstream_invalid_response"
+        "page",
+        "200 with a web page",
+        _answer(200, b"<html>hello</html>", "text/html"),
+        502,
+        "upstream_invalid_response",
     ),
     "stall_headers": Scenario(
         about="silence instead of a status",
         instead=(Response(hold=FOREVER),),
-        expect=failure(504, "upstream_timeout"),
+        expect=failure("no_head", 504, "upstream_timeout"),
         waits=True,
     ),
     "empty_body": _always(
+        "empty",
         "200 with the right type and nothing in it",
         _answer(200, kind="text/event-stream"),
         502,

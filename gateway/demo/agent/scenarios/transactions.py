@@ -27,7 +27,7 @@ TRANSACTIONS: Final[dict[str, Scenario]] = {
     "rollback_end": Scenario(
         about="text that is taken back, and no second attempt",
         turns=((*_HEAD, tell("Never mind."), ROLLBACK, finish(_UNAVAILABLE)),),
-        expect=failure(503, "upstream_overloaded"),
+        expect=failure("503_bare", 503, "upstream_overloaded"),
     ),
     "committed_twice": Scenario(
         about="two transactions, both kept",

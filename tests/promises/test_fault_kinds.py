@@ -1,0 +1,83 @@
+"""The catalogue of faults is one: what it lists is promised, played and on the page, and what is played is listed."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import pytest
+import pytest_asyncio
+
+from gateway.core.conversation import Json
+from gateway.demo.agent.scenarios import SCENARIOS
+from gateway.demo.chat.faults import FAULTS as CHAT
+from gateway.demo.fault_kinds import FAILURES
+from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
+from gateway.demo.text.faults import FAULTS as TEXT
+from gateway.testing.faults import FAULTS, FAULTS_BY_KIND
+from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.promises.table import PROMISES
+from tests.promises.test_oddities import ODDITIES
+from tests.promises.wire_gateway import SHORT, finishes, frames
+
+PROMISED: Final = {row.id: row for row in PROMISES}
+DEMO: Final[Mapping[str, Mapping[str, str]]] = {
+    "chat": {name: fault.kind for name, fault in CHAT.items()},
+    "text": {name: fault.kind for name, fault in TEXT.items()},
+}
+AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
+# Only the agent wire has a tool of the backend's own.
+OF_ONE_WIRE: Final = {"native_tool"}
+
+
+def test_every_failure_is_promised_and_played_and_every_oddity_is_served() -> None:
+    assert [row.id for row in PROMISES] == [*FAULTS_BY_KIND] == [*FAILURES]
+    assert all(FAULTS_BY_KIND.values())
+    assert len(FAULTS) == sum(map(len, FAULTS_BY_KIND.values()))
+    assert [odd.id for odd in ODDITIES] == [*ODD_KINDS]
+    assert not FAILURES.keys() & ODD_KINDS.keys()
+
+
+def test_every_fault_of_a_demo_backend_is_of_a_listed_kind() -> None:
+    for kinds in DEMO.values():
+        assert {kind for kind in kinds.values() if kind} <= FAILURES.keys() | ODD_KINDS.keys()
+    assert {name for name, expect in AGENT.items() if expect.fails and not expect.kind} == OF_ONE_WIRE
+    assert not [name for name, expect in AGENT.items() if expect.kind and not expect.fails]
+
+
+@pytest.mark.parametrize("name", [name for name, expect in AGENT.items() if expect.kind])
+def test_a_scenario_of_the_agent_expects_what_is_promised(name: str) -> None:
+    expect, row = AGENT[name], PROMISED[AGENT[name].kind]
+    assert expect.status in (None, row.early.status)
+    assert row.early.code == "its_code" or expect.code in (None, row.early.code, row.late)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway() -> AsyncIterator[RunningGateway]:
+    adapters = {"chat": "openai_chat", "text": "text"}
+    settings: dict[str, Json] = {
+        "backends": {
+            wire: {"adapter": adapter, "base_url": f"demo:{wire}", "timeouts": dict(SHORT)}
+            for wire, adapter in adapters.items()
+        },
+        "models": {wire: {"backend": wire} for wire in adapters},
+    }
+    async with running_gateway(settings) as running:
+        yield running
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(("wire", "name"), [(wire, name) for wire, kinds in DEMO.items() for name in kinds])
+async def test_a_demo_fault_is_answered_as_its_kind_promises(wire: str, name: str, gateway: RunningGateway) -> None:
+    marked: Json = [{"role": "user", "content": f"count to ten [[demo:{name}]]"}]
+    response = await gateway.chat(model=wire, messages=marked, stream=True)
+    kind = DEMO[wire][name]
+    if kind in FAILURES:
+        row = PROMISED[kind]
+        begun = response.status_code == 200
+        last = json.loads(frames(response.text)[-1] if begun else response.text)["error"]
+        assert begun or response.status_code == row.early.status
+        assert last["type"] == row.early.type
+        assert row.early.code == "its_code" or last["code"] == (row.late if begun else row.early.code)
+    else:
+        *data, done = frames(response.text)
+        assert (response.status_code, finishes(data), done) == (200, ["stop"], "[DONE]")
