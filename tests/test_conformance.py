@@ -1,4 +1,4 @@
-"""The conformance kit over every adapter of the house and one from elsewhere, and over the running demo backends."""
+"""The conformance kit over every adapter here and one from elsewhere, and over the running demo backends."""
 
 import pkgutil
 from pathlib import Path
