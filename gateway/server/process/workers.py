@@ -214,7 +214,7 @@ def _logging(settings: LogSettings) -> Iterator[None]:
     if settings.file is not None:
         with contextlib.suppress(OSError):
             Path(settings.file).parent.mkdir(parents=True, exist_ok=True)
-            handlers.append(SharedFile(settings.file, encoding="utf-8"))
+            handlers.append(SharedFile(settings.file))
     LOGGER.setLevel(LEVELS[settings.level])
     for handler in handlers:
         handler.setFormatter(LineFormatter())

@@ -8,11 +8,11 @@ import logging
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from logging.handlers import RotatingFileHandler
+from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final
 
 from gateway.core.notices import Level, Notice, Stage
@@ -27,8 +27,10 @@ LEVELS: Final[Mapping[Level, int]] = {
     "error": logging.ERROR,
 }
 # Their INFO lines repeat our own access line with less detail, or show addresses that may contain keys.
-QUIET: Final = ("httpx", "httpcore", "asyncio", "uvicorn", "sse_starlette")
+QUIET: Final = dict.fromkeys(("httpx", "httpcore", "asyncio", "uvicorn", "sse_starlette"), logging.WARNING)
 BATCH: Final = 64
+PAUSE_S: Final = 0.02
+CLOSE_S: Final = 2
 BANNER: Final = "=" * 60
 
 
@@ -92,72 +94,88 @@ class LineFormatter(logging.Formatter):
         return self._redact(line)
 
 
-class LineQueue(logging.Handler):
-    """Accepts records from any thread without waiting and writes them in batches from its own."""
+class LineQueue(QueueHandler):
+    """Queues records of any thread without waiting; a listener of its own writes them in batches from one thread."""
 
-    def __init__(self, targets: list[logging.Handler], limit: int = 10_000, redact: Callable[[str], str] = str) -> None:
-        super().__init__()
-        self._dropped = 0
-        self._targets = targets
-        self._lines = LineFormatter(redact)
+    def __init__(self, targets: Sequence[logging.Handler], limit: int = 10_000, redact: Callable[[str], str] = str):
+        records: SimpleQueue[logging.LogRecord | None] = SimpleQueue()
+        super().__init__(records)
+        self._records = records
         self._limit = limit
-        self._records: deque[logging.LogRecord] = deque()
-        self._wake = threading.Event()
-        self._closing = False
-        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
-        self._thread.start()
+        self._overflown = 0
+        self._targets = targets
+        self._writer = _LineWriter(records, targets, LineFormatter(redact))
+        self._writer.start()
 
     @property
     def dropped(self) -> int:
-        """The number of lines that exceeded the queue or could not be written to the file."""
-        return self._dropped + sum(target.lost for target in self._targets if isinstance(target, _ForgivingFile))
+        """The number of lines that exceeded the queue, could not be formatted, or could not be written to the file."""
+        lost = sum(target.lost for target in self._targets if isinstance(target, _ForgivingFile))
+        return self._overflown + self._writer.unformatted + lost
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Queues a record. Needs no lock, since a deque has its own."""
-        if len(self._records) >= self._limit:
-            self._dropped += 1
+        """Queues a record as it is: the parent class formats it here, in the event loop, and its queue has no limit.
+        Needs no lock, since the queue has its own."""
+        if self._records.qsize() >= self._limit:
+            self._overflown += 1
             return False
-        self._records.append(record)
-        if not self._wake.is_set():
-            self._wake.set()
+        self._records.put_nowait(record)
         return True
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        self._dropped += 1
 
     def close(self) -> None:
         """Writes the queued records (for at most two seconds) and stops."""
-        if not self._closing:
-            self._closing = True
-            self._wake.set()
-            self._thread.join(timeout=2)
+        if not self._writer.closing:
+            self._writer.close()
             for target in self._targets:
                 target.close()
         super().close()
 
-    def _batch(self, size: int) -> logging.LogRecord | None:
-        """Returns the next lines as one record: a write and a flush for each line would be two system calls a line."""
+
+class _LineWriter(QueueListener):
+    """Formats records and writes several lines at once: a write and a flush for each line would be two system calls a
+    line, and every write takes the interpreter lock from the event loop."""
+
+    def __init__(
+        self,
+        records: SimpleQueue[logging.LogRecord | None],
+        targets: Sequence[logging.Handler],
+        lines: LineFormatter,
+    ) -> None:
+        super().__init__(records, *targets)
+        self._records = records
+        self._lines = lines
+        self.unformatted = 0
+        self.closing = False
+
+    def close(self) -> None:
+        """Stops when the queued records are written, or after two seconds: a target may block without end."""
+        self.closing = True
+        stopping = threading.Thread(target=self.stop, name="log-end", daemon=True)
+        stopping.start()
+        stopping.join(CLOSE_S)
+
+    def dequeue(self, block: bool) -> logging.LogRecord | None:  # type: ignore[override]  # None ends the thread
+        """Waits for records; returns their lines as one record, or None at the end."""
+        record = self._records.get(block)
+        if record is not None and self._records.qsize() < BATCH and not self.closing:
+            # More may follow at once.
+            time.sleep(PAUSE_S)
         lines: list[str] = []
-        for _ in range(size):
-            record = self._records.popleft()
-            try:
-                lines.append(self._lines.format(record))
-            except (TypeError, ValueError, KeyError):
-                self._dropped += 1
+        while record is not None:
+            lines += self._line(record)
+            if lines and (len(lines) >= BATCH or self._records.empty()):
+                break
+            record = self._records.get()
+        if record is None and lines:
+            # The end is told again after these lines.
+            self.enqueue_sentinel()
         return logging.makeLogRecord({"msg": "\n".join(lines)}) if lines else None
 
-    def _write(self) -> None:
-        while not self._closing or self._records:
-            self._wake.wait()
-            self._wake.clear()
-            # Records that arrive meanwhile wait for the next turn: every write takes the interpreter lock from the
-            # loop.
-            for left in range(len(self._records), 0, -BATCH):
-                if (batch := self._batch(min(left, BATCH))) is not None:
-                    for target in self._targets:
-                        target.handle(batch)
-            if not self._closing:
-                time.sleep(0.02)
+    def _line(self, record: logging.LogRecord) -> Iterator[str]:
+        try:
+            yield self._lines.format(record)
+        except (TypeError, ValueError, KeyError):
+            self.unformatted += 1
 
 
 class _Forgiving(logging.StreamHandler):  # type: ignore[type-arg]  # generic only in its stub
@@ -192,31 +210,37 @@ def logging_to(settings: LogSettings, redact: Callable[[str], str] = str) -> Ite
             targets.append(_open_file(settings, Path(settings.file)))
         except OSError as error:
             problem = f"{settings.file}: {error.strerror}; logging to standard error only"
-    queue = LineQueue(targets, redact=redact)
-    root = logging.getLogger()
-    before = (list(root.handlers), root.level, logging.getLogRecordFactory())
-    # The look-up of the caller's frame is the other part of a record's cost (the logging HOWTO says so, and this way).
-    logging._srcfile = None
+    with _capturing(settings, LineQueue(targets, redact=redact)) as queue:
+        if problem:
+            LOGGER.warning("%s", problem)
+        yield queue
+
+
+@contextmanager
+def _capturing(settings: LogSettings, queue: LineQueue) -> Iterator[LineQueue]:
+    """Makes the queue the only handler of this process, and puts everything back at the end."""
+    root, factory = logging.getLogger(), logging.getLogRecordFactory()
+    wanted = {LOGGER: LEVELS[settings.level], root: logging.WARNING}
+    wanted |= {logging.getLogger(name): level for name, level in QUIET.items()}
+    levels = {logger: logger.level for logger in wanted}
+    handlers = list(root.handlers)
     logging.setLogRecordFactory(LineRecord)
     root.handlers[:] = [queue]
-    root.setLevel(logging.WARNING)
-    LOGGER.setLevel(LEVELS[settings.level])
-    for name in QUIET:
-        logging.getLogger(name).setLevel(logging.WARNING)
-    if problem:
-        LOGGER.warning("%s", problem)
+    for logger, level in wanted.items():
+        logger.setLevel(level)
     try:
         yield queue
     finally:
-        root.handlers[:] = before[0]
-        root.setLevel(before[1])
-        logging.setLogRecordFactory(before[2])
+        root.handlers[:] = handlers
+        for logger, level in levels.items():
+            logger.setLevel(level)
+        logging.setLogRecordFactory(factory)
         queue.close()
 
 
-def _open_file(settings: LogSettings, path: Path) -> RotatingFileHandler:
+def _open_file(settings: LogSettings, path: Path) -> SharedFile:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return _ForgivingFile(path, maxBytes=int(settings.max_mb * 2**20), backupCount=settings.backups, encoding="utf-8")
+    return _ForgivingFile(path, int(settings.max_mb * 2**20), settings.backups)
 
 
 def log_line(level: int, request_id: str, message: str, *args: object) -> None:

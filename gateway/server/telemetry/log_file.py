@@ -3,15 +3,20 @@
 import fcntl
 import logging
 import os
-from logging.handlers import RotatingFileHandler
+from logging.handlers import RotatingFileHandler, WatchedFileHandler
+from pathlib import Path
 
 
-class SharedFile(RotatingFileHandler):
-    """Appends, so that whole writes of several processes stay apart; reopens the file's path when another process or
-    logrotate has rotated the file."""
+class SharedFile(RotatingFileHandler, WatchedFileHandler):
+    """Appends, so that whole writes of several processes stay apart; rotates by size, and reopens the file's path when
+    another process or logrotate has rotated the file."""
+
+    def __init__(self, path: Path | str, max_bytes: int = 0, backups: int = 0) -> None:
+        RotatingFileHandler.__init__(self, path, maxBytes=max_bytes, backupCount=backups, encoding="utf-8")
+        self._statstream()
 
     def shouldRollover(self, record: logging.LogRecord) -> int:
-        self._follow()
+        self.reopenIfNeeded()
         return int(super().shouldRollover(record))
 
     def doRollover(self) -> None:
@@ -19,25 +24,9 @@ class SharedFile(RotatingFileHandler):
         lock = os.open(self.baseFilename, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if self._inode() == _inode_of(lock) == _inode_of(self.baseFilename):
+            self.reopenIfNeeded()
+            if self.stream is not None and os.path.sameopenfile(self.stream.fileno(), lock):
                 super().doRollover()
-            else:
-                self._follow()
+                self._statstream()
         finally:
             os.close(lock)
-
-    def _follow(self) -> None:
-        if self.stream is not None and self._inode() != _inode_of(self.baseFilename):
-            self.stream.close()
-            self.stream = self._open()
-
-    def _inode(self) -> tuple[int, int] | None:
-        return None if self.stream is None else _inode_of(self.stream.fileno())
-
-
-def _inode_of(file: str | int) -> tuple[int, int] | None:
-    try:
-        found = os.stat(file)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import signal
+import threading
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
+from gateway.server.telemetry import log
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.log import LOGGER, LineQueue, log_notice, logging_to, one_line
@@ -217,3 +219,57 @@ def test_a_long_name_does_not_make_a_long_line(caplog: pytest.LogCaptureFixture)
     context.conclude(404)
     context.conclude(404)
     assert [len(record.getMessage()) < 1000 for record in caplog.records] == [True]
+
+
+def test_what_was_set_for_the_whole_process_is_put_back(tmp_path: Path) -> None:
+    loggers = [logging.getLogger(name) for name in (None, "gateway", "uvicorn", "httpx")]
+
+    def state() -> list[object]:
+        levels = [logger.level for logger in loggers]
+        return [levels, logging.root.handlers[:], logging.getLogRecordFactory()]
+
+    before = state()
+    with logging_to(LogSettings(level="debug", file=str(tmp_path / "x.log"))):
+        assert logging.root.handlers != before[1]
+    assert state() == before
+
+
+class Blocked(logging.Handler):
+    """A target that takes nothing until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writing = threading.Event()
+        self.released = threading.Event()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+        self.writing.set()
+        self.released.wait()
+
+
+def test_the_end_does_not_wait_for_a_target_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "CLOSE_S", 0.05)
+    target = Blocked()
+    queue = LineQueue([target])
+    queue.handle(logging.makeLogRecord({"msg": "one"}))
+    closing = threading.Thread(target=queue.close)
+    closing.start()
+    closing.join(10)
+    assert not closing.is_alive()
+    target.released.set()
+
+
+def test_lines_that_come_together_are_written_together() -> None:
+    target = Blocked()
+    queue = LineQueue([target])
+    lines = [f"line {number}" for number in range(3 * log.BATCH)]
+    queue.handle(logging.makeLogRecord({"msg": "first"}))
+    assert target.writing.wait(10)
+    for line in lines:
+        queue.handle(logging.makeLogRecord({"msg": line}))
+    target.released.set()
+    queue.close()
+    assert len(target.lines) == 4
+    assert [line.partition(" - ")[2] for text in target.lines for line in text.splitlines()] == ["first", *lines]

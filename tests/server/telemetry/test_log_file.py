@@ -8,7 +8,7 @@ from gateway.server.telemetry.log_file import SharedFile
 
 
 def writer(path: Path, size: int = 1000) -> SharedFile:
-    return SharedFile(path, maxBytes=size, backupCount=50, encoding="utf-8")
+    return SharedFile(path, size, 50)
 
 
 def line(text: str) -> logging.LogRecord:
