@@ -78,6 +78,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
     Rule("gateway.server", gateway=None, others=None, io=None),
     Rule("gateway.server.upstream.http1", others=("httptools", "msgspec"), io=None),
+    Rule("gateway.asgi", gateway=None, others=None, io=None),
     Rule("gateway.cli", gateway=None, others=None, io=None),
     Rule("gateway.__main__", ("gateway.cli",)),
     Rule("gateway.demo", (*_ours("core framing"), "adapters.warp.multi_agent_pb2"), others=None, io=None),

@@ -8,7 +8,7 @@ from starlette.types import Message
 from gateway.core.errors import GatewayError
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.server.http.read_body import discard
-from gateway.server.http.response_writer import Headers, ResponseWriter
+from gateway.server.http.response_writer import Headers, Writer
 
 LINGER_S: Final = 1
 LINGER_BYTES: Final = 64 * 2**20
@@ -28,7 +28,7 @@ class ClientResponse:
 
     __slots__ = ("_flow", "_id", "_writer", "connection", "ended", "request_body", "status", "streaming")
 
-    def __init__(self, writer: ResponseWriter, request_id: str) -> None:
+    def __init__(self, writer: Writer, request_id: str) -> None:
         self._writer = writer
         self._flow = writer.flow
         self.connection = writer.connection

@@ -24,20 +24,63 @@ _LENGTH: Final = "The body of the answer is not as long as its head says."
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 
 
-class Connection(Protocol):
-    """The client's connection. `on_lost` is called once when it is closed, by either side."""
+class Peer(Protocol):
+    """The client of a response. `on_lost` is called once when its connection is closed, by either side."""
+
+    on_lost: Callable[[], None] | None
+
+    def cut(self) -> None:
+        """Closes the connection now; unsent bytes are lost."""
+        ...
+
+
+class Connection(Peer, Protocol):
+    """The client's connection to our own server."""
 
     transport: asyncio.Transport
     flow: FlowControl
     server_state: ServerState
-    on_lost: Callable[[], None] | None
 
     def answered(self) -> None:
         """Records that a response is complete; the next request may begin."""
         ...
 
-    def cut(self) -> None:
-        """Closes the connection now; unsent bytes are lost."""
+
+class Writer(Protocol):
+    """Writes one response: as HTTP/1.1 (`ResponseWriter`), or as the messages of ASGI (`AsgiWriter`). Only `send` and
+    `ready` wait while the client is slow."""
+
+    @property
+    def connection(self) -> Peer: ...
+
+    @property
+    def flow(self) -> FlowControl: ...
+
+    @property
+    def request_body(self) -> RequestBody: ...
+
+    async def ready(self) -> None:
+        """Waits while the client is slow. On the hot path, check `flow.write_paused` first."""
+        ...
+
+    def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """Sends the whole response at once."""
+        ...
+
+    def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
+        """Sends the head, and possibly a part of the body."""
+        ...
+
+    def write(self, body: bytes) -> None:
+        """Sends a part of the body."""
+        ...
+
+    def close(self, body: bytes = b"") -> None:
+        """Sends the last part of the body."""
+        ...
+
+    async def send(self, message: Message) -> None:
+        """Implements the `send` of ASGI."""
         ...
 
 
