@@ -112,3 +112,16 @@ async def test_a_connection_whose_opening_is_cancelled_as_it_opens_is_lost() -> 
         await asyncio.sleep(0.01)
     assert opened.is_set()
     assert len(lost) == 1
+
+
+async def test_of_places_that_fail_in_different_ways_the_last_one_says_why() -> None:
+    # No connection leads to the broadcast address.
+    unreachable = at("255.255.255.255", 80)
+    with socket.socket() as bound:
+        bound.bind((LISTENS, 0))
+        refuses = at(LISTENS, bound.getsockname()[1])
+        with pytest.raises(ConnectionRefusedError):
+            await connected(unreachable, refuses)
+        with pytest.raises(OSError) as failed:
+            await connected(refuses, unreachable)
+    assert failed.value.errno in (errno.ENETUNREACH, errno.EACCES)
