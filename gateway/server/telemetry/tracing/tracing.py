@@ -20,7 +20,7 @@ from gateway.settings import TracingSettings
 if TYPE_CHECKING:
     from gateway.server.telemetry.tracing.export import Exporter
 
-PACKAGE: Final = "opentelemetry.proto"
+PACKAGE: Final = "opentelemetry.exporter.otlp.proto.http"
 
 
 class Tracing(RequestObserver):

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -26,14 +27,16 @@ NOWHERE: Final = "http://127.0.0.1:1/v1/traces"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "DELAY_S", 0.01)
-    monkeypatch.setattr(export, "PAUSES_S", (0.01, 0.01))
     monkeypatch.setattr(export, "CLOSE_S", 0.5)
 
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
     with caplog.at_level(logging.INFO, "gateway"):
-        yield lambda: [f"{record.levelname} {record.getMessage()}" for record in caplog.records]
+        # The libraries' own lines never reach our log.
+        yield lambda: [
+            f"{record.levelname} {record.getMessage()}" for record in caplog.records if record.name == "gateway"
+        ]
 
 
 def span(name: str = "chat m", begun: int = 1) -> Span:
@@ -79,7 +82,7 @@ async def test_spans_are_sent_in_batches_as_protobuf_with_the_headers_of_the_env
 
 @pytest.mark.parametrize("passing", [b"429 Slow Down", b"502 Bad", b"503 Down", b"504 Late"])
 async def test_a_fault_that_may_pass_is_tried_again(passing: bytes, lines: Callable[[], list[str]]) -> None:
-    script = in_turn(answer(passing.decode()), answer("200 OK"))
+    script = in_turn(answer(passing.decode(), b"", b"retry-after: 0"), answer("200 OK"))
     async with collector_running(script) as collector, exporting(collector.url) as exporter:
         exporter.give((span(),))
         await settled(exporter, 1)
@@ -88,15 +91,16 @@ async def test_a_fault_that_may_pass_is_tried_again(passing: bytes, lines: Calla
 
 
 async def test_a_fault_for_good_is_told_once_and_so_is_its_end(lines: Callable[[], list[str]]) -> None:
-    script = in_turn(answer("400 Bad"), answer("401 Who"), answer("404 Where"), answer("200 OK"))
+    moved = answer("302 Found", b"", b"location: /elsewhere")
+    script = in_turn(answer("400 Bad"), answer("401 Who"), answer("404 Where"), moved, answer("200 OK"))
     async with collector_running(script) as collector, exporting(collector.url) as exporter:
-        for number in range(1, 5):
+        for number in range(1, 6):
             exporter.give((span(),))
             await settled(exporter, number)
-        assert (len(collector.backend.seen), exporter.exported, exporter.dropped) == (4, 1, 3)
+        assert (len(collector.backend.seen), exporter.exported, exporter.dropped) == (5, 1, 4)
     first, second = lines()
     assert first == "WARNING traces cannot be exported (status 400); requests go on, their spans are dropped"
-    assert second == "INFO traces are exported again; 3 spans were dropped so far"
+    assert second == "INFO traces are exported again; 4 spans were dropped so far"
 
 
 async def test_what_the_collector_rejects_is_counted() -> None:
@@ -153,8 +157,10 @@ async def test_a_full_queue_drops_and_the_end_does_not_wait(
 
 @pytest.mark.parametrize("kind", ["down", "slow", "500"])
 async def test_a_collector_that_fails_neither_delays_nor_fails_a_request(
-    kind: str, lines: Callable[[], list[str]]
+    kind: str, lines: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Less than the pause before another attempt.
+    monkeypatch.setattr(export, "TIMEOUT_S", 0.2)
     script = {"down": taking, "slow": silent, "500": in_turn(answer("500 Oh", b"x" * 100_000))}[kind]
     async with collector_running(script) as collector:
         if kind == "down":
@@ -169,3 +175,30 @@ async def test_a_collector_that_fails_neither_delays_nor_fails_a_request(
                 shown = (await gateway.client.get("/metrics")).text
                 assert missing(shown, "gateway_span_drops_total 40", "gateway_spans_total 0") == []
     assert sum(line.startswith("WARNING") for line in lines()) == 1
+
+
+async def test_a_response_that_is_too_large_is_not_read(lines: Callable[[], list[str]]) -> None:
+    told = ExportTraceServiceResponse()
+    told.partial_success.rejected_spans = 1
+    told.partial_success.error_message = "x" * 100_000
+    script = in_turn(answer("200 OK", told.SerializeToString()))
+    async with collector_running(script) as collector, exporting(collector.url) as exporter:
+        exporter.give((span(),))
+        await settled(exporter, 1)
+        assert (exporter.exported, exporter.dropped) == (1, 0)
+    assert lines() == []
+
+
+async def test_nothing_of_the_environment_but_the_standard_variables_is_obeyed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither a proxy nor a password file."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password word\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    async with collector_running() as collector, exporting(collector.url) as exporter:
+        exporter.give((span(),))
+        await settled(exporter, 1)
+        assert exporter.exported == 1
+        assert b"authorization" not in collector.heard.lower()

@@ -44,7 +44,7 @@ import sys
 
 class Block:
     def find_spec(self, name, path=None, target=None):
-        if name.startswith("opentelemetry.proto"):
+        if name.startswith("opentelemetry.exporter"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Block())
