@@ -215,12 +215,11 @@ def _logging(settings: LogSettings) -> Iterator[None]:
         with contextlib.suppress(OSError):
             Path(settings.file).parent.mkdir(parents=True, exist_ok=True)
             handlers.append(SharedFile(settings.file))
+    before = LOGGER.level
     LOGGER.setLevel(LEVELS[settings.level])
     for handler in handlers:
         handler.setFormatter(LineFormatter())
         LOGGER.addHandler(handler)
-    before = LOGGER.level
-    LOGGER.setLevel(LEVELS[settings.level])
     try:
         yield
     finally:
