@@ -48,6 +48,14 @@ def test_the_dependencies_page_gives_a_reason_for_each_and_no_other() -> None:
     assert len(rows) == len(declared)
 
 
+def test_the_tests_that_the_dependencies_page_names_exist() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", page)
+    assert len(named) > 20
+    for path, name in named:
+        assert re.search(rf"^(?:async )?def {name or 'test_'}", (ROOT / path).read_text(encoding="utf-8"), re.M), path
+
+
 @pytest.mark.parametrize("name", ["parrot.py", "test_parrot.py"])
 def test_the_adapter_page_shows_the_example_that_is_tested(name: str) -> None:
     source = (ROOT / "tests" / "examples" / name).read_text(encoding="utf-8")
