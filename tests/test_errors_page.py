@@ -3,15 +3,16 @@
 import ast
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, get_args
 
+from gateway.core.errors import Kind
 from tests.paths import ROOT
 
 PAGE: Final = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 # Backends and clients of the demo and of tests say what they like.
 FOREIGN: Final = {"demo", "testing", "local"}
-# Types of errors stand beside codes in the tables.
-TYPES: Final = {"invalid_request_error", "rate_limit_error", "server_error"}
+# Kinds of errors stand beside codes in the tables.
+KINDS: Final = set(get_args(Kind))
 TABLES: Final = {"_Fault", "_Failure", "_callers"}
 CODE: Final = re.compile(r"[a-z]+(?:_[a-z]+)+|conflict|overloaded")
 
@@ -46,7 +47,7 @@ def _codes(source: str) -> Iterator[str]:
 def test_every_code_of_the_source_is_listed_and_no_other() -> None:
     files = (path for root in ("gateway", "adapters") for path in (ROOT / root).rglob("*.py"))
     own = [path for path in files if not FOREIGN & set(path.parts) and not path.stem.endswith("_pb2")]
-    given = {code for path in own for code in _codes(path.read_text(encoding="utf-8"))} - TYPES
+    given = {code for path in own for code in _codes(path.read_text(encoding="utf-8"))} - KINDS
     table = PAGE.partition("<!-- codes -->")[2].partition("<!-- end -->")[0]
     rows = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
     assert len(rows) == len(set(rows))

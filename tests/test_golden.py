@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.dialects.openai_chat.errors import error_object
 from gateway.testing.events import content, join
 from gateway.testing.golden import Golden, read_all
 from gateway.testing.golden_format import show
@@ -39,7 +40,10 @@ def test_cuts_change_nothing(golden: Golden) -> None:
             assert join(other.events) == join(outcome.events)
         else:
             assert other.error is not None
-            assert (other.error.status, other.error.body()) == (outcome.error.status, outcome.error.body())
+            assert (other.error.status, error_object(other.error)) == (
+                outcome.error.status,
+                error_object(outcome.error),
+            )
             assert content(other.events) == content(outcome.events)
 
 

@@ -54,7 +54,7 @@ def overflow(message: str | None) -> BackendError:
     """Create the error for a prompt that is longer than the model's context."""
     own = OwnWords("The conversation is longer than the model's context.", CONTEXT)
     told = public_text(message) if message else own.message
-    error = BackendRejected(told, status=400, type="invalid_request_error", code=CONTEXT, param="messages")
+    error = BackendRejected(told, status=400, kind="invalid_request", code=CONTEXT, param="messages")
     error.own_words = own
     return error
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, OwnWords
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, Kind, OwnWords
 from gateway.core.notices import Notice
 
 MAX_MESSAGE: Final = 300
@@ -28,32 +28,32 @@ _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reach
 
 
 class _Fault(msgspec.Struct, frozen=True):
-    """One row: what the client receives; `family` is the error's type.
+    """One row: what the client receives.
 
     `quotes`: the backend's own message may be passed on; `keeps_code`: its code; `retries`: a retry may succeed.
     """
 
     status: int
-    family: str
+    kind: Kind
     code: str
     sentence: str
-    kind: type[BackendError] = BackendRejected
+    error: type[BackendError] = BackendRejected
     quotes: bool = False
     keeps_code: bool = False
     retries: bool = True
 
 
 def _callers(status: int, code: str, sentence: str, *, keeps_code: bool = True) -> _Fault:
-    return _Fault(status, "invalid_request_error", code, sentence, quotes=True, keeps_code=keeps_code)
+    return _Fault(status, "invalid_request", code, sentence, quotes=True, keeps_code=keeps_code)
 
 
 _BAD_REQUEST: Final = "The backend refused the request."
 _TOO_SLOW: Final = _Fault(
-    504, "upstream_error", "upstream_timeout", "The backend did not answer in time.", kind=BackendTimeout
+    504, "upstream", "upstream_timeout", "The backend did not answer in time.", error=BackendTimeout
 )
-_OVERLOADED: Final = _Fault(503, "upstream_error", "upstream_overloaded", "The backend is overloaded.")
+_OVERLOADED: Final = _Fault(503, "upstream", "upstream_overloaded", "The backend is overloaded.")
 _CREDENTIAL: Final = _Fault(
-    502, "upstream_error", "upstream_auth_error", "The backend refused the gateway's credential.", retries=False
+    502, "upstream", "upstream_auth_error", "The backend refused the gateway's credential.", retries=False
 )
 
 FAULTS: Final[Mapping[int, _Fault]] = {
@@ -61,7 +61,7 @@ FAULTS: Final[Mapping[int, _Fault]] = {
     401: _CREDENTIAL,
     402: _Fault(
         402,
-        "rate_limit_error",
+        "rate_limit",
         "insufficient_quota",
         "The backend's account has no credit left.",
         quotes=True,
@@ -75,7 +75,7 @@ FAULTS: Final[Mapping[int, _Fault]] = {
     422: _callers(422, "invalid_value", _BAD_REQUEST),
     429: _Fault(
         429,
-        "rate_limit_error",
+        "rate_limit",
         "rate_limit_exceeded",
         "The backend takes no more requests at the moment.",
         quotes=True,
@@ -92,20 +92,20 @@ FAULTS: Final[Mapping[int, _Fault]] = {
 _ELSE: Final[Mapping[int, _Fault]] = {
     2: _Fault(
         502,
-        "upstream_error",
+        "upstream",
         "upstream_invalid_response",
         "The backend answered with a success that holds no answer.",
-        kind=BackendProtocolError,
+        error=BackendProtocolError,
     ),
     3: _Fault(
         502,
-        "upstream_error",
+        "upstream",
         "upstream_redirect",
         "The backend redirects to another address, which is not followed.",
         retries=False,
     ),
-    4: _Fault(502, "upstream_error", "upstream_error", _BAD_REQUEST, retries=False),
-    5: _Fault(502, "upstream_error", "upstream_error", "The backend failed."),
+    4: _Fault(502, "upstream", "upstream_error", _BAD_REQUEST, retries=False),
+    5: _Fault(502, "upstream", "upstream_error", "The backend failed."),
 }
 
 
@@ -122,10 +122,10 @@ def status_error(
     said = public_text(message) if message and fault.quotes else ""
     kept = code if code and fault.keeps_code and _CODE.fullmatch(code) else fault.code
     final = not fault.retries or kept in _FINAL_CODES
-    error = fault.kind(
+    error = fault.error(
         said or fault.sentence,
         status=fault.status,
-        type=fault.family,
+        kind=fault.kind,
         code=kept,
         headers={**(_patience(headers) or (SOON if fault.status == 503 else {})), **(NO_RETRY if final else {})},
         notices=_credential_notice(status) if fault is _CREDENTIAL else (),

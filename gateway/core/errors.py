@@ -1,4 +1,6 @@
-"""Defines every error as one tree whose leaves carry the HTTP status and the OpenAI error object.
+"""Defines every error as one tree whose leaves carry a kind, an HTTP status and a stable code.
+
+An error knows no client's format: the dialect of the client turns it into an error object.
 
 GatewayError
 ├── InvalidRequest            the client's fault (400 and other 4xx)
@@ -16,11 +18,15 @@ Any other exception is a bug: 500 `internal_error`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import JsonObject
 from gateway.core.events import Event
 from gateway.core.notices import Notice
+
+# Whose fault an error is: the client's, that of a limit, the gateway's or the backend's. The status says what happened
+# (401 a wrong key, 404 an unknown model, 503 overload, 504 a timeout): a dialect derives its own names from both.
+Kind: TypeAlias = Literal["invalid_request", "rate_limit", "server", "upstream"]
 
 
 class OwnWords(NamedTuple):
@@ -30,15 +36,24 @@ class OwnWords(NamedTuple):
     code: str
 
 
-class GatewayError(Exception):
-    """Base of all errors. `status`, `type`, `code` and `param` are those of the OpenAI error object.
+class ErrorText(NamedTuple):
+    """The texts of an error that a client may read. `param` is the path of the faulty field in its request."""
 
-    `headers` are added to the response (`retry-after`, `x-should-retry`). `notices` are logged with the error.
-    `own_words` is set when the message, code or param are the backend's: these may only be sent with their status.
+    message: str
+    code: str | None
+    param: str | None
+
+
+class GatewayError(Exception):
+    """Base of all errors. `code` is stable and meant for programs, `param` the path of the faulty field.
+
+    `headers` are added to the response (`retry-after`, `x-should-retry`). `notices` are logged with the error. `extra`
+    holds further facts for the error object, such as `violations`. `own_words` is set when the message, code or param
+    are the backend's: these may only be sent with their status.
     """
 
     status = 500
-    type = "server_error"
+    kind: Kind = "server"
     code: str | None = "internal_error"
     own_words: OwnWords | None = None
 
@@ -47,7 +62,7 @@ class GatewayError(Exception):
         message: str,
         *,
         status: int | None = None,
-        type: str | None = None,
+        kind: Kind | None = None,
         code: str | None = None,
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
@@ -57,30 +72,25 @@ class GatewayError(Exception):
         super().__init__(message)
         self.message = message
         self.status = status or self.status
-        self.type = type or self.type
+        self.kind = kind or self.kind
         self.code = code or self.code
         self.param = param
         self.headers: Mapping[str, str] = headers or {}
         self.extra: JsonObject = extra or {}
         self.notices = tuple(notices)
 
-    def body(self, *, in_stream: bool = False) -> dict[str, Json]:
-        """Returns the OpenAI error object: `{"error": {"message", "type", "param", "code", ...}}`.
-
-        `in_stream`: for a frame inside a response whose status is 200.
-        """
-        message, param, code = self.message, self.param, self.code
+    def text(self, *, in_stream: bool = False) -> ErrorText:
+        """Returns what a client may read; `in_stream`: inside a response whose status is 200."""
         if in_stream and self.own_words is not None:
-            (message, code), param = self.own_words, None
-        error: dict[str, Json] = {"message": message, "type": self.type, "param": param, "code": code}
-        return {"error": {**error, **self.extra}}
+            return ErrorText(*self.own_words, None)
+        return ErrorText(self.message, self.code, self.param)
 
 
 class InvalidRequest(GatewayError):
     """The gateway cannot serve the request as it is; the message says what is wrong and where."""
 
     status = 400
-    type = "invalid_request_error"
+    kind = "invalid_request"
     code = "invalid_value"
 
 
@@ -98,7 +108,7 @@ class BackendError(GatewayError):
     """
 
     status = 502
-    type = "upstream_error"
+    kind = "upstream"
     code = "upstream_error"
     events: tuple[Event, ...] = ()
     words = ""

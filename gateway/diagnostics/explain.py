@@ -11,6 +11,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.dialects.openai_chat.decode import read_request
+from gateway.dialects.openai_chat.errors import error_object
 from gateway.dialects.openai_chat.faults import Faults
 from gateway.dialects.openai_chat.json_body import decode_document
 from gateway.dialects.openai_chat.messages import encode_turn
@@ -106,7 +107,7 @@ def explain(
     except GatewayError as error:
         notices = (*told.diagnostics, *error.notices)
         return msgspec.structs.replace(
-            told, error=error.body(), diagnostics=notices, logs=tuple(notice.detail for notice in notices)
+            told, error=error_object(error), diagnostics=notices, logs=tuple(notice.detail for notice in notices)
         )
 
 

@@ -5,6 +5,7 @@ import json
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
+from gateway.dialects.openai_chat.errors import error_object
 from gateway.testing.golden_runner import Outcome
 
 
@@ -32,7 +33,7 @@ def _answer(body: str, error: GatewayError | None) -> str:
     if error is None or body:
         return f"HTTP 200\n\n{body.rstrip()}\n"
     headers = "".join(f"{name}: {value}\n" for name, value in sorted(error.headers.items()))
-    return f"HTTP {error.status}\n{headers}\n{_json(error.body())}\n"
+    return f"HTTP {error.status}\n{headers}\n{_json(error_object(error))}\n"
 
 
 def _notice(notice: Notice) -> str:

@@ -8,33 +8,33 @@ from gateway.core.backend_status import public_text, status_error
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTimeout
 
 PROMISES = [
-    (400, 400, "invalid_request_error", "invalid_value"),
-    (401, 502, "upstream_error", "upstream_auth_error"),
-    (402, 402, "rate_limit_error", "insufficient_quota"),
-    (403, 502, "upstream_error", "upstream_auth_error"),
-    (404, 404, "invalid_request_error", "model_not_found"),
-    (405, 502, "upstream_error", "upstream_error"),
-    (408, 504, "upstream_error", "upstream_timeout"),
-    (409, 409, "invalid_request_error", "conflict"),
-    (413, 413, "invalid_request_error", "request_too_large"),
-    (422, 422, "invalid_request_error", "invalid_value"),
-    (429, 429, "rate_limit_error", "rate_limit_exceeded"),
-    (500, 502, "upstream_error", "upstream_error"),
-    (501, 502, "upstream_error", "upstream_error"),
-    (502, 502, "upstream_error", "upstream_error"),
-    (503, 503, "upstream_error", "upstream_overloaded"),
-    (504, 504, "upstream_error", "upstream_timeout"),
-    (529, 503, "upstream_error", "upstream_overloaded"),
-    (204, 502, "upstream_error", "upstream_invalid_response"),
-    (302, 502, "upstream_error", "upstream_redirect"),
-    (999, 502, "upstream_error", "upstream_error"),
+    (400, 400, "invalid_request", "invalid_value"),
+    (401, 502, "upstream", "upstream_auth_error"),
+    (402, 402, "rate_limit", "insufficient_quota"),
+    (403, 502, "upstream", "upstream_auth_error"),
+    (404, 404, "invalid_request", "model_not_found"),
+    (405, 502, "upstream", "upstream_error"),
+    (408, 504, "upstream", "upstream_timeout"),
+    (409, 409, "invalid_request", "conflict"),
+    (413, 413, "invalid_request", "request_too_large"),
+    (422, 422, "invalid_request", "invalid_value"),
+    (429, 429, "rate_limit", "rate_limit_exceeded"),
+    (500, 502, "upstream", "upstream_error"),
+    (501, 502, "upstream", "upstream_error"),
+    (502, 502, "upstream", "upstream_error"),
+    (503, 503, "upstream", "upstream_overloaded"),
+    (504, 504, "upstream", "upstream_timeout"),
+    (529, 503, "upstream", "upstream_overloaded"),
+    (204, 502, "upstream", "upstream_invalid_response"),
+    (302, 502, "upstream", "upstream_redirect"),
+    (999, 502, "upstream", "upstream_error"),
 ]
 
 
-@pytest.mark.parametrize(("status", "shown", "family", "code"), PROMISES)
-def test_each_status_has_its_error(status: int, shown: int, family: str, code: str) -> None:
+@pytest.mark.parametrize(("status", "shown", "kind", "code"), PROMISES)
+def test_each_status_has_its_error(status: int, shown: int, kind: str, code: str) -> None:
     error = status_error(status, {})
-    assert (error.status, error.type, error.code) == (shown, family, code)
+    assert (error.status, error.kind, error.code) == (shown, kind, code)
     assert error.message
 
 

@@ -12,6 +12,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import Unsupported
 from gateway.diagnostics.explain import Classified, Explanation, plan
 from gateway.diagnostics.explain_text import explain_text
+from gateway.dialects.openai_chat.errors import error_object
 
 CALLING: dict[str, Json] = {
     "role": "assistant",
@@ -106,7 +107,7 @@ def test_violations_are_counted(messages: list[dict[str, Json]], line: str) -> N
 
 def test_a_refusal_gives_its_reason() -> None:
     told = Explanation(
-        model="m", backend="b", violations=(), classification=Classified(0, (), False), error=REFUSED.body()
+        model="m", backend="b", violations=(), classification=Classified(0, (), False), error=error_object(REFUSED)
     )
     assert "  n is not supported here" in explain_text(told, []).splitlines()
 

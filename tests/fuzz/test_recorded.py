@@ -12,6 +12,7 @@ from adapters.warp.decode.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.errors import BackendProtocolError
 from gateway.core.notices import Notice
+from gateway.dialects.openai_chat.errors import error_object
 from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.testing.events import content
@@ -41,7 +42,7 @@ def test_any_damaged_answer_is_told_alike_however_it_is_cut(golden: Golden, data
         assert whole.stream.endswith(b"data: [DONE]\n\n")
     else:
         assert other.error is not None
-        assert (other.error.status, other.error.body()) == (whole.error.status, whole.error.body())
+        assert (other.error.status, error_object(other.error)) == (whole.error.status, error_object(whole.error))
         assert content(other.events) == content(whole.events)
         assert b"[DONE]" not in whole.stream and not whole.completion
 

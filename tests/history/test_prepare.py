@@ -7,6 +7,7 @@ from gateway.core.conversation import Conversation, Json, Text, ToolCall, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
 from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.openai_chat.errors import error_object
 from gateway.history.prepare import prepare
 from gateway.history.rules import violation
 from tests.history.strategies import assistant, calling, conversation, numbered, result, system, user
@@ -30,7 +31,7 @@ def test_a_sound_history_goes_through_as_it_is() -> None:
 
 def test_strict_mode_refuses_and_says_rule_index_id_path_and_advice() -> None:
     error = refusal(conversation(*BROKEN), Policy(repair="strict"))
-    assert (error.status, error.type, error.param) == (400, "invalid_request_error", "messages[1].tool_calls")
+    assert (error.status, error.kind, error.param) == (400, "invalid_request", "messages[1].tool_calls")
     assert error.message == (
         "messages[1] (tool call id 'a') breaks the rule CALLS_UNANSWERED: 1 of 2 calls have no tool message directly "
         "after the message: 'a'. Answer each call with one tool message; a skipped call, too, with a text like "
@@ -45,7 +46,7 @@ def test_a_history_of_nothing_but_dropped_results_is_refused() -> None:
 
 
 def test_strict_mode_lists_every_violation_as_fields() -> None:
-    body = refusal(conversation(*BROKEN), Policy(repair="strict")).body()["error"]
+    body = error_object(refusal(conversation(*BROKEN), Policy(repair="strict")))["error"]
     assert isinstance(body, dict)
     assert (body["rule"], body["index"], body["tool_call_id"]) == ("CALLS_UNANSWERED", 1, "a")
     assert body["violation_count"] == 2
@@ -67,7 +68,7 @@ def test_strict_mode_tells_the_log_what_it_refused() -> None:
 
 def test_a_refusal_of_many_violations_stays_small() -> None:
     error = refusal(conversation(*(result("x") for _ in range(500))), Policy(repair="strict"))
-    body = error.body()["error"]
+    body = error_object(error)["error"]
     assert isinstance(body, dict)
     listed = body["violations"]
     assert isinstance(listed, list)

@@ -8,7 +8,7 @@ import msgspec
 from adapters.warp.multi_agent_pb2 import LLMProvider, StreamFinished
 from gateway.core.backend_status import SOON, status_error
 from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, BackendRejected
+from gateway.core.errors import BackendError, BackendRejected, Kind
 from gateway.core.events import Reason, UsageReport
 
 # A missing reason is a success. Tool calls have no reason of their own: they end in `done`, too.
@@ -19,26 +19,24 @@ QUOTA_SPENT: Final = "The backend's account has used up its quota."
 
 class _Failure(msgspec.Struct, frozen=True):
     status: int
-    family: str
+    kind: Kind
     code: str
     message: str
     retries: bool = True
 
 
 FAILURES: Final[Mapping[str, _Failure]] = {
-    "quota_limit": _Failure(429, "rate_limit_error", "insufficient_quota", QUOTA_SPENT, retries=False),
+    "quota_limit": _Failure(429, "rate_limit", "insufficient_quota", QUOTA_SPENT, retries=False),
     "context_window_exceeded": _Failure(
         400,
-        "invalid_request_error",
+        "invalid_request",
         "context_length_exceeded",
         "The conversation is longer than the context window of the model.",
         retries=False,
     ),
-    "llm_unavailable": _Failure(
-        503, "upstream_error", "upstream_overloaded", "The model is not available at the moment."
-    ),
-    "internal_error": _Failure(502, "upstream_error", "upstream_error", "The backend failed."),
-    "other": _Failure(502, "upstream_error", "upstream_error", "The backend ended the answer for a reason of its own."),
+    "llm_unavailable": _Failure(503, "upstream", "upstream_overloaded", "The model is not available at the moment."),
+    "internal_error": _Failure(502, "upstream", "upstream_error", "The backend failed."),
+    "other": _Failure(502, "upstream", "upstream_error", "The backend ended the answer for a reason of its own."),
 }
 
 
@@ -53,7 +51,7 @@ def finish_error(finished: StreamFinished) -> BackendError | None:
     error = BackendRejected(
         failure.message,
         status=failure.status,
-        type=failure.family,
+        kind=failure.kind,
         code=failure.code,
         headers={"x-should-retry": "false"} if not failure.retries else SOON if failure.status == 503 else {},
     )

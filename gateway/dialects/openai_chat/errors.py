@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
 
 
@@ -19,9 +20,15 @@ class ErrorAnswer(NamedTuple):
 def encode_error(error: GatewayError) -> ErrorAnswer:
     """Returns the response if no byte has been sent yet. It holds the violations, if any, beside the message."""
     headers = {"content-type": "application/json", **error.headers}
-    return ErrorAnswer(error.status, headers, msgspec.json.encode(error.body()))
+    return ErrorAnswer(error.status, headers, msgspec.json.encode(error_object(error)))
 
 
 def encode_error_frame(error: GatewayError) -> bytes:
     """Returns the last event of a stream that failed after its start. No `[DONE]` follows: it would report success."""
-    return b"data: " + msgspec.json.encode(error.body(in_stream=True)) + b"\n\n"
+    return b"data: " + msgspec.json.encode(error_object(error, in_stream=True)) + b"\n\n"
+
+
+def error_object(error: GatewayError, *, in_stream: bool = False) -> dict[str, Json]:
+    """Returns `{"error": {"message", "type", "param", "code", ...}}`. `in_stream`: for a frame inside a stream."""
+    message, code, param = error.text(in_stream=in_stream)
+    return {"error": {"message": message, "type": f"{error.kind}_error", "param": param, "code": code, **error.extra}}

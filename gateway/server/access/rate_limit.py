@@ -98,7 +98,7 @@ def _limited(message: str, wait: float) -> GatewayError:
     return GatewayError(
         message,
         status=429,
-        type="rate_limit_error",
+        kind="rate_limit",
         code="rate_limit_exceeded",
         headers={"retry-after": str(math.ceil(wait))},
     )

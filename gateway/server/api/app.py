@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.diagnostics.explain import explain_request
+from gateway.dialects.openai_chat.errors import error_object
 from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.server.access.request_checks import check_media_type, is_loopback
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
@@ -166,11 +167,11 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _gateway_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, GatewayError)
     request.scope["context"].code = error.code
-    return JSONResponse(error.body(), error.status, dict(error.headers))
+    return JSONResponse(error_object(error), error.status, dict(error.headers))
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    return JSONResponse(GatewayError("The gateway failed; its log says why.").body(), 500)
+    return JSONResponse(error_object(GatewayError("The gateway failed; its log says why.")), 500)
 
 
 def _exposed(metrics: Metrics, snapshot: Snapshot, accept: str) -> tuple[bytes, str]:
