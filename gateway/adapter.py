@@ -129,6 +129,15 @@ class Adapter(Protocol):
         ...
 
 
+class ProviderAdapter(Protocol):
+    """Extends an Adapter whose wire is that of one provider.
+
+    `provider` is its name in the conventions of OpenTelemetry for generative AI; traces show it.
+    """
+
+    provider: ClassVar[str]
+
+
 class ListingAdapter(Protocol):
     """Extends an Adapter whose backend lists its models.
 

@@ -7,24 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.core.conversation import Json
-
 if TYPE_CHECKING:
     from gateway.settings import Settings
-
-DEMO_SETTINGS: Json = {
-    "backends": {
-        "demo-agent": {"adapter": "warp", "base_url": "demo:agent"},
-        "demo-chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
-        "demo-text": {"adapter": "text", "base_url": "demo:text"},
-    },
-    "models": {
-        "demo-agent": {"backend": "demo-agent", "name": "auto"},
-        "demo-chat": {"backend": "demo-chat"},
-        "demo-text": {"backend": "demo-text"},
-    },
-    "log": {"file": None},
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -60,10 +44,12 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
             help="how many processes serve (DRAGOMAN_WORKERS), instead of server.workers",
         )
     _explain_parser(commands, environ)
-    lint = commands.add_parser("lint", help="check chat requests against the rules of the message protocol")
+    lint = commands.add_parser("lint", help="check requests against the rules of the message protocol")
     lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request a line; - for stdin")
     lint.add_argument("--profile", default="none", help="the provider whose own rules count as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="how to report")
+    for command in (commands.choices["explain"], lint):
+        command.add_argument("--dialect", help="what the client speaks (default OpenAI chat completions)")
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
         command.add_argument(
@@ -80,8 +66,8 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 def _explain_parser(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", environ: Mapping[str, str]
 ) -> None:
-    explain = commands.add_parser("explain", help="show what would be sent for a chat request, and why")
-    explain.add_argument("file", metavar="FILE", help="a chat request or an array of messages; - for stdin")
+    explain = commands.add_parser("explain", help="show what would be sent for a request, and why")
+    explain.add_argument("file", metavar="FILE", help="a request or an array of messages; - for stdin")
     explain.add_argument("--model", help="the model to explain it for, when the request names none")
     explain.add_argument("--profile", help="the provider's rules to apply, instead of the model's own")
     explain.add_argument("--settings", type=Path, help="the settings file (default settings.json when it is there)")
@@ -98,6 +84,7 @@ class _Version(argparse.Action):
 
 def _serve(options: argparse.Namespace) -> int:
     from gateway.core.errors import SettingsError
+    from gateway.demo.settings import DEMO_SETTINGS
     from gateway.settings import Settings, load_settings, override_server, read_settings, with_place
 
     if options.command == "demo":
@@ -162,20 +149,23 @@ def curl(address: str, model: str, key: str) -> str:
     import json
     import shlex
 
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "Hello"}]})
-    return (
-        f"curl -sS {address}/v1/chat/completions -H 'Content-Type: application/json'{_authorization(key)} "
-        f"-d {shlex.quote(body)}"
-    )
+    from gateway.registry import load_dialect
+
+    dialect = load_dialect()
+    path = next(route.path for route in dialect.routes if route.kind == "generate")
+    body = shlex.quote(json.dumps(dialect.example(model)))
+    return f"curl -sS {address}{path} -H 'Content-Type: application/json'{_key_option(key)} -d {body}"
 
 
 def get(address: str, path: str, key: str) -> str:
     """Returns the same for a page."""
-    return f"curl -sS {address}{path}{_authorization(key)}"
+    return f"curl -sS {address}{path}{_key_option(key)}"
 
 
-def _authorization(key: str) -> str:
-    return f' -H "Authorization: Bearer {key}"' if key else ""
+def _key_option(key: str) -> str:
+    from gateway.registry import load_dialect
+
+    return f' -H "{load_dialect().key_places[0].line(key)}"' if key else ""
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -185,18 +175,17 @@ def _explain(options: argparse.Namespace) -> int:
 
     from gateway.diagnostics.explain import explain_document
     from gateway.diagnostics.explain_text import explain_text
-    from gateway.dialects.openai_chat.faults import Faults
-    from gateway.dialects.openai_chat.json_body import decode_messages
-    from gateway.registry import load_adapters
+    from gateway.dialects.document import read_saved
+    from gateway.registry import load_adapters, load_dialect
     from gateway.settings import Settings, load_settings
 
     found = options.settings or Path(os.environ.get("DRAGOMAN_SETTINGS") or "settings.json")
     settings = load_settings(found) if options.settings or found.exists() else Settings()
-    faults = Faults()
-    request = decode_messages(_read(options.file), faults)
-    request |= {key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None}
-    messages = request.get("messages")
-    told = explain_document(request, faults, settings, load_adapters(settings))
+    dialect = load_dialect(options.dialect)
+    request = read_saved(_read(options.file), dialect.history_field)
+    request.fields.update({key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None})
+    messages = request.fields.get(dialect.history_field)
+    told = explain_document(request, settings, load_adapters(settings), dialect)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
     else:
@@ -211,14 +200,16 @@ def _lint(options: argparse.Namespace) -> int:
     from gateway.core.policy import Policy
     from gateway.core.profiles import PROFILES
     from gateway.diagnostics.lint import FORMATS, Finding, lint
+    from gateway.registry import load_dialect
     from gateway.settings import override_policy
 
     profile = override_policy(Policy(), {"profile": options.profile}, PROFILES).profile
+    dialect = load_dialect(options.dialect)
     findings: list[Finding] = []
     unreadable = False
     for file in options.files:
         try:
-            findings += lint(file, _read(file), profile)
+            findings += lint(file, _read(file), profile, dialect)
         except InvalidRequest as error:
             print(f"dragoman: {error.message}", file=sys.stderr)
             unreadable = True

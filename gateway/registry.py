@@ -1,4 +1,4 @@
-"""Loads adapters by name: built in, by import string, or as an entry point of an installed package."""
+"""Loads adapters and dialects by name: built in, by import string, or as an entry point of an installed package."""
 
 import importlib
 from collections.abc import Mapping
@@ -7,6 +7,8 @@ from typing import Final, cast
 
 from gateway.adapter import Adapter
 from gateway.core.errors import SettingsError
+from gateway.dialects.base import Dialect
+from gateway.dialects.route_table import RouteTable
 from gateway.settings import BackendSettings, Settings, check_options, nearest
 
 # The built-in adapters, by the names that settings may use.
@@ -17,6 +19,11 @@ ADAPTERS: Final[Mapping[str, str]] = {
 }
 # Entry points of this group name adapters of other packages. A built-in name wins over an entry point.
 ADAPTER_GROUP: Final = "dragoman.adapters"
+# The same for dialects: all of them are served, built in and installed.
+DIALECTS: Final[Mapping[str, str]] = {"openai_chat": "gateway.dialects.openai_chat.dialect:OpenAIChatDialect"}
+DIALECT_GROUP: Final = "dragoman.dialects"
+# The dialect in which errors are written that precede any route, and of requests that name none.
+DEFAULT_DIALECT: Final = "openai_chat"
 
 
 def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapter:
@@ -25,7 +32,7 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
     Raises SettingsError for an unknown name, for a class that cannot be imported, and for wrong options.
     """
     where = f"backends.{name}"
-    kind = _adapter_class(where, settings.adapter)
+    kind = _adapter_class(f"{where}.adapter", settings.adapter)
     if not hasattr(kind, "Options"):
         raise SettingsError(f"{where}.adapter: {settings.adapter!r} is not an adapter")
     return cast(Adapter, kind(check_options(settings.options, kind.Options, where), max_event))
@@ -37,25 +44,59 @@ def load_adapters(settings: Settings) -> dict[str, Adapter]:
     return {name: load_adapter(name, entry, max_event) for name, entry in settings.backends.items()}
 
 
+def load_dialects() -> RouteTable:
+    """Returns the routes of all dialects: the built-in ones, and those of installed packages.
+
+    Raises SettingsError for a dialect that cannot be imported, and for two with the same route.
+    """
+    names = dict.fromkeys([DEFAULT_DIALECT, *DIALECTS, *_installed(DIALECT_GROUP)])
+    return RouteTable([load_dialect(name) for name in names])
+
+
+def load_dialect(name: str | None = None) -> Dialect:
+    """Returns the dialect of this name; None: the default one. Raises SettingsError for an unknown name, and for a
+    dialect that cannot be imported."""
+    name = DEFAULT_DIALECT if name is None else name
+    known = {key: _built_in(written, DIALECT_GROUP) for key, written in DIALECTS.items()}
+    if name not in known:
+        known = {**_installed(DIALECT_GROUP), **known}
+    if name not in known:
+        raise SettingsError(f"there is no dialect {name!r}{nearest(name, known)}")
+    point = known[name]
+    where = f"the dialect {name!r}" + (f" of the package {point.dist.name}" if point.dist else "")
+    found = _imported(where, point.value, point)
+    if getattr(found, "name", None) != name:
+        raise SettingsError(f"{where}: {point.value!r} is not a dialect of this name")
+    return cast(Dialect, found())
+
+
 def _adapter_class(where: str, adapter: str) -> type:
-    module, _, attribute = ADAPTERS.get(adapter, adapter).partition(":")
-    if module and attribute:
-        return _imported(where, adapter, EntryPoint(attribute, f"{module}:{attribute}", ADAPTER_GROUP))
-    installed = {point.name: point for point in entry_points(group=ADAPTER_GROUP)}
+    written = ADAPTERS.get(adapter, adapter)
+    if all(written.partition(":")):
+        return _imported(where, adapter, _built_in(written, ADAPTER_GROUP))
+    installed = _installed(ADAPTER_GROUP)
     if adapter in installed:
         return _imported(where, adapter, installed[adapter])
     raise SettingsError(
-        f"{where}.adapter: there is no adapter {adapter!r} (your own must be written module:Class)"
+        f"{where}: there is no adapter {adapter!r} (your own must be written module:Class)"
         f"{nearest(adapter, [*ADAPTERS, *installed])}"
     )
 
 
-def _imported(where: str, adapter: str, point: EntryPoint) -> type:
+def _built_in(written: str, group: str) -> EntryPoint:
+    return EntryPoint(written.rpartition(":")[2], written, group)
+
+
+def _installed(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def _imported(where: str, written: str, point: EntryPoint) -> type:
     try:
         found = importlib.import_module(point.module)
     except (ImportError, SyntaxError) as error:
-        raise SettingsError(f"{where}.adapter: {adapter!r} cannot be imported: {error}") from error
+        raise SettingsError(f"{where}: {written!r} cannot be imported: {error}") from error
     try:
         return cast(type, getattr(found, point.attr))
     except AttributeError as error:
-        raise SettingsError(f"{where}.adapter: there is no {point.attr!r} in {point.module!r}") from error
+        raise SettingsError(f"{where}: there is no {point.attr!r} in {point.module!r}") from error

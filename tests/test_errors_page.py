@@ -28,8 +28,6 @@ def _places(node: ast.AST) -> list[ast.expr]:
             return [value]
         case ast.Call(func=ast.Name(id=name), args=args) if name in TABLES:
             return args[:3]
-        case ast.BinOp(left=ast.Name(id="_BODY"), op=ast.Mod(), right=ast.Tuple(elts=[*_, last])):
-            return [last]
         case _:
             return []
 

@@ -35,6 +35,7 @@ class OpenAIChatAdapter:
     the API publishes. It requests a stream exactly when the client requested one."""
 
     Options: ClassVar[type[msgspec.Struct]] = OpenAIChatOptions
+    provider: ClassVar[str] = "openai"
     models_path: ClassVar[str | None] = "/models"
     capabilities = Capabilities(
         passthrough=DIALECT, supported_params=SUPPORTED_PARAMS, carries=CARRIED, tools=True, images=True, native=True

@@ -1,6 +1,7 @@
 """Explains what the gateway would send for a conversation, and why, at every stage; nothing is sent."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -9,12 +10,9 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Turn, Viol
 from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import NEUTRAL, Profile
-from gateway.dialects.openai_chat.decode import read_request
-from gateway.dialects.openai_chat.errors import error_object
-from gateway.dialects.openai_chat.faults import Faults
-from gateway.dialects.openai_chat.json_body import decode_document
-from gateway.dialects.openai_chat.messages import encode_turn
+from gateway.core.profiles import Profile
+from gateway.dialects.base import Dialect, RequestHead
+from gateway.dialects.document import Document, read_document
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
@@ -22,8 +20,11 @@ from gateway.history.groups import groups
 from gateway.history.prepare import Prepared, prepare
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
 from gateway.history.validate import validate
-from gateway.registry import load_adapters
+from gateway.registry import load_adapters, load_dialect
 from gateway.settings import Settings, override_policy, read_settings
+
+# Messages, and the index of each in the request.
+Indexed: TypeAlias = tuple[tuple[JsonObject, ...], tuple[int | None, ...]]
 
 
 class Classified(msgspec.Struct, frozen=True):
@@ -61,11 +62,12 @@ class Messages(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The stages of one conversation.
 
-    - `repaired` and `trimmed` are chat messages; `indexes` holds the index of each in the request.
+    - `repaired` and `trimmed` are messages in the client's dialect; `indexes` holds the index of each in the request.
     - `wire` is what is sent: the chat messages of the body, the text in it as one message (and its system text as
       another, where that has a separate field), or else all of the body. Without a backend it is the flattened
       conversation.
-    - `error` is the error object of a request that would be refused; nothing after it is then known.
+    - `error` is the error that the client of a refused request would get, in its dialect, and `refusal` the message in
+      it; nothing after it is then known.
     - `text` is the text that is sent, and `system_text` the system text in it or beside it; both are empty where none
       is.
     - `token_estimate` is a quarter of the bytes of the conversation as text: no tokenizer counted.
@@ -88,12 +90,19 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     encoded: Encoded | None = None
     token_estimate: int = 0
     error: JsonObject | None = None
+    refusal: str | None = None
 
 
 def explain(
-    conversation: Conversation, policy: Policy, adapter: Adapter | None = None, backend: str | None = None
+    conversation: Conversation,
+    policy: Policy,
+    adapter: Adapter | None = None,
+    backend: str | None = None,
+    dialect: Dialect | None = None,
 ) -> Explanation:
-    """Runs every stage of a request except sending. Without an adapter it ends before the encoding."""
+    """Runs every stage of a request except sending. Without an adapter it ends before the encoding. `dialect` is
+    that of the client, None: the default one."""
+    dialect = dialect or load_dialect()
     told = Explanation(
         model=conversation.model,
         backend=backend,
@@ -102,12 +111,17 @@ def explain(
     )
     try:
         prepared = prepare(conversation, policy)
-        told = _with_preparation(told, prepared)
+        told = _with_preparation(told, prepared, dialect)
         return _with_encoding(told, conversation, prepared, policy, adapter)
     except GatewayError as error:
         notices = (*told.diagnostics, *error.notices)
+        encoded = dialect.encode_error(error)
         return msgspec.structs.replace(
-            told, error=error_object(error), diagnostics=notices, logs=tuple(notice.detail for notice in notices)
+            told,
+            error=msgspec.json.decode(encoded.body),
+            refusal=error.message,
+            diagnostics=notices,
+            logs=tuple(notice.detail for notice in notices),
         )
 
 
@@ -118,15 +132,17 @@ def _classified(turns: Sequence[Turn]) -> Classified:
     return Classified(last, ids, found.awaiting_continuation)
 
 
-def _with_preparation(told: Explanation, prepared: Prepared) -> Explanation:
+def _with_preparation(told: Explanation, prepared: Prepared, dialect: Dialect) -> Explanation:
     repaired = prepared.repaired.turns
+    repaired_messages, repaired_indexes = _shown(repaired, dialect)
+    trimmed_messages, trimmed_indexes = _shown(prepared.conversation.turns, dialect)
     return msgspec.structs.replace(
         told,
         classification=_classified(repaired),
         groups=tuple(Grouped(group.start, group.stop, group.call_ids) for group in groups(repaired)),
-        repaired=_messages(repaired),
-        trimmed=_messages(prepared.conversation.turns),
-        indexes=Messages(_indexes(repaired), _indexes(prepared.conversation.turns)),
+        repaired=repaired_messages,
+        trimmed=trimmed_messages,
+        indexes=Messages(repaired_indexes, trimmed_indexes),
         diagnostics=prepared.notices,
     )
 
@@ -143,7 +159,7 @@ def _with_encoding(
     if text is not None:
         told = _with_text(told, text)
     else:
-        wire, indexes = _sent(encoded.decoded, turns, policy.profile)
+        wire, indexes = _sent(encoded.decoded, turns)
         preview = flatten(exchange.profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
         told = msgspec.structs.replace(
             told,
@@ -184,11 +200,11 @@ def _with_notices(told: Explanation, notices: tuple[Notice, ...]) -> Explanation
     )
 
 
-def _sent(body: Json, turns: Sequence[Turn], profile: Profile) -> tuple[tuple[JsonObject, ...], tuple[int | None, ...]]:
+def _sent(body: Json, turns: Sequence[Turn]) -> Indexed:
     """Returns the messages of the body, if any, with their indexes; else all of the body."""
     messages = body.get("messages") if isinstance(body, dict) else None
     found = tuple(message for message in messages if isinstance(message, dict)) if isinstance(messages, list) else ()
-    indexes = tuple(turn.index for turn in turns for _ in encode_turn(turn, profile))
+    indexes = tuple(turn.index for turn in turns for _ in range(_messages_of(turn)))
     if found and len(found) == len(indexes):
         return found, indexes
     return ({"body": body} if not isinstance(body, dict) else body,), (None,)
@@ -202,40 +218,45 @@ def _encoded(body: bytes, adapter: Adapter) -> Encoded:
     return Encoded(len(body), body.hex(), adapter.describe(body))
 
 
-def _messages(turns: Sequence[Turn]) -> tuple[JsonObject, ...]:
-    return tuple(message for turn in turns for message in encode_turn(turn, NEUTRAL))
+def _shown(turns: Sequence[Turn], dialect: Dialect) -> Indexed:
+    """Returns turns as the client would write them."""
+    encoded = [(message, turn.index) for turn in turns for message in dialect.encode_turn(turn)]
+    return tuple([message for message, _ in encoded]), tuple([index for _, index in encoded])
 
 
-def _indexes(turns: Sequence[Turn]) -> tuple[int | None, ...]:
-    return tuple(turn.index for turn in turns for _ in encode_turn(turn, NEUTRAL))
+def _messages_of(turn: Turn) -> int:
+    """Returns the number of chat messages that a turn is sent as: one for each result, and one for all else."""
+    results = len(turn.results)
+    return results + (len(turn.blocks) > results) or 1
 
 
 def explain_request(
     body: bytes,
     settings: Settings,
     adapters: Mapping[str, Adapter],
+    dialect: Dialect | None = None,
     check_model: Callable[[str], None] = lambda model: None,
 ) -> Explanation:
-    """Explains the JSON of a chat request (`explain_document`)."""
-    faults = Faults()
-    return explain_document(decode_document(body, faults), faults, settings, adapters, check_model)
+    """Explains the JSON of a request (`explain_document`). `dialect` is that of the client, None: the default one."""
+    return explain_document(read_document(body), settings, adapters, dialect or load_dialect(), check_model)
 
 
 def explain_document(
-    document: dict[str, Json],
-    faults: Faults,
+    document: Document,
     settings: Settings,
     adapters: Mapping[str, Adapter],
+    dialect: Dialect,
     check_model: Callable[[str], None] = lambda model: None,
 ) -> Explanation:
-    """Explains a chat request.
+    """Explains a request of this dialect.
 
     `profile` and `settings` (policy keys) beside its fields override the model's own. `check_model` may refuse a model
     by raising. Raises InvalidRequest for a document that is no request, and for an unknown model.
     """
-    fields = {key: value for key, value in document.items() if key not in ("profile", "settings")}
+    given = document.fields
+    fields = {key: value for key, value in given.items() if key not in ("profile", "settings")}
     fields.setdefault("model", next(iter(settings.models), "any"))
-    conversation = read_request(fields, faults)
+    conversation = dialect.decode(Document(fields, document.repaired), RequestHead("")).conversation
     check_model(conversation.model)
     route = settings.route(conversation.model)
     if route is None and settings.models:
@@ -247,11 +268,11 @@ def explain_document(
             param="model",
         )
     if route is None:
-        return explain(conversation, _overridden(settings.policy, document, settings.profiles))
+        return explain(conversation, _overridden(settings.policy, given, settings.profiles), dialect=dialect)
     adapter = adapters.get(route.backend)
     acting = route.on(adapter is not None and adapter.capabilities.native)
     sent = conversation if route.name is None else msgspec.structs.replace(conversation, model=route.name)
-    told = explain(sent, _overridden(acting.policy, document, settings.profiles), adapter, route.backend)
+    told = explain(sent, _overridden(acting.policy, given, settings.profiles), adapter, route.backend, dialect)
     return msgspec.structs.replace(told, model=conversation.model)
 
 
@@ -279,14 +300,15 @@ def plan(
     profile: str | None = None,
     model: str | None = None,
 ) -> Explanation:
-    """Returns what the gateway would send for these chat messages.
+    """Returns what the gateway would send for these messages of the default dialect.
 
     `settings` are those of settings.json (or only some policy keys). Raises InvalidRequest for messages that are no
     array of JSON values, SettingsError for wrong settings.
     """
     known = settings if isinstance(settings, Settings) else read_settings(dict(settings or {}))
-    request: dict[str, object] = {"messages": messages}
+    dialect = load_dialect()
+    request: dict[str, object] = {dialect.history_field: messages}
     request |= {} if tools is None else {"tools": tools}
     request |= {} if profile is None else {"profile": profile}
     request |= {} if model is None else {"model": model}
-    return explain_request(msgspec.json.encode(request), known, load_adapters(known))
+    return explain_request(msgspec.json.encode(request), known, load_adapters(known), dialect)

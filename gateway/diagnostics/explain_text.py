@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import Json
 from gateway.diagnostics.explain import Explanation
 
 RED: Final = "\x1b[31m"
@@ -24,7 +24,7 @@ def explain_text(told: Explanation, messages: Sequence[Json], *, width: int = 10
     lines += _violations(told, colour)
     lines += _sides(told, messages, max(width, 40), colour)
     lines += _changes(told, colour)
-    lines += _sent(told, colour) if told.error is None else _refused(told.error, colour)
+    lines += _sent(told, colour) if told.error is None else _refused(told.refusal or "", colour)
     return "\n".join(lines) + "\n"
 
 
@@ -37,13 +37,8 @@ def _sent(told: Explanation, colour: bool) -> Iterator[str]:
     yield from (f"  {_visible(line)}" for line in lines)
 
 
-def _refused(error: JsonObject, colour: bool) -> Iterator[str]:
-    yield from ("", _paint("refused, nothing would be sent", RED, colour))
-    match error:
-        case {"error": {"message": str(message)}}:
-            yield f"  {_visible(message)}"
-        case _:
-            pass
+def _refused(message: str, colour: bool) -> Iterator[str]:
+    yield from ("", _paint("refused, nothing would be sent", RED, colour), f"  {_visible(message)}")
 
 
 def _violations(told: Explanation, colour: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Checks files of chat requests offline against the rules, and writes the findings as text, JSON or SARIF."""
+"""Checks files of requests offline against the rules, and writes the findings as text, JSON or SARIF."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -8,11 +8,11 @@ import msgspec
 from gateway.core.conversation import Json, Violation
 from gateway.core.errors import InvalidRequest
 from gateway.core.profiles import NEUTRAL, Profile
-from gateway.dialects.openai_chat.decode import read_request
-from gateway.dialects.openai_chat.faults import Faults
-from gateway.dialects.openai_chat.json_body import decode_messages
+from gateway.dialects.base import Dialect, RequestHead
+from gateway.dialects.document import read_saved
 from gateway.history.rules import violation
 from gateway.history.validate import validate
+from gateway.registry import load_dialect
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -31,32 +31,35 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{file}: {self.violation.param or 'messages'}"
 
 
-def lint(file: str, data: bytes, profile: Profile = NEUTRAL) -> list[Finding]:
-    """Returns every broken rule of a file: one chat request, an array of messages, or one of them a line (`.jsonl`).
+def lint(file: str, data: bytes, profile: Profile = NEUTRAL, dialect: Dialect | None = None) -> list[Finding]:
+    """Returns every broken rule of a file: one request, an array of messages, or one of them a line (`.jsonl`).
 
-    `profile` adds the rules of its provider. Raises InvalidRequest for a file that is neither.
+    `profile` adds the rules of its provider; `dialect` is that of the requests, None: the default one. Raises
+    InvalidRequest for a file that is neither.
     """
+    dialect = dialect or load_dialect()
     if not file.endswith(".jsonl"):
-        return _findings(file, data, None, profile)
+        return _findings(file, data, None, dialect, profile)
     lines = enumerate(data.split(b"\n"), 1)
-    return [finding for number, line in lines if line.strip() for finding in _findings(file, line, number, profile)]
+    return [
+        finding for number, line in lines if line.strip() for finding in _findings(file, line, number, dialect, profile)
+    ]
 
 
-def _findings(file: str, data: bytes, line: int | None, profile: Profile) -> list[Finding]:
+def _findings(file: str, data: bytes, line: int | None, dialect: Dialect, profile: Profile) -> list[Finding]:
     try:
-        return [Finding(file, found, line) for found in _violations(data, profile)]
+        return [Finding(file, found, line) for found in _violations(data, dialect, profile)]
     except InvalidRequest as error:
         place = file if line is None else f"{file}:{line}"
         raise InvalidRequest(f"{place}: {error.message}", param=error.param) from error
 
 
-def _violations(data: bytes, profile: Profile) -> Sequence[Violation]:
-    faults = Faults()
-    document = decode_messages(data, faults)
-    document.setdefault("model", "any")
-    if document.get("messages") == []:
-        return [violation("MESSAGES_EMPTY", -1, param="messages")]
-    return validate(read_request(document, faults), profile)
+def _violations(data: bytes, dialect: Dialect, profile: Profile) -> Sequence[Violation]:
+    document = read_saved(data, dialect.history_field)
+    document.fields.setdefault("model", "any")
+    if document.fields.get(dialect.history_field) == []:
+        return [violation("MESSAGES_EMPTY", -1, param=dialect.history_field)]
+    return validate(dialect.decode(document, RequestHead("")).conversation, profile)
 
 
 def as_text(findings: Sequence[Finding]) -> str:

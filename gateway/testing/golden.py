@@ -13,16 +13,19 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway.core.policy import Policy
+from gateway.registry import DEFAULT_DIALECT
 
 # Convert a wire in a readable form back to bytes, by the suffix of its file.
 WireReaders: TypeAlias = Mapping[str, Callable[[str], bytes]]
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of scenario.toml. `status` and `headers` are those of the backend's response."""
+    """The content of scenario.toml. `dialect` is that of `request.json`; `status` and `headers` are those of the
+    backend's response."""
 
     purpose: str
     adapter: str
+    dialect: str = DEFAULT_DIALECT
     options: Mapping[str, Any] = {}  # Any: msgspec cannot resolve a type that names itself in another module
     policy: Policy = Policy()
     status: int = 200

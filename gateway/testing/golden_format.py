@@ -3,9 +3,7 @@
 import json
 
 from gateway.core.conversation import Json
-from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.errors import error_object
 from gateway.testing.golden_runner import Outcome
 
 
@@ -13,10 +11,8 @@ def show(outcome: Outcome) -> dict[str, str]:
     """Return the expected files of the folder by name."""
     return {
         "backend_request.txt": _request(outcome),
-        "openai_stream.txt": _answer(outcome.stream.decode("utf-8"), outcome.error),
-        "openai_completion.txt": _answer(
-            _json(json.loads(outcome.completion)) if outcome.completion else "", outcome.error
-        ),
+        "openai_stream.txt": _answer(outcome.stream.decode("utf-8"), outcome),
+        "openai_completion.txt": _answer(_json(json.loads(outcome.completion)) if outcome.completion else "", outcome),
         "notices.txt": "".join(f"{_notice(notice)}\n" for notice in outcome.notices),
     }
 
@@ -29,11 +25,12 @@ def _request(outcome: Outcome) -> str:
     return f"{request.method} {request.path}\n{headers}\n{_json(outcome.describe, sort=True)}\n"
 
 
-def _answer(body: str, error: GatewayError | None) -> str:
+def _answer(body: str, outcome: Outcome) -> str:
+    error = outcome.error
     if error is None or body:
         return f"HTTP 200\n\n{body.rstrip()}\n"
     headers = "".join(f"{name}: {value}\n" for name, value in sorted(error.headers.items()))
-    return f"HTTP {error.status}\n{headers}\n{_json(error_object(error))}\n"
+    return f"HTTP {error.status}\n{headers}\n{_json(json.loads(outcome.error_body))}\n"
 
 
 def _notice(notice: Notice) -> str:

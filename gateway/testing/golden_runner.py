@@ -12,16 +12,16 @@ from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import Event
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from gateway.registry import load_dialect
 from gateway.settings import check_options
 from gateway.testing.case import MAX_EVENT, AdapterClass
 from gateway.testing.golden import Golden, Scenario
 
 # The values that the server generates for each response.
-ANSWER_ID: Final = "chatcmpl-golden"
+UNIQUE: Final = "golden"
 CREATED: Final = 1_700_000_000
 
 
@@ -29,7 +29,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """The outcome of one scenario. `request` is None when nothing was sent; `describe` is its body in readable form.
 
     `stream` and `completion` are the bytes of the two kinds of response; `completion` is empty when `error` ended it,
-    and `stream` when the error came before any output.
+    and `stream` when the error came before any output. `error_body` is the body of the error response.
     """
 
     request: BackendRequest | None
@@ -39,19 +39,22 @@ class Outcome(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...]
     describe: Json = None
     error: GatewayError | None = None
+    error_body: bytes = b""
 
 
 def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
     """Return the outcome with the backend's response cut into these pieces. Raises GrammarError for events out of
     order."""
     adapter = _adapter(golden.scenario)
+    dialect = load_dialect(golden.scenario.dialect)
     try:
-        conversation = decode(golden.request)
-        exchange = Exchange(adapter, conversation, golden.scenario.policy)
+        request = dialect.decode(read_document(golden.request), RequestHead(""))
+        exchange = Exchange(adapter, request.conversation, golden.scenario.policy)
     except GatewayError as error:
-        return Outcome(None, (), b"", b"", error.notices, error=error)
+        return Outcome(None, (), b"", b"", error.notices, error=error, error_body=dialect.encode_error(error).body)
     describe = adapter.describe(exchange.request.body)
-    encoder = StreamEncoder(ANSWER_ID, CREATED, conversation.model, include_usage=conversation.include_usage)
+    head = AnswerHead(UNIQUE, CREATED, request.conversation.model)
+    encoder = dialect.stream_encoder(request, head)
     events: list[Event] = []
     stream = b""
     failed: GatewayError | None = None
@@ -63,13 +66,15 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
         failed = error
         rescued = error.take() if isinstance(error, BackendError) else []
         events += rescued
-        stream += encoder.feed(rescued) + encoder.error(error) if stream else b""
+        stream += encoder.feed(rescued) + encoder.fail(error) if stream else b""
     else:
         stream += encoder.close()
     notices = [*exchange.notices, *(event for event in events if isinstance(event, Notice))]
     if failed is not None:
-        return Outcome(exchange.request, tuple(events), stream, b"", (*notices, *failed.notices), describe, failed)
-    completion = encode_completion(events, id=ANSWER_ID, created=CREATED, model=conversation.model)
+        told = (*notices, *failed.notices)
+        body = dialect.encode_error(failed).body
+        return Outcome(exchange.request, tuple(events), stream, b"", told, describe, failed, body)
+    completion = dialect.encode_answer(request, head, events)
     return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices), describe)
 
 

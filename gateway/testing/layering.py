@@ -69,10 +69,10 @@ RULES: Final[tuple[Rule, ...]] = (
         _ours(f"{_VALUES} core.profiles history.rules history.violation_error history.call_arguments framing"),
     ),
     Rule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
-    Rule("gateway.registry", _ours("core adapter settings")),
+    Rule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
     Rule(
         "gateway.diagnostics",
-        _ours("core adapter dialects exchange history registry settings"),
+        _ours("core adapter dialects.base dialects.document exchange history registry settings"),
     ),
     Rule("gateway.settings", _ours(f"{_VALUES} core.profiles")),
     Rule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),

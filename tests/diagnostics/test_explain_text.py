@@ -107,7 +107,12 @@ def test_violations_are_counted(messages: list[dict[str, Json]], line: str) -> N
 
 def test_a_refusal_gives_its_reason() -> None:
     told = Explanation(
-        model="m", backend="b", violations=(), classification=Classified(0, (), False), error=error_object(REFUSED)
+        model="m",
+        backend="b",
+        violations=(),
+        classification=Classified(0, (), False),
+        error=error_object(REFUSED),
+        refusal=REFUSED.message,
     )
     assert "  n is not supported here" in explain_text(told, []).splitlines()
 

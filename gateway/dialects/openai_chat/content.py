@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
+from gateway.dialects.document import kind_of
 from gateway.dialects.openai_chat.faults import Faults
 
 Part = Text | Image | File
@@ -113,18 +114,3 @@ def _rest(part: JsonObject, *read: str) -> JsonObject:
 def json_text(value: Json) -> str:
     """Returns any JSON value as text."""
     return msgspec.json.encode(value).decode()
-
-
-_KINDS: Final[dict[type, str]] = {
-    dict: "an object",
-    list: "an array",
-    str: "text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-}
-
-
-def kind_of(value: Json) -> str:
-    """Names the JSON type of the value in words."""
-    return _KINDS.get(type(value), "null")

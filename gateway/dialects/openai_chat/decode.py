@@ -11,9 +11,9 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Json, Sampling
 from gateway.core.errors import InvalidRequest
+from gateway.dialects.document import Document, read_document
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.faults import Faults
-from gateway.dialects.openai_chat.json_body import decode_document
 from gateway.dialects.openai_chat.message import read_turns
 from gateway.dialects.openai_chat.request_models import RequestBody
 from gateway.dialects.openai_chat.tools import read_other_tools, read_tool_choice, read_tools
@@ -37,13 +37,15 @@ def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
 
     `model` is the name that the client requested; the server replaces it by the backend's own name.
     """
+    return decode_document(read_document(body, max_depth))
+
+
+def decode_document(document: Document) -> Conversation:
+    """Decodes a body that is read already. Fault: TEXT_UNICODE."""
     faults = Faults()
-    return read_request(decode_document(body, faults, max_depth), faults)
-
-
-def read_request(document: dict[str, Json], faults: Faults) -> Conversation:
-    """Reads a body that is decoded already; `faults` are those found while decoding it."""
-    params = dict(document)
+    if document.repaired:
+        faults.add("TEXT_UNICODE", -1, "messages")
+    params = dict(document.fields)
     messages = _messages(params)
     request = _read_body(params)
     if not messages:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
@@ -14,18 +16,5 @@ def diagnostics_field(usage: UsageReport | None, diagnostics: Sequence[Notice] |
     if usage is not None and (remark := usage_note(usage)):
         said["usage"] = remark
     if diagnostics is not None:
-        said["diagnostics"] = [notice_object(notice) for notice in diagnostics]
+        said["diagnostics"] = [msgspec.to_builtins(notice) for notice in diagnostics]
     return said
-
-
-def notice_object(notice: Notice) -> dict[str, Json]:
-    """Returns a notice as JSON. `index` is null for a notice about no single message of the request."""
-    return {
-        "stage": notice.stage,
-        "action": notice.action,
-        "rule": notice.rule,
-        "detail": notice.detail,
-        "index": notice.index,
-        "tool_call_id": notice.tool_call_id,
-        "level": notice.level,
-    }

@@ -1,26 +1,15 @@
 """Encodes a GatewayError as an OpenAI error response, or as the one error frame of a broken stream."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
 import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
-
-
-class ErrorAnswer(NamedTuple):
-    """A whole HTTP response."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+from gateway.dialects.base import ErrorAnswer
 
 
 def encode_error(error: GatewayError) -> ErrorAnswer:
     """Returns the response if no byte has been sent yet. It holds the violations, if any, beside the message."""
-    headers = {"content-type": "application/json", **error.headers}
-    return ErrorAnswer(error.status, headers, msgspec.json.encode(error_object(error)))
+    return ErrorAnswer(error.status, error.headers, msgspec.json.encode(error_object(error)))
 
 
 def encode_error_frame(error: GatewayError) -> bytes:

@@ -134,4 +134,14 @@ class ChatCompletionRequest(RequestBody, frozen=True, kw_only=True):
     n: Annotated[int, msgspec.Meta(ge=1, le=1)] | None = None
 
 
+class ExplainRequest(ChatCompletionRequest, frozen=True, kw_only=True):
+    """A chat completions request; without a model it is for the first one. `profile` and `settings` (policy keys)
+    override those of the model."""
+
+    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
+    n: int | None = None
+    profile: str | None = None
+    settings: FreeObject | None = None
+
+
 TOOL_CHOICES: Final[Mapping[str, ToolChoice]] = {"auto": "auto", "none": "none", "required": "required"}

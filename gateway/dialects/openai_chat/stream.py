@@ -34,6 +34,7 @@ from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, Stream
 from gateway.dialects.openai_chat.usage import merge_usage, usage_object
 
 DONE: Final = b"data: [DONE]\n\n"
+PING: Final = b": ping\n\n"
 
 _encode = msgspec.json.Encoder().encode
 _ROLE_TEXT: Final = b'"role":"assistant","content":""'
@@ -46,9 +47,9 @@ _NOTHING: Final = (PassthroughFields("response", EMPTY),)
 class StreamEncoder:
     """Encodes one response.
 
-    `feed` returns the bytes to send now, `close` the last ones; `error` ends the stream instead. `id`, `created` and
-    `model` stand in every chunk. `include_usage` adds the token counts in a last chunk without choices; `diagnostics`
-    adds the notices in the last chunk's `dragoman` field.
+    `feed` returns the bytes to send now, `close` the last ones; `fail` ends the stream instead, and `quiet` keeps it
+    alive. `id`, `created` and `model` stand in every chunk. `include_usage` adds the token counts in a last chunk
+    without choices; `diagnostics` adds the notices in the last chunk's `dragoman` field.
     """
 
     def __init__(
@@ -110,7 +111,11 @@ class StreamEncoder:
             return DONE
         return _one_line_each(self._head + _encode(last)[1:] + b"\n\n" + DONE)
 
-    def error(self, error: GatewayError) -> bytes:
+    def quiet(self) -> bytes:
+        """Returns a comment, which clients ignore."""
+        return PING
+
+    def fail(self, error: GatewayError) -> bytes:
         """Returns the one error frame. Later output is never sent."""
         if self._state is StreamState.ENDED:
             return b""

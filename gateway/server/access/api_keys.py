@@ -7,11 +7,12 @@ import difflib
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.dialects.base import KeyPlace
 from gateway.server.access.request_checks import Head
 from gateway.settings import ServerSettings, Settings
 
@@ -50,23 +51,24 @@ class ApiKeys:
     def _digests(self) -> dict[str, set[bytes]]:
         return {name: {digest for digest, owner in self._names if owner == name} for name in self.names}
 
-    def check(self, head: Head) -> str:
-        """Returns the name of the request's key. Raises InvalidRequest 401: the check of a wrong key takes as long as
-        that of a right one, and its error reveals no more than that of a missing key."""
+    def check(self, head: Head, places: Sequence[KeyPlace]) -> str:
+        """Returns the name of the request's key, the first in these places. Raises InvalidRequest 401: the check of a
+        wrong key takes as long as that of a right one, and its error reveals no more than that of a missing key."""
         if not self._names:
             return ANONYMOUS
-        scheme, _, key = head.get(b"authorization", b"").partition(b" ")
-        digest = hashlib.sha256(key.strip()).digest()
+        key = next((given for place in places if (given := place.read(head))), b"")
+        digest = hashlib.sha256(key).digest()
         found = ""
         for candidate, name in self._names:
             if hmac.compare_digest(digest, candidate):
                 found = name
-        if not found or scheme.lower() != b"bearer":
+        if not found:
+            schemes = ", ".join(place.scheme for place in places if place.scheme)
             raise InvalidRequest(
-                "A valid API key is needed: send it as 'Authorization: Bearer KEY'.",
+                f"A valid API key is needed: send it as {places[0].line('KEY')!r}.",
                 status=401,
                 code="invalid_api_key",
-                headers={"www-authenticate": "Bearer"},
+                headers={"www-authenticate": schemes} if schemes else {},
             )
         return found
 

@@ -1,7 +1,7 @@
 """Checks the head of a request before any byte of its body is read."""
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from gateway.core.errors import InvalidRequest
@@ -11,9 +11,7 @@ Head = Mapping[bytes, bytes]
 JSON: Final = b"application/json"
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 # Decisions about these headers must not depend on which of two lines a reader uses.
-SINGLE: Final = frozenset(
-    {b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"sec-fetch-site"}
-)
+SINGLE: Final = frozenset({b"content-encoding", b"content-length", b"content-type", b"host", b"sec-fetch-site"})
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 
@@ -48,13 +46,13 @@ class HostFilter:
             )
 
 
-def check_single(lines: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raises InvalidRequest 400 when a header that a check depends on occurs twice."""
+def check_single(lines: Iterable[tuple[bytes, bytes]], key_headers: Collection[bytes]) -> None:
+    """Raises InvalidRequest 400 when a header that a check depends on occurs twice, those of keys among them."""
     seen: set[bytes] = set()
     for name, _ in lines:
         if name in seen:
             raise InvalidRequest(f"There are two {name.decode('ascii')} headers.", code="duplicate_header")
-        if name in SINGLE:
+        if name in SINGLE or name in key_headers:
             seen.add(name)
 
 

@@ -17,13 +17,12 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.diagnostics.explain import explain_request
-from gateway.dialects.openai_chat.errors import error_object
-from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.server.access.request_checks import check_media_type, is_loopback
+from gateway.server.api.dialect_routes import add_dialect_routes, named_dialect
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
-from gateway.server.api.openapi import describe_chat, describe_routes
+from gateway.server.api.openapi import describe_routes
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
@@ -70,23 +69,6 @@ def create_app(settings: Settings) -> Gateway:
     # Our own drain ends the event stream; theirs, if it came first, would cut the stream within its framing.
     AppStatus.enable_automatic_graceful_drain = False
 
-    @app.get("/v1/models", tags=["models"])
-    @app.get("/models", include_in_schema=False)
-    async def list_models(request: Request) -> Response:
-        """The models this gateway serves, or those of them that the key may use. Where any name is passed on to a
-        backend, its own models are among them."""
-        allowed = partial(gateway_state.admission.allows, request.scope["context"].key)
-        found = await gateway_state.model_lists.names(gateway_state.backends)
-        return _json(encode_models(filter(allowed, found.names), gateway_state.created, found.missing))
-
-    @app.get("/v1/models/{name:path}", tags=["models"])
-    @app.get("/models/{name:path}", include_in_schema=False)
-    async def get_model(request: Request) -> Response:
-        """One model."""
-        name = request.path_params["name"]
-        gateway_state.backends.route(name)
-        return _json(encode_model(name, gateway_state.created))
-
     @app.get("/healthz", tags=["health"])
     async def healthz() -> dict[str, str]:
         """The process is alive."""
@@ -106,7 +88,7 @@ def create_app(settings: Settings) -> Gateway:
 
     @app.post("/v1/explain", tags=["explain"])
     async def explain(request: Request) -> Response:
-        """The request that the gateway would send for a chat request, and why. Nothing is sent."""
+        """The request that the gateway would send for a client's request, and why. Nothing is sent."""
         head = dict(request.scope["headers"])
         check_media_type(head)
         try:
@@ -117,7 +99,12 @@ def create_app(settings: Settings) -> Gateway:
         check_model = partial(gateway_state.admission.check_model, request.scope["context"].key)
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
         told = await asyncio.to_thread(
-            explain_request, body, gateway_state.settings, gateway_state.backends.adapters, check_model=check_model
+            explain_request,
+            body,
+            gateway_state.settings,
+            gateway_state.backends.adapters,
+            named_dialect(gateway_state.dialects, request.query_params.get("dialect")),
+            check_model,
         )
         return _json(msgspec.json.encode(told))
 
@@ -142,8 +129,8 @@ def create_app(settings: Settings) -> Gateway:
         """The routes as an HTML page."""
         return Response(docs_page(app.openapi()), media_type="text/html", headers=PAGE_HEADERS)
 
-    describe_chat(app)
-    describe_routes(app)
+    add_dialect_routes(app, gateway_state)
+    describe_routes(app, gateway_state.dialects)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(GatewayError, _gateway_error)
     # Starlette responds to a bug with text and then raises the exception again, and the middleware logs it.
@@ -152,7 +139,7 @@ def create_app(settings: Settings) -> Gateway:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Reports an unknown path or method as an OpenAI error object."""
+    """Reports an unknown path or method."""
     assert isinstance(error, HTTPException)
     unknown = error.status_code == 404
     refusal = InvalidRequest(
@@ -167,11 +154,16 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _gateway_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, GatewayError)
     request.scope["context"].code = error.code
-    return JSONResponse(error_object(error), error.status, dict(error.headers))
+    return _error(request, error)
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    return JSONResponse(error_object(GatewayError("The gateway failed; its log says why.")), 500)
+    return _error(request, GatewayError("The gateway failed; its log says why."))
+
+
+def _error(request: Request, error: GatewayError) -> Response:
+    answer = request.scope["dialect"].encode_error(error)
+    return Response(answer.body, answer.status, dict(answer.headers), answer.media_type)
 
 
 def _exposed(metrics: Metrics, snapshot: Snapshot, accept: str) -> tuple[bytes, str]:

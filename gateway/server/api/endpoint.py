@@ -1,4 +1,5 @@
-"""Serves POST /v1/chat/completions: decodes the request, runs its Exchange with the backend, and sends the response."""
+"""Serves the routes at which a model answers, in every dialect: decodes the request, runs its Exchange with the
+backend, and sends the response."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -13,7 +14,8 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.openai_chat.decode import decode
+from gateway.dialects.base import ClientRequest, Dialect, RequestHead
+from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
@@ -54,13 +56,15 @@ SOME: Final = 16 * 1024
 MANY: Final = 4000
 
 
-class ChatEndpoint:
-    """The hot route."""
+class GenerateEndpoint:
+    """The hot routes."""
 
     def __init__(self, gateway_state: GatewayState) -> None:
         self._state = gateway_state
 
-    async def __call__(self, context: RequestContext, response: ClientResponse) -> None:
+    async def __call__(
+        self, context: RequestContext, response: ClientResponse, dialect: Dialect, head: RequestHead
+    ) -> None:
         """Serves one request. Raises GatewayError, also after the response has begun, and ClientDisconnected."""
         check_media_type(context.headers)
         with self._state.scheduler.deadlines() as deadlines:
@@ -76,19 +80,27 @@ class ChatEndpoint:
 
             response.connection.on_lost = leave
             try:
-                await self._serve(context, body, deadlines, response)
+                await self._serve(context, body, deadlines, response, dialect, head)
             finally:
                 # The connection's next request may have begun already, with its own callback in place.
                 if response.connection.on_lost is leave:
                     response.connection.on_lost = None
 
     async def _serve(
-        self, context: RequestContext, body: bytes, deadlines: Deadlines, response: ClientResponse
+        self,
+        context: RequestContext,
+        body: bytes,
+        deadlines: Deadlines,
+        response: ClientResponse,
+        dialect: Dialect,
+        head: RequestHead,
     ) -> None:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         size = len(body)
         large = size >= LARGE or (size >= SOME and body.count(b",") >= MANY)
-        conversation = await asyncio.to_thread(decode, body) if large else decode(body)
+        asking = (dialect, body, head)
+        request = await asyncio.to_thread(_decoded, *asking) if large else _decoded(*asking)
+        conversation = request.conversation
         context.model = conversation.model
         route, backend = self._state.backends.route(conversation.model)
         self._state.admission.check_model(context.key, conversation.model)
@@ -103,7 +115,7 @@ class ChatEndpoint:
         kind = StreamResponder if conversation.stream else WholeResponder
         with (
             backend.concurrency,
-            kind(context, response, deadlines, conversation, self._state.settings.server) as writer,
+            kind(context, response, deadlines, dialect, request, self._state.settings.server) as writer,
         ):
             try:
                 await self._exchange(context, backend, exchange, deadlines, writer)
@@ -228,6 +240,10 @@ def redact(error: BackendError, redact_secrets: Callable[[str], str]) -> None:
     error.code = error.code and redact_secrets(error.code)
     error.param = error.param and redact_secrets(error.param)
     error.words = redact_secrets(public_text(error.words))
+
+
+def _decoded(dialect: Dialect, body: bytes, head: RequestHead) -> ClientRequest:
+    return dialect.decode(read_document(body), head)
 
 
 def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy) -> Exchange:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from gateway.core.errors import ServerShutdown, SettingsError
+from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
@@ -38,6 +39,7 @@ class GatewayState:
     def __init__(self, settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
         self._exposed = True
+        self.dialects = load_dialects()
         self.demo_backends = DemoBackends()
         self.transport = Transport(int(settings.limits.max_response_mb * 2**20), last_for_backends())
         self.scheduler = DeadlineScheduler()

@@ -5,46 +5,48 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, GatewayError, ServerShutdown
-from gateway.dialects.openai_chat.diagnostics import notice_object
+from gateway.dialects.base import RequestHead, RouteKind
+from gateway.dialects.route_table import Served
 from gateway.server.access.request_checks import OPEN_PATHS, check_single, check_site
 from gateway.server.api.client_response import ClientResponse
-from gateway.server.api.endpoint import ChatEndpoint
+from gateway.server.api.endpoint import GenerateEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, NO_ERROR, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
 
 SHUTDOWN: Final = ServerShutdown.code
-HOT_PATHS: Final = frozenset({"/v1/chat/completions", "/chat/completions"})
-# The other paths are the route `other`.
-ROUTES: Final[Mapping[str, str]] = {**dict.fromkeys(HOT_PATHS, CHAT), "/v1/models": "models"}
+# How metrics name the routes; every other one is `other`.
+LABELS: Final[Mapping[RouteKind | None, str]] = {"generate": CHAT, "models": "models"}
 
 
 class GatewayMiddleware:
-    """Wraps the application. Every route but the health routes needs a key, whether the path exists or not."""
+    """Wraps the application, and serves the hot routes of every dialect itself. Every route but the health routes needs
+    a key, whether the path exists or not."""
 
     def __init__(self, app: ASGIApp, gateway_state: GatewayState) -> None:
         self._app = app
         self._state = gateway_state
-        self._chat = ChatEndpoint(gateway_state)
+        self._dialects = gateway_state.dialects
+        self._generate = GenerateEndpoint(gateway_state)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        path = scope["path"]
-        route = ROUTES.get(path, "other")
-        context = RequestContext(scope["method"], path, route, dict(scope["headers"]), self._state.observers)
+        method, path, headers = scope["method"], scope["path"], dict(scope["headers"])
+        served = self._dialects.find(method, path)
+        context = RequestContext(method, path, LABELS.get(served.kind, "other"), headers, self._state.observers)
         # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
-        response = ClientResponse(scope["state"].pop("response_writer"), context.id)
+        response = ClientResponse(scope["state"].pop("response_writer"), served.dialect, context.id)
         status = 0
         try:
-            await self._serve(scope, receive, context, response)
+            await self._serve(scope, receive, context, response, served)
         except asyncio.CancelledError:
             # Only the end of the process cancels requests that are served here.
             if not context.failed:
@@ -69,22 +71,25 @@ class GatewayMiddleware:
         finally:
             context.conclude(status or response.status)
 
-    async def _serve(self, scope: Scope, receive: Receive, context: RequestContext, response: ClientResponse) -> None:
+    async def _serve(
+        self, scope: Scope, receive: Receive, context: RequestContext, response: ClientResponse, served: Served
+    ) -> None:
+        key_places = served.dialect.key_places
         if len(context.headers) != len(scope["headers"]):
-            check_single(scope["headers"])
+            check_single(scope["headers"], [place.header for place in key_places])
         self._state.hosts.check(context.headers)
         check_site(context.headers)
         if context.path not in OPEN_PATHS:
-            context.key = self._state.keys.check(context.headers)
-        if context.path in HOT_PATHS and context.method == "POST":
+            context.key = self._state.keys.check(context.headers, key_places)
+        if served.kind == "generate":
             if not self._state.ready:
                 raise shutdown()
             with self._state.admission.admit(context.key):
-                await self._chat(context, response)
+                head = RequestHead(context.path, scope["query_string"], context.headers)
+                await self._generate(context, response, served.dialect, head)
         else:
-            await self._app(
-                {**scope, "context": context, "request_body": response.request_body}, receive, response.forward
-            )
+            told = {"context": context, "dialect": served.dialect, "request_body": response.request_body}
+            await self._app({**scope, **told}, receive, response.forward)
 
 
 def _report(context: RequestContext, error: GatewayError) -> None:
@@ -92,7 +97,7 @@ def _report(context: RequestContext, error: GatewayError) -> None:
     context.code = error.code or NO_ERROR
     context.note(error.notices)
     if context.explain:
-        told: list[Json] = [notice_object(notice) for notice in (*context.notices, *error.notices)]
-        error.extra = {**error.extra, "diagnostics": told}
+        notices = (*context.notices, *error.notices)
+        error.extra = {**error.extra, "diagnostics": msgspec.to_builtins(notices)}
     if isinstance(error, BackendError):
         context.fail(error)

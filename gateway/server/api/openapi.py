@@ -1,33 +1,27 @@
 """Builds the published OpenAPI document from the routes and the project's own types.
 
-FastAPI lists the routes; msgspec decodes and encodes their bodies, so the table here declares what each route takes and
-returns.
+FastAPI lists the routes; msgspec decodes and encodes their bodies, so the tables here and the operations of the
+dialects declare what each route takes and returns.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Final, TypeAlias
 
 import msgspec
 from fastapi import FastAPI
-from fastapi.responses import Response
 
 from gateway.core.backend_status import FAULTS
 from gateway.diagnostics.explain import Explanation
-from gateway.dialects.openai_chat.request_models import ChatCompletionRequest, FreeObject
-from gateway.dialects.openai_chat.response_models import (
-    ChatCompletion,
-    ChatCompletionChunk,
-    ErrorBody,
-    Model,
-    ModelList,
-)
+from gateway.dialects.base import Dialect, KeyPlace, Route, RouteKind
+from gateway.dialects.openapi import EVENT_STREAM, JSON, Schema, events_of, json_text, reference
+from gateway.dialects.route_table import RouteTable
 from gateway.server.access.request_checks import OPEN_PATHS
-from gateway.server.api.openapi_schemas import Schema, reference, schemas
+from gateway.server.api.openapi_schemas import schemas
 
-PATH: Final = "/v1/chat/completions"
-JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream"
+# The model of the examples; `dragoman demo` serves one of this name.
+EXAMPLE_MODEL: Final = "demo-chat"
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -36,48 +30,26 @@ class Health(msgspec.Struct, frozen=True):
     status: str
 
 
-class ExplainRequest(ChatCompletionRequest, frozen=True, kw_only=True):
-    """A chat completions request; without a model it is for the first one. `profile` and `settings` (policy keys)
-    override those of the model."""
-
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
-    n: int | None = None
-    profile: str | None = None
-    settings: FreeObject | None = None
-
-
 class Told(msgspec.Struct, frozen=True):
-    """The request and responses of one route: schemas by status and media type. `errors` are the statuses of its
-    own."""
+    """The request and responses of one route: schemas by status and media type. `errors` are the statuses of its own,
+    in the format of `dialect`, whose keys it also reads."""
 
     answers: Mapping[int, Mapping[str, Schema]]
-    takes: type[msgspec.Struct] | None = None
+    dialect: Dialect
+    takes: Schema | None = None
     errors: tuple[int, ...] = ()
     parameters: tuple[Schema, ...] = ()
     headers: Mapping[str, Schema] = {}
 
 
-def _events(description: str, *data: Schema) -> Schema:
-    """Returns the schema of every event of a stream."""
-    fields = {"event": {"type": "string"}, "data": {"anyOf": [*data]}}
-    return {"type": "object", "description": description, "properties": fields, "required": ["data"]}
+# A path and a method in lower case.
+Place: TypeAlias = tuple[str, str]
 
-
-def _text_of(*content: Schema) -> Schema:
-    return {"type": "string", "contentMediaType": JSON, "contentSchema": {"anyOf": [*content]}}
-
-
-_FRAMES: Final = _events(
-    "Server-sent events. The last is `[DONE]` or, when the answer failed on its way, an error.",
-    {"const": "[DONE]"},
-    _text_of(reference(ChatCompletionChunk), reference(ErrorBody)),
-)
-_FEED: Final = _events(
+_FEED: Final = events_of(
     "Server-sent events without an end: what is told of each request, or how many of these a slow reader has missed.",
-    _text_of({"type": "object"}, {"type": "integer"}),
+    json_text({"type": "object"}, {"type": "integer"}),
 )
 _TEXT: Final = {"type": "string"}
-_NAME: Final = {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 _EXPLAIN: Final = {
     "name": "x-dragoman-explain",
     "in": "header",
@@ -90,90 +62,145 @@ _SAID: Final = {
     "x-dragoman-changes": {"description": "What was changed on the way, counted by stage.", "schema": _TEXT},
 }
 _METRICS: Final = {"type": "string", "description": "Prometheus text, or OpenMetrics where it is asked for."}
+_KEYS: Final = "One of the gateway's own keys. A gateway that has none reads no key."
 
 # Malformed HTTP, a foreign origin, an unknown Host, a bug, and no room for another connection.
 _ALWAYS: Final = (400, 403, 421, 500, 503)
 _KEY: Final = (401,)
 _BODY: Final = (413, 415)
 _BACKEND: Final = (502, *(fault.status for fault in FAULTS.values()))
-
-TOLD: Final[Mapping[str, Told]] = {
-    "/healthz": Told({200: {JSON: reference(Health)}}),
-    "/readyz": Told({200: {JSON: reference(Health)}, 503: {JSON: reference(Health)}}),
-    "/metrics": Told({200: {"text/plain": _METRICS, "application/openmetrics-text": _METRICS}}),
-    "/v1/models": Told({200: {JSON: reference(ModelList)}}, errors=(404, 502, 504)),
-    "/v1/models/{name}": Told({200: {JSON: reference(Model)}}, errors=(404,), parameters=(_NAME,)),
-    "/v1/events": Told({200: {EVENTS: _FEED}}),
-    "/v1/explain": Told({200: {JSON: reference(Explanation)}}, ExplainRequest, (*_BODY, 404, 408)),
-    PATH: Told(
-        {200: {JSON: reference(ChatCompletion), EVENTS: _FRAMES}},
-        ChatCompletionRequest,
-        (*_BODY, 404, 408, 429, *_BACKEND),
-        (_EXPLAIN,),
-        _SAID,
-    ),
+_ERRORS: Final[Mapping[RouteKind, tuple[int, ...]]] = {
+    "generate": (*_BODY, 404, 408, 429, *_BACKEND),
+    "models": (404, 502, 504),
+    "model": (404,),
 }
-SHOWN: Final = (
-    *(ChatCompletionRequest, ChatCompletion, ChatCompletionChunk, ErrorBody),
-    *(ExplainRequest, Explanation, Model, ModelList, Health),
-)
 
-_HELLO: Final = {"value": {"model": "demo-chat", "messages": [{"role": "user", "content": "Hello"}]}}
-_KEYS: Final = {
-    "type": "http",
-    "scheme": "bearer",
-    "description": "One of the gateway's own keys. A gateway that has none reads no key.",
+# The gateway's own routes without a body, with their answers.
+_OWN: Final[Mapping[str, Mapping[int, Mapping[str, Schema]]]] = {
+    "/healthz": {200: {JSON: reference(Health)}},
+    "/readyz": {200: {JSON: reference(Health)}, 503: {JSON: reference(Health)}},
+    "/metrics": {200: {"text/plain": _METRICS, "application/openmetrics-text": _METRICS}},
+    "/v1/events": {200: {EVENT_STREAM: _FEED}},
 }
 
 
-def describe_chat(app: FastAPI) -> None:
-    """Lists the route that the middleware serves ahead of the application. (Requests that still arrive here get its
-    405.)"""
-
-    @app.post(PATH, tags=["chat"])
-    @app.post("/chat/completions", include_in_schema=False)
-    async def create_chat_completion() -> Response:
-        """A chat completion, whole or (`stream: true`) as server-sent events."""
-        raise AssertionError("served by the front")
-
-
-def describe_routes(app: FastAPI) -> None:
-    """Publishes the entry of `TOLD` for every route. The document raises KeyError for a route without an entry."""
+def describe_routes(app: FastAPI, dialects: RouteTable) -> None:
+    """Publishes what every route takes and returns. The document raises KeyError for a route without an entry."""
     plain = app.openapi
     document: Schema = {}
 
     def openapi() -> Schema:
         if not document:
-            document.update(_described(plain()))
+            document.update(_described(plain(), dialects))
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # the hook FastAPI documents for this
 
 
-def _described(document: Schema) -> Schema:
+def told_routes(dialects: RouteTable) -> dict[Place, Told]:
+    """Returns what the document says of every route that it shows."""
+    default = dialects.default
+    own = {(path, "get"): Told(answers, default) for path, answers in _OWN.items()}
+    served = {
+        (route.path, route.method.lower()): _told(dialect, route)
+        for dialect in dialects.dialects
+        for route in dialect.routes
+        if route.operation is not None
+    }
+    explain = Told(
+        {200: {JSON: reference(Explanation)}},
+        default,
+        _any_of(reference(dialect.explain_type) for dialect in dialects.dialects),
+        (*_BODY, 404, 408),
+        (_dialect_parameter(dialects),),
+    )
+    return {**own, **served, ("/v1/explain", "post"): explain}
+
+
+def _told(dialect: Dialect, route: Route) -> Told:
+    operation = route.operation
+    assert operation is not None  # its caller leaves out the others
+    generates = route.kind == "generate"
+    names = re.findall(r"\{(\w+)\}", route.path)
+    return Told(
+        {200: operation.answers},
+        dialect,
+        None if operation.request is None else reference(operation.request),
+        _ERRORS[route.kind],
+        (*[_path_parameter(name) for name in names], *([_EXPLAIN] if generates else [])),
+        _SAID if generates else {},
+    )
+
+
+def _path_parameter(name: str) -> Schema:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+def _dialect_parameter(dialects: RouteTable) -> Schema:
+    names = [dialect.name for dialect in dialects.dialects]
+    schema = {"enum": names, "default": dialects.default.name}
+    return {"name": "dialect", "in": "query", "description": "What the client speaks.", "schema": schema}
+
+
+def _any_of(choices: Iterable[Schema]) -> Schema:
+    first, *others = choices
+    return {"anyOf": [first, *others]} if others else first
+
+
+def _described(document: Schema, dialects: RouteTable) -> Schema:
+    told = told_routes(dialects)
     for path, operations in document["paths"].items():
-        for operation in operations.values():
-            operation.update(_operation(path, TOLD[path]))
-    components = {"schemas": schemas(SHOWN), "securitySchemes": {"key": _KEYS}}
-    return {**document, "components": components, "security": [{"key": []}]}
+        for method, operation in operations.items():
+            operation.update(_operation(path, told[path, method]))
+    keys = {_key_name(place): _key_scheme(place) for dialect in dialects.dialects for place in dialect.key_places}
+    components = {"schemas": schemas(_types(dialects)), "securitySchemes": keys}
+    return {**document, "components": components, "security": _security(dialects.default)}
+
+
+def _types(dialects: RouteTable) -> tuple[type[msgspec.Struct], ...]:
+    """Returns every type that the document refers to."""
+    found: list[type[msgspec.Struct]] = []
+    for dialect in dialects.dialects:
+        for route in dialect.routes:
+            if route.operation is not None:
+                found += [*route.operation.types, *([route.operation.request] if route.operation.request else [])]
+        found += [dialect.error_type, dialect.explain_type]
+    return (*dict.fromkeys(found), Explanation, Health)
 
 
 def _operation(path: str, told: Told) -> Schema:
     keyed = path not in OPEN_PATHS
-    failed = {JSON: reference(ErrorBody)}
+    failed = {JSON: reference(told.dialect.error_type)}
     errors = {status: failed for status in (*_ALWAYS, *(_KEY if keyed else ()), *told.errors)}
     answers = {**errors, **told.answers}
     operation: Schema = {
-        "responses": {str(status): _answer(status, answers[status], told.headers) for status in sorted(answers)}
+        "responses": {str(status): _answer(status, answers[status], told.headers) for status in sorted(answers)},
+        "security": _security(told.dialect) if keyed else [],
     }
     if told.takes is not None:
-        body = {"schema": reference(told.takes), "examples": {"hello": _HELLO}}
+        hello: Schema = {"value": told.dialect.example(EXAMPLE_MODEL)}
+        body = {"schema": told.takes, "examples": {"hello": hello}}
         operation["requestBody"] = {"required": True, "content": {JSON: body}}
     if told.parameters:
         operation["parameters"] = [*told.parameters]
-    return operation if keyed else {**operation, "security": []}
+    return operation
 
 
 def _answer(status: int, content: Mapping[str, Schema], headers: Mapping[str, Schema]) -> Schema:
     shown = {media_type: {"schema": schema} for media_type, schema in content.items()}
     return {"description": HTTPStatus(status).phrase, "headers": {**_REQUEST_ID, **headers}, "content": shown}
+
+
+def _security(dialect: Dialect) -> list[Schema]:
+    """Returns the places of a key, any one of which suffices."""
+    return [{_key_name(place): []} for place in dialect.key_places]
+
+
+def _key_name(place: KeyPlace) -> str:
+    return place.scheme.lower() or place.header.decode("ascii")
+
+
+def _key_scheme(place: KeyPlace) -> Schema:
+    if place.scheme:
+        return {"type": "http", "scheme": place.scheme.lower(), "description": _KEYS}
+    return {"type": "apiKey", "in": "header", "name": place.header.decode("ascii"), "description": _KEYS}

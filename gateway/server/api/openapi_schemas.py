@@ -10,11 +10,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 
 from gateway.core.conversation import Json
-
-# Any: a JSON Schema is untyped, and so is a type under inspection.
-Schema = dict[str, Any]
-
-_REFERENCE: Final = "#/components/schemas/{name}"
+from gateway.dialects.openapi import REFERENCE, Schema
 
 
 class _Free(msgspec.Struct):
@@ -26,19 +22,14 @@ _JSON: Final = msgspec.structs.fields(_Free)[0].type
 
 def schemas(types: Iterable[type[msgspec.Struct]]) -> dict[str, Schema]:
     """Returns the schemas of these types and of all types they contain, by name, for `components.schemas`."""
-    _, components = msgspec.json.schema_components([_readable(kind) for kind in types], ref_template=_REFERENCE)
+    _, components = msgspec.json.schema_components([_readable(kind) for kind in types], ref_template=REFERENCE)
     return {
         name: {**schema, "description": inspect.cleandoc(schema["description"])} for name, schema in components.items()
     }
 
 
-def reference(kind: type[msgspec.Struct]) -> Schema:
-    """Returns a reference to the schema of this type."""
-    return {"$ref": _REFERENCE.format(name=kind.__name__)}
-
-
 @functools.cache
-def _readable(kind: Any) -> Any:
+def _readable(kind: Any) -> Any:  # a type under inspection is untyped
     """Returns the same type with Any for every recursive Json, which msgspec cannot describe."""
     if kind == _JSON:
         return Any

@@ -1,8 +1,8 @@
-"""Sends events to the client as a response: streamed as they come, or collected into one JSON object.
+"""Sends events to the client as a response: streamed as they come, or collected into one body.
 
 The head of a stream is held until there is an event to show, so that an early fault still becomes an HTTP status; but
-no longer than `first_event_gate_s`: then the stream opens with a comment, and comments follow while the backend is
-silent.
+no longer than `first_event_gate_s`: then the stream opens with a keep-alive of its dialect, and others follow while the
+backend is silent.
 """
 
 import asyncio
@@ -10,19 +10,15 @@ import math
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Protocol
 
-from gateway.core.conversation import Conversation
 from gateway.core.events import Event
-from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.base import AnswerHead, ClientRequest, Dialect
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.request_id import unique
 from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
 from gateway.settings import ServerSettings
-
-PING: Final = b": ping\n\n"
 
 
 class Responder(Protocol):
@@ -54,12 +50,15 @@ class WholeResponder:
         context: RequestContext,
         response: ClientResponse,
         deadlines: Deadlines,
-        conversation: Conversation,
+        dialect: Dialect,
+        request: ClientRequest,
         settings: ServerSettings,
     ) -> None:
         self._context = context
         self._response = response
         self._deadlines = deadlines
+        self._dialect = dialect
+        self._request = request
         self._write_s = settings.write_timeout_s
         self._events: list[Event] = list(context.notices)
 
@@ -78,13 +77,7 @@ class WholeResponder:
 
     async def finish(self, events: Sequence[Event]) -> None:
         self._context.record(events)
-        body = encode_completion(
-            [*self._events, *events],
-            id=_completion_id(),
-            created=int(time.time()),
-            model=self._context.model,
-            diagnostics=self._context.explain,
-        )
+        body = self._dialect.encode_answer(self._request, _head(self._context), [*self._events, *events])
         self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
         await self._response.whole(200, body, self._context.answer_headers())
@@ -98,23 +91,18 @@ class StreamResponder:
         context: RequestContext,
         response: ClientResponse,
         deadlines: Deadlines,
-        conversation: Conversation,
+        dialect: Dialect,
+        request: ClientRequest,
         settings: ServerSettings,
     ) -> None:
         self._context = context
         self._response = response
         self._deadlines = deadlines
         self._write_s = settings.write_timeout_s
-        self._keep_alive_s = settings.sse_ping_s
-        self._comment: asyncio.Task[None] | None = None
+        self._ping_s = settings.sse_ping_s
+        self._keep_alive: asyncio.Task[None] | None = None
         self.opening = True
-        self._encoder = StreamEncoder(
-            _completion_id(),
-            int(time.time()),
-            context.model,
-            include_usage=conversation.include_usage,
-            diagnostics=context.explain,
-        )
+        self._encoder = dialect.stream_encoder(request, _head(context))
         self._encoder.feed(context.notices)
         deadlines.on_quiet = self._break_silence
         deadlines.quiet_due = time.monotonic() + settings.first_event_gate_s
@@ -127,8 +115,8 @@ class StreamResponder:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._deadlines.on_quiet = None
-        if self._comment is not None:
-            self._comment.cancel()
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
 
     async def take(self, events: Sequence[Event]) -> None:
         self._context.record(events)
@@ -137,21 +125,22 @@ class StreamResponder:
             now = time.monotonic()
             # From here the request waits for the client, not for the backend.
             self._deadlines.expect(now + self._write_s, ClientDisconnected)
-            self._deadlines.quiet_due = now + self._keep_alive_s
-            if self._comment is not None:
-                await self._end_comment(self._comment)
+            self._deadlines.quiet_due = now + self._ping_s
+            if self._keep_alive is not None:
+                await self._end_keep_alive(self._keep_alive)
             await self._send(payload)
 
     async def finish(self, events: Sequence[Event]) -> None:
         self._context.record(events)
-        payload = self._encoder.feed(events) + self._encoder.close()
         self._deadlines.on_quiet = None
         self._deadlines.total_due = math.inf
         self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
-        if self._comment is not None:
-            await self._end_comment(self._comment)
+        if self._keep_alive is not None:
+            await self._end_keep_alive(self._keep_alive)
+        # Not sooner: an encoder that is closed can no longer report a failure.
+        payload = self._encoder.feed(events) + self._encoder.close()
         if not self._response.status:
-            await self._response.open(self._context.answer_headers(), payload)
+            await self._response.open(self._context.answer_headers(), payload, self._encoder)
             payload = b""
         await self._response.end(payload)
 
@@ -159,23 +148,23 @@ class StreamResponder:
         if events and self._response.status:
             await self.take(events)
 
-    async def _end_comment(self, comment: asyncio.Task[None]) -> None:
-        """Waits until the last comment is sent in full; no other one follows for now."""
-        await comment
-        self._comment = None
+    async def _end_keep_alive(self, keep_alive: asyncio.Task[None]) -> None:
+        """Waits until the last keep-alive is sent in full; no other one follows for now."""
+        await keep_alive
+        self._keep_alive = None
 
     async def _send(self, data: bytes) -> None:
         if self._response.status:
             await self._response.write(data)
         else:
-            await self._response.open(self._context.answer_headers(), data)
+            await self._response.open(self._context.answer_headers(), data, self._encoder)
 
     def _break_silence(self) -> None:
-        """Sends a comment from a task of its own: the request's task is waiting for the backend."""
-        self._deadlines.quiet_due = time.monotonic() + self._keep_alive_s
-        if self._comment is None or self._comment.done():
-            self._comment = asyncio.create_task(self._send(PING))
+        """Sends a keep-alive from a task of its own: the request's task is waiting for the backend."""
+        self._deadlines.quiet_due = time.monotonic() + self._ping_s
+        if self._keep_alive is None or self._keep_alive.done():
+            self._keep_alive = asyncio.create_task(self._send(self._encoder.quiet()))
 
 
-def _completion_id() -> str:
-    return f"chatcmpl-{unique()}"
+def _head(context: RequestContext) -> AnswerHead:
+    return AnswerHead(unique(), int(time.time()), context.model, context.explain)

@@ -13,9 +13,11 @@ from urllib.parse import unquote
 
 import httptools
 
+from gateway.core.errors import GatewayError
+from gateway.dialects.base import ErrorAnswer
 from gateway.server.http.client_connection import ClientConnection
 from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IN_HEAD
-from gateway.server.http.raw_error_response import BAD_REQUEST, FULL, RawErrorResponse
+from gateway.server.http.raw_error_response import BAD_REQUEST, NO_ROOM, raw_error_response
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import ResponseWriter
 from gateway.server.telemetry.log import LOGGER
@@ -37,6 +39,8 @@ class HttpProtocol(ClientConnection):
 
     max_connections: int = 100_000
     last_descriptor: int = 1_000_000
+    # Of the dialect that answers where no request could be read.
+    encode_error: Callable[[GatewayError], ErrorAnswer]
     _sent_away = LogThrottle()
 
     _parser: httptools.HttpRequestParser | None = None
@@ -181,13 +185,13 @@ class HttpProtocol(ClientConnection):
         LOGGER.info("refused a connection: 400 Bad Request", extra={"request_id": given})
 
     def _send_away(self) -> None:
-        given = self._refuse(FULL)
+        given = self._refuse(NO_ROOM)
         if count := self._sent_away.tell(self.loop.time()):
             LOGGER.warning("no room for %d connections since the last such line", count, extra={"request_id": given})
 
-    def _refuse(self, refusal: RawErrorResponse) -> str:
+    def _refuse(self, error: GatewayError) -> str:
         given = request_id(None)
-        self.transport.write(refusal.encode(given))
+        self.transport.write(raw_error_response(self.encode_error(error), given))
         self.transport.close()
         return given
 
@@ -204,15 +208,21 @@ def _target(url: bytes) -> tuple[str, bytes]:
 
 
 def http_protocol(
-    header_timeout_s: float, write_timeout_s: Callable[[], float], max_connections: int, last_descriptor: int
+    header_timeout_s: float,
+    write_timeout_s: Callable[[], float],
+    max_connections: int,
+    last_descriptor: int,
+    encode_error: Callable[[GatewayError], ErrorAnswer],
 ) -> type[HttpProtocol]:
     """Returns the protocol class for uvicorn, with a deadline for the head of every request and for clients that read
-    nothing, and with the maximum number of connections and the highest descriptor that a connection may have."""
+    nothing, with the maximum number of connections and the highest descriptor that a connection may have, and with the
+    encoder of errors that precede any request."""
     limits = {
         "header_timeout_s": header_timeout_s,
         "write_timeout_s": staticmethod(write_timeout_s),
         "max_connections": max_connections,
         "last_descriptor": last_descriptor,
+        "encode_error": staticmethod(encode_error),
         "_sent_away": LogThrottle(),
     }
     return type("HttpProtocol", (HttpProtocol,), limits)

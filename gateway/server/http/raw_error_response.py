@@ -1,38 +1,25 @@
 """Encodes an error as the bytes of one whole response, the last on its connection."""
 
+from http import HTTPStatus
 from typing import Final
 
-import msgspec
+from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.dialects.base import ErrorAnswer
 
-_BODY: Final = b'{"error":{"message":"%b","type":"%b","param":null,"code":"%b"}}'
-
-
-class RawErrorResponse(msgspec.Struct, frozen=True):
-    """A status line, a body, and the header lines that belong to this error alone."""
-
-    status: bytes
-    body: bytes
-    lines: tuple[bytes, ...] = ()
-
-    def encode(self, request_id: str) -> bytes:
-        """Returns the bytes of the response for this request."""
-        lines = (
-            b"HTTP/1.1 " + self.status,
-            b"content-type: application/json",
-            b"content-length: %d" % len(self.body),
-            b"connection: close",
-            b"x-request-id: " + request_id.encode("ascii"),
-            *self.lines,
-        )
-        return b"\r\n".join(lines) + b"\r\n\r\n" + self.body
-
-
-BAD_REQUEST: Final = RawErrorResponse(
-    b"400 Bad Request",
-    _BODY % (b"The request is not valid HTTP.", b"invalid_request_error", b"invalid_http"),
+BAD_REQUEST: Final = InvalidRequest("The request is not valid HTTP.", code="invalid_http")
+NO_ROOM: Final = GatewayError(
+    "The gateway has no room for another connection.", status=503, code="overloaded", headers={"retry-after": "1"}
 )
-FULL: Final = RawErrorResponse(
-    b"503 Service Unavailable",
-    _BODY % (b"The gateway has no room for another connection.", b"server_error", b"overloaded"),
-    (b"retry-after: 1",),
-)
+
+
+def raw_error_response(answer: ErrorAnswer, request_id: str) -> bytes:
+    """Returns the bytes of the response to the request with this id."""
+    lines = (
+        f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}",
+        f"content-type: {answer.media_type}",
+        f"content-length: {len(answer.body)}",
+        "connection: close",
+        f"x-request-id: {request_id}",
+        *(f"{name}: {value}" for name, value in answer.headers.items()),
+    )
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + answer.body

@@ -265,6 +265,7 @@ def _config(app: Gateway) -> uvicorn.Config:
             lambda: app.gateway_state.settings.server.write_timeout_s,
             server.max_connections or default_connections(),
             last_for_clients(),
+            app.gateway_state.dialects.default.encode_error,
         ),
         ws="none",
         lifespan="on",

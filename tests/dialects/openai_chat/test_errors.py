@@ -3,14 +3,15 @@ import json
 from openai.types.model import Model
 
 from gateway.core.errors import BackendUnavailable, InvalidRequest
+from gateway.dialects.base import ModelNames
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.dialects.openai_chat.models import encode_model, encode_models
 
 
 def test_an_error_answer() -> None:
     error = InvalidRequest("Wrong.", param="messages[1]", extra={"dragoman": {"violations": [{"rule": "X"}]}})
-    status, headers, body = encode_error(error)
-    assert (status, headers) == (400, {"content-type": "application/json"})
+    status, headers, body, media_type = encode_error(error)
+    assert (status, headers, media_type) == (400, {}, "application/json")
     assert json.loads(body) == {
         "error": {
             "message": "Wrong.",
@@ -33,7 +34,7 @@ def test_an_error_frame_has_the_same_shape() -> None:
 
 
 def test_the_list_of_models_is_what_the_official_client_reads() -> None:
-    listing = json.loads(encode_models(["a", "b/c"], 7))
+    listing = json.loads(encode_models(ModelNames(["a", "b/c"], 7)))
     assert listing["object"] == "list"
     models = [Model.model_validate(entry) for entry in listing["data"]]
     assert [(model.id, model.created, model.owned_by) for model in models] == [

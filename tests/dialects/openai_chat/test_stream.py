@@ -260,7 +260,7 @@ def test_fields_beside_the_usage_stay_there() -> None:
 def test_an_error_is_one_frame_and_the_end() -> None:
     made = encoder()
     made.feed([START, TextDelta("x")])
-    (frame,) = chunks(made.error(BackendTruncated("cut\u2028off")))
+    (frame,) = chunks(made.fail(BackendTruncated("cut\u2028off")))
     assert frame == {
         "error": {
             "message": "cut\u2028off",
@@ -270,7 +270,7 @@ def test_an_error_is_one_frame_and_the_end() -> None:
         }
     }
     assert made.close() == b""
-    assert made.error(BackendTruncated("again")) == b""
+    assert made.fail(BackendTruncated("again")) == b""
 
 
 @settings(max_examples=100, deadline=None)

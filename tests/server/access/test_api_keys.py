@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.dialects.base import KeyPlace
 from gateway.server.access.api_keys import ANONYMOUS, ApiKeys, check_names, load_keys
 from gateway.settings import ServerSettings, read_settings
 
+BEARER = (KeyPlace(b"authorization", "Bearer"),)
 # sha256 of "hidden"
 HIDDEN = "sha256:e564b4081d7a9ea4b00dada53bdae70c99b87b6fce869f0c3dd4d2bfa1e53e1c"
 
@@ -35,7 +37,7 @@ def asks(key: str) -> dict[bytes, bytes]:
 def test_every_key_has_a_name(tmp_path: Path, key: str, name: str) -> None:
     text = f"# the team\n\nalice:k1\nalice: k2\nbob:with:colon\nci:{HIDDEN}\n"
     known = keys(tmp_path, text, "first, second,")
-    assert known.check(asks(key)) == name
+    assert known.check(asks(key), BEARER) == name
     assert known.names == {"alice", "bob", "ci", "env-1", "env-2"}
 
 
@@ -43,12 +45,23 @@ def test_every_key_has_a_name(tmp_path: Path, key: str, name: str) -> None:
 def test_no_other_key_is_let_in(tmp_path: Path, key: str) -> None:
     known = keys(tmp_path, f"alice:k1\nci:{HIDDEN}\n")
     with pytest.raises(InvalidRequest) as refused:
-        known.check(asks(key))
+        known.check(asks(key), BEARER)
     assert (refused.value.status, refused.value.code) == (401, "invalid_api_key")
 
 
+def test_a_key_is_read_where_the_dialect_has_it(tmp_path: Path) -> None:
+    known = keys(tmp_path, "alice:k1\nbob:k2\n")
+    places = (KeyPlace(b"x-api-key"), *BEARER)
+    assert known.check({b"x-api-key": b"k1"}, places) == "alice"
+    assert known.check({b"x-api-key": b"k1", **asks("k2")}, places) == "alice"
+    assert known.check(asks("k2"), places) == "bob"
+    with pytest.raises(InvalidRequest, match="send it as 'X-Api-Key: KEY'") as refused:
+        known.check(asks("k2"), places[:1])
+    assert refused.value.headers == {}
+
+
 def test_without_keys_everybody_is_nobody() -> None:
-    assert load_keys(ServerSettings(), {}).check({}) == ANONYMOUS
+    assert load_keys(ServerSettings(), {}).check({}, BEARER) == ANONYMOUS
 
 
 @pytest.mark.parametrize(

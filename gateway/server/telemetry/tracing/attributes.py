@@ -16,9 +16,8 @@ from gateway.server.upstream.backends import Backend
 # The number of characters kept of a name that a client or a backend chose. It is cut again when all secrets are
 # removed, so that none can end where it is cut.
 KEPT: Final = 2000
-# The conventions' own names of providers, by our profile, else by the adapter's module.
+# The conventions' own names of providers, by our profile.
 PROVIDERS: Final[Mapping[str, str]] = {
-    "openai_chat": "openai",
     "anthropic-compat": "anthropic",
     "bedrock": "aws.bedrock",
     "deepseek-thinking": "deepseek",
@@ -109,10 +108,11 @@ def notice_attributes(stage: str, rule: str, action: str, count: int) -> dict[st
 
 
 def provider(backend: Backend) -> str:
-    """Returns the provider: its profile identifies it best, else the kind of backend."""
+    """Returns the provider: its profile identifies it best, else its adapter does."""
     name = backend.settings.profile or "none"
     if name == "none":
-        name = backend.settings.adapter.partition(":")[0].rpartition(".")[2]
+        module = backend.settings.adapter.partition(":")[0].rpartition(".")[2]
+        name = getattr(backend.adapter, "provider", module)
     return PROVIDERS.get(name, name)
 
 

@@ -1,0 +1,19 @@
+"""Names a model for each demo backend, as settings.json would: the settings of `dragoman demo`."""
+
+from typing import Final
+
+from gateway.core.conversation import Json
+
+DEMO_SETTINGS: Final[Json] = {
+    "backends": {
+        "demo-agent": {"adapter": "warp", "base_url": "demo:agent"},
+        "demo-chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
+        "demo-text": {"adapter": "text", "base_url": "demo:text"},
+    },
+    "models": {
+        "demo-agent": {"backend": "demo-agent", "name": "auto"},
+        "demo-chat": {"backend": "demo-chat"},
+        "demo-text": {"backend": "demo-text"},
+    },
+    "log": {"file": None},
+}

@@ -1,0 +1,186 @@
+"""Defines the contract of a client dialect: what clients send, what they are answered, and where.
+
+A dialect is sans-IO, like an adapter: bytes and values in, values and bytes out. It never opens a socket, reads a
+clock, draws a random number or logs, and it knows no backend. The life of one request in it:
+
+1. The server finds the `Route` of a request and checks the client's key, which stands at one of the `key_places`.
+2. `decode` turns the body into a `ClientRequest`: the `Conversation`, and what the answer repeats of the request. Where
+   the client leaves the choice of a stream open, the dialect's own default applies (`Conversation.stream`).
+3. A whole answer is made of all events by `encode_answer`. A stream is made by a `StreamEncoder`, event by event; both
+   tell the same answer.
+4. A failure before the first byte becomes a response by `encode_error`; a later one becomes the last bytes of the
+   stream by `StreamEncoder.fail`. No failure may look like a complete answer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, Conversation, JsonObject, Turn
+from gateway.core.errors import GatewayError
+from gateway.core.events import Event
+from gateway.dialects.document import Document
+from gateway.dialects.openapi import JSON, Operation
+
+# Names in lower case; of a header that occurs twice, the last.
+Headers: TypeAlias = Mapping[bytes, bytes]
+
+# What a route serves: an answer of a model, the list of models, or one of them.
+RouteKind: TypeAlias = Literal["generate", "models", "model"]
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A method and a path that the dialect serves.
+
+    One part of the path may be a parameter, written `{name}`: any text, slashes among it (`/v1/models/{name}`). The
+    parameter of a `model` route is the model's name. Without an `operation` the route is an alias, which the OpenAPI
+    document does not show.
+    """
+
+    method: str
+    path: str
+    kind: RouteKind
+    operation: Operation | None = None
+
+
+class KeyPlace(msgspec.Struct, frozen=True):
+    """A header in which clients send their API key, behind the name of a scheme (`Bearer`) or alone."""
+
+    header: bytes
+    scheme: str = ""
+
+    def read(self, headers: Headers) -> bytes:
+        """Returns the key, or nothing where there is none in this place."""
+        value = headers.get(self.header, b"")
+        if not self.scheme:
+            return value.strip()
+        scheme, _, key = value.partition(b" ")
+        return key.strip() if scheme.lower() == self.scheme.lower().encode("ascii") else b""
+
+    def line(self, key: str) -> str:
+        """Returns the header line that carries this key."""
+        return f"{self.header.decode('ascii').title()}: {self.scheme}{' ' if self.scheme else ''}{key}"
+
+
+class RequestHead(msgspec.Struct, frozen=True):
+    """The head of a request: its decoded path, its query as sent, and its headers."""
+
+    path: str
+    query: bytes = b""
+    headers: Headers = {}
+
+
+class ClientRequest(msgspec.Struct, frozen=True):
+    """A decoded request. `echo` holds the fields that the dialect's answers repeat; nobody else reads them."""
+
+    conversation: Conversation
+    echo: JsonObject = EMPTY
+
+
+class AnswerHead(msgspec.Struct, frozen=True):
+    """The facts of an answer that no event tells.
+
+    `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids. `created` is the Unix time in whole
+    seconds, `model` the name that the client asked for. `diagnostics`: the client asks for all notices.
+    """
+
+    unique: str
+    created: int
+    model: str
+    diagnostics: bool = False
+
+
+class StreamEncoder(Protocol):
+    """Encodes one streamed answer; every method returns the bytes to send now.
+
+    As long as they are empty, the response has not begun, and a failure still becomes a status. A dialect whose stream
+    begins with an event of its own writes it before the first bytes that it returns.
+    """
+
+    def feed(self, events: Iterable[Event]) -> bytes:
+        """Encodes events, which obey `gateway.core.grammar`. They may be the notices of the preparation alone."""
+        ...
+
+    def quiet(self) -> bytes:
+        """Returns what keeps the connection alive while there is no event; it may be the first bytes."""
+        ...
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Ends the stream with an error. Called once, and nothing is called after it."""
+        ...
+
+    def close(self) -> bytes:
+        """Ends the stream of a complete answer. Nothing is called after it."""
+        ...
+
+
+class ErrorAnswer(NamedTuple):
+    """An HTTP response to a request that failed: its body, and the headers that belong to the error."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    media_type: str = JSON
+
+
+class ModelNames(msgspec.Struct, frozen=True):
+    """The models that a client may ask for.
+
+    `created` is a Unix time; the gateway knows only its own start. `missing` says why others are not listed.
+    """
+
+    names: Sequence[str]
+    created: int
+    missing: str | None = None
+
+
+class Dialect(Protocol):
+    """What one kind of client speaks. Constructed once, without arguments.
+
+    - `key_places`: where its clients send their key, in the order in which they are looked at.
+    - `history_field`: the field of a request that holds its messages; a file with these alone may stand for a request.
+    - `stream_headers`: the headers of a streamed response, with its media type.
+    - `error_type`: the body of its errors, for the OpenAPI document.
+    - `explain_type`: a request of the dialect with the fields of `/v1/explain`, for the same document.
+    """
+
+    name: ClassVar[str]
+    routes: ClassVar[tuple[Route, ...]]
+    key_places: ClassVar[tuple[KeyPlace, ...]]
+    history_field: ClassVar[str]
+    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]]
+    error_type: ClassVar[type[msgspec.Struct]]
+    explain_type: ClassVar[type[msgspec.Struct]]
+
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        """Decodes the body of a `generate` route. Raises InvalidRequest, which names the faulty field in `param`."""
+        ...
+
+    def encode_turn(self, turn: Turn) -> list[JsonObject]:
+        """Returns a turn as the client would write it in the field with the history, for a diagnosis."""
+        ...
+
+    def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        """Returns the whole answer as JSON. The notices of the preparation stand before the events of the backend."""
+        ...
+
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> StreamEncoder:
+        """Returns the encoder of one streamed answer."""
+        ...
+
+    def encode_error(self, error: GatewayError) -> ErrorAnswer:
+        """Returns the response to a request that failed before its answer began."""
+        ...
+
+    def encode_models(self, models: ModelNames) -> bytes:
+        """Returns the list of models as JSON."""
+        ...
+
+    def encode_model(self, name: str, created: int) -> bytes:
+        """Returns one model as JSON."""
+        ...
+
+    def example(self, model: str) -> JsonObject:
+        """Returns the smallest request to a model that says `Hello`, for pages and commands that show one."""
+        ...

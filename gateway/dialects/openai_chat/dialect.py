@@ -1,0 +1,117 @@
+"""Names what the OpenAI chat completions dialect consists of: routes, decoder, encoders, and its published types."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import msgspec
+
+from gateway.core.conversation import JsonObject, Turn
+from gateway.core.errors import GatewayError
+from gateway.core.events import Event
+from gateway.core.profiles import NEUTRAL
+from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
+from gateway.dialects.document import Document
+from gateway.dialects.openai_chat.completion import encode_completion
+from gateway.dialects.openai_chat.decode import decode_document
+from gateway.dialects.openai_chat.errors import encode_error
+from gateway.dialects.openai_chat.messages import encode_turn
+from gateway.dialects.openai_chat.models import encode_model, encode_models
+from gateway.dialects.openai_chat.request_models import ChatCompletionRequest, ExplainRequest
+from gateway.dialects.openai_chat.response_models import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ErrorBody,
+    Model,
+    ModelList,
+)
+from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
+
+_GENERATE: Final = Operation(
+    name="create_chat_completion",
+    description="A chat completion, whole or (`stream: true`) as server-sent events.",
+    tag="chat",
+    answers={
+        JSON: reference(ChatCompletion),
+        EVENT_STREAM: events_of(
+            "Server-sent events. The last is `[DONE]` or, when the answer failed on its way, an error.",
+            {"const": "[DONE]"},
+            json_text(reference(ChatCompletionChunk), reference(ErrorBody)),
+        ),
+    },
+    request=ChatCompletionRequest,
+    types=(ChatCompletion, ChatCompletionChunk),
+)
+_MODELS: Final = Operation(
+    name="list_models",
+    description="The models this gateway serves, or those of them that the key may use. Where any name is passed on to "
+    "a backend, its own models are among them.",
+    tag="models",
+    answers={JSON: reference(ModelList)},
+    types=(ModelList,),
+)
+_MODEL: Final = Operation(
+    name="get_model", description="One model.", tag="models", answers={JSON: reference(Model)}, types=(Model,)
+)
+
+
+class OpenAIChatDialect:
+    """The dialect of OpenAI's chat completions and of every client that is compatible with it.
+
+    Clients also come with a base URL that lacks `/v1`: every path is served without it, too.
+    """
+
+    name: ClassVar[str] = "openai_chat"
+    routes: ClassVar[tuple[Route, ...]] = (
+        Route("POST", "/v1/chat/completions", "generate", _GENERATE),
+        Route("POST", "/chat/completions", "generate"),
+        Route("GET", "/v1/models", "models", _MODELS),
+        Route("GET", "/models", "models"),
+        Route("GET", "/v1/models/{name}", "model", _MODEL),
+        Route("GET", "/models/{name}", "model"),
+    )
+    key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
+    history_field: ClassVar[str] = "messages"
+    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = (
+        (b"content-type", b"text/event-stream; charset=utf-8"),
+        (b"cache-control", b"no-cache"),
+        (b"x-accel-buffering", b"no"),
+    )
+    error_type: ClassVar[type[msgspec.Struct]] = ErrorBody
+    explain_type: ClassVar[type[msgspec.Struct]] = ExplainRequest
+
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        return ClientRequest(decode_document(document))
+
+    def encode_turn(self, turn: Turn) -> list[JsonObject]:
+        return encode_turn(turn, NEUTRAL)
+
+    def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        return encode_completion(
+            events, id=_answer_id(head), created=head.created, model=head.model, diagnostics=head.diagnostics
+        )
+
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> StreamEncoder:
+        return StreamEncoder(
+            _answer_id(head),
+            head.created,
+            head.model,
+            include_usage=request.conversation.include_usage,
+            diagnostics=head.diagnostics,
+        )
+
+    def encode_error(self, error: GatewayError) -> ErrorAnswer:
+        return encode_error(error)
+
+    def encode_models(self, models: ModelNames) -> bytes:
+        return encode_models(models)
+
+    def encode_model(self, name: str, created: int) -> bytes:
+        return encode_model(name, created)
+
+    def example(self, model: str) -> JsonObject:
+        return {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
+
+
+def _answer_id(head: AnswerHead) -> str:
+    return f"chatcmpl-{head.unique}"
