@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
+DIALECT_HELP: Final = "the dialect that the request is written in (default OpenAI chat completions)"
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one command and exits: 0 on success, 1 for findings, 2 when arguments, settings or files are wrong."""
@@ -48,8 +50,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request a line; - for stdin")
     lint.add_argument("--profile", default="none", help="the provider whose own rules count as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="how to report")
-    for command in (commands.choices["explain"], lint):
-        command.add_argument("--dialect", help="what the client speaks (default OpenAI chat completions)")
+    lint.add_argument("--dialect", help=DIALECT_HELP)
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
         command.add_argument(
@@ -71,6 +72,7 @@ def _explain_parser(
     explain.add_argument("--model", help="the model to explain it for, when the request names none")
     explain.add_argument("--profile", help="the provider's rules to apply, instead of the model's own")
     explain.add_argument("--settings", type=Path, help="the settings file (default settings.json when it is there)")
+    explain.add_argument("--dialect", help=DIALECT_HELP)
     explain.add_argument("--json", action="store_true", help="everything, as JSON")
 
 

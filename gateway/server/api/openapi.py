@@ -149,12 +149,13 @@ def _any_of(choices: Iterable[Schema]) -> Schema:
 
 def _described(document: Schema, dialects: RouteTable) -> Schema:
     told = told_routes(dialects)
+    security = _security(dialects.default)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            operation.update(_operation(path, told[path, method]))
+            operation.update(_operation(path, told[path, method], security))
     keys = {_key_name(place): _key_scheme(place) for dialect in dialects.dialects for place in dialect.key_places}
     components = {"schemas": schemas(_types(dialects)), "securitySchemes": keys}
-    return {**document, "components": components, "security": _security(dialects.default)}
+    return {**document, "components": components, "security": security}
 
 
 def _types(dialects: RouteTable) -> tuple[type[msgspec.Struct], ...]:
@@ -168,14 +169,14 @@ def _types(dialects: RouteTable) -> tuple[type[msgspec.Struct], ...]:
     return (*dict.fromkeys(found), Explanation, Health)
 
 
-def _operation(path: str, told: Told) -> Schema:
+def _operation(path: str, told: Told, usual: list[Schema]) -> Schema:
+    """Returns what an operation says beside FastAPI's part. `usual` are the keys of an operation that names none."""
     keyed = path not in OPEN_PATHS
     failed = {JSON: reference(told.dialect.error_type)}
     errors = {status: failed for status in (*_ALWAYS, *(_KEY if keyed else ()), *told.errors)}
     answers = {**errors, **told.answers}
     operation: Schema = {
-        "responses": {str(status): _answer(status, answers[status], told.headers) for status in sorted(answers)},
-        "security": _security(told.dialect) if keyed else [],
+        "responses": {str(status): _answer(status, answers[status], told.headers) for status in sorted(answers)}
     }
     if told.takes is not None:
         hello: Schema = {"value": told.dialect.example(EXAMPLE_MODEL)}
@@ -183,6 +184,8 @@ def _operation(path: str, told: Told) -> Schema:
         operation["requestBody"] = {"required": True, "content": {JSON: body}}
     if told.parameters:
         operation["parameters"] = [*told.parameters]
+    if (security := _security(told.dialect) if keyed else []) != usual:
+        operation["security"] = security
     return operation
 
 
