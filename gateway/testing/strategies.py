@@ -1,11 +1,24 @@
-"""Hypothesis strategies: valid conversations, hostile text, and recorded wires cut or damaged at random."""
+"""Hypothesis strategies: valid conversations and answers, hostile text, and recorded wires cut or damaged at random."""
 
 import json
-from typing import Final
+from typing import Final, get_args
 
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.events import (
+    Event,
+    Finish,
+    Reason,
+    ReasoningDelta,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
+from gateway.core.notices import Notice
 from gateway.testing.replay import cut
 
 # Pieces that have broken gateways before: labels, quotes, line boundaries of every kind, joined characters.
@@ -108,3 +121,51 @@ def damaged(draw: st.DrawFn, wire: bytes) -> bytes:
         filler = draw(st.just(b"") | st.binary(max_size=8) | st.just(wire[other:another]))
         made = made[:start] + filler + made[end:]
     return made
+
+
+_PIECES: Final = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6) | st.sampled_from(
+    ["\u2028", "\u2029", "\x85", "\r\n", "data: [DONE]\n\n", '"', "\\", "\x00", "\U0001f600"]
+)
+_ANY_TEXT: Final = st.lists(_PIECES, max_size=4).map("".join)
+_COUNTS: Final = st.none() | st.integers(0, 10**6)
+
+
+@st.composite
+def answers(draw: st.DrawFn, arguments: st.SearchStrategy[str] = _ANY_TEXT) -> list[Event]:
+    """Generate the events of one complete answer, in every order that the grammar allows: interleaved calls, whose
+    indexes are in no order, between pieces of text. `arguments` generates those of a call."""
+    events: list[Event] = [ResponseStart()]
+    fresh = draw(st.permutations(range(5)))
+    unsent: dict[int, str] = {}
+    for step in draw(st.lists(st.sampled_from("tttrsdddecn"), max_size=12)):
+        match step:
+            case "t":
+                events.append(TextDelta(draw(_PIECES)))
+            case "r":
+                events.append(ReasoningDelta(draw(_PIECES)))
+            case "s" if fresh:
+                index = fresh.pop()
+                unsent[index] = draw(arguments)
+                events.append(ToolCallStart(index, f"call{index}", draw(st.sampled_from("fg"))))
+            case "d" if unsent:
+                index = draw(st.sampled_from(sorted(unsent)))
+                end = draw(st.integers(0, len(unsent[index])))
+                events += _delta(index, unsent[index][:end])
+                unsent[index] = unsent[index][end:]
+            case "e" if unsent:
+                index, rest = unsent.popitem()
+                events += [*_delta(index, rest), ToolCallEnd(index)]
+            case "c":
+                events.append(UsageReport(draw(_COUNTS), draw(_COUNTS), draw(_COUNTS)))
+            case _:
+                events.append(Notice("backend", "seen", "RULE", "seen"))
+    for index, rest in unsent.items():
+        events += [*_delta(index, rest), ToolCallEnd(index)]
+    events.append(Finish(draw(st.sampled_from(get_args(Reason)))))
+    if draw(st.booleans()):
+        events.append(UsageReport(draw(_COUNTS), draw(_COUNTS), draw(_COUNTS)))
+    return events
+
+
+def _delta(index: int, arguments: str) -> list[Event]:
+    return [ToolCallDelta(index, arguments)] if arguments else []

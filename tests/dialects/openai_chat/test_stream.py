@@ -27,7 +27,7 @@ from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.stream import DONE, StreamEncoder
-from tests.dialects.openai_chat.events import answers
+from gateway.testing.strategies import answers
 
 START = ResponseStart()
 STOP = Finish("stop")

@@ -1,0 +1,62 @@
+"""Defines the input of the dialect kit: a dialect, and a client of it that writes requests and reads answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from gateway.core.conversation import Conversation, ToolCall
+from gateway.core.events import Reason
+from gateway.dialects.base import ClientRequest, Dialect, RequestHead
+from gateway.dialects.document import read_document
+
+
+class ClientAnswer(msgspec.Struct, frozen=True):
+    """What a client reads in an answer, or in the part of one that has arrived.
+
+    `finish` is the dialect's own word, and None as long as the answer is incomplete. `usage` are the tokens of the
+    prompt and of the answer. `notices` are the rules of the notices. `error` is the message of a failure.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    finish: str | None = None
+    usage: tuple[int, int] | None = None
+    notices: tuple[str, ...] = ()
+    error: str | None = None
+
+
+class DialectCase(msgspec.Struct, frozen=True):
+    """One dialect and its client.
+
+    The client is written for the test, independent of the dialect, and strict: a reader raises AssertionError or
+    ValueError for anything that a client of the dialect could not read.
+
+    - `write`: a request with this conversation, the body of a `generate` route.
+    - `read_stream`: the bytes of a streamed answer, which may end anywhere.
+    - `read_whole`: the body of a whole answer.
+    - `read_error`: the message in the body of an error.
+    - `read_models`: the names in the body of a list of models.
+    - `finishes`: the dialect's word for each finish reason.
+    - `streams_by_default`: whether a request that does not say so gets a stream.
+    - `shows_reasoning`: whether clients of the dialect get the model's reasoning.
+    """
+
+    dialect: Callable[[], Dialect]
+    write: Callable[[Conversation], bytes]
+    read_stream: Callable[[bytes], ClientAnswer]
+    read_whole: Callable[[bytes], ClientAnswer]
+    read_error: Callable[[bytes], str]
+    read_models: Callable[[bytes], Sequence[str]]
+    finishes: Mapping[Reason, str]
+    streams_by_default: bool = False
+    shows_reasoning: bool = True
+
+    def __str__(self) -> str:
+        return self.dialect().name
+
+    def decode(self, body: bytes) -> ClientRequest:
+        """Return a request as the gateway decodes it. Raises InvalidRequest."""
+        dialect = self.dialect()
+        path = next(route.path for route in dialect.routes if route.kind == "generate")
+        return dialect.decode(read_document(body), RequestHead(path))

@@ -1,0 +1,125 @@
+"""The dialect kit over OpenAI chat completions, with a small strict client."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from gateway.core.conversation import Conversation, ToolCall, Turn
+from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
+from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
+
+
+def write(conversation: Conversation) -> bytes:
+    body: dict[str, Any] = {
+        "model": conversation.model,
+        "messages": [message for turn in conversation.turns for message in messages(turn)],
+        "stream": conversation.stream,
+    }
+    if conversation.include_usage:
+        body["stream_options"] = {"include_usage": True}
+    if conversation.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+            for tool in conversation.tools
+        ]
+    return json.dumps(body).encode()
+
+
+def messages(turn: Turn) -> list[dict[str, Any]]:
+    if turn.results:
+        return [{"role": "tool", "tool_call_id": result.call_id, "content": result.text} for result in turn.results]
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in turn.calls
+    ]
+    return [{"role": turn.role, "content": turn.text or None, **({"tool_calls": calls} if calls else {})}]
+
+
+def read_stream(data: bytes) -> ClientAnswer:
+    """Reads the events that are complete; the finish counts only behind `[DONE]`, as nothing else ends a stream."""
+    text, reasoning, finish, done = "", "", None, False
+    calls: dict[int, dict[str, str]] = {}
+    usage: dict[str, int] | None = None
+    notices: tuple[str, ...] = ()
+    error: str | None = None
+    for event in data.split(b"\n\n")[:-1]:
+        assert not done and error is None, "an event after the last one"
+        if event.startswith(b":"):
+            continue
+        assert event.startswith(b"data: ")
+        # Split as many clients do.
+        assert len(event.decode().splitlines()) == 1
+        if event == b"data: [DONE]":
+            done = True
+            continue
+        chunk = json.loads(event.removeprefix(b"data: "))
+        if "error" in chunk:
+            error = chunk["error"]["message"]
+            continue
+        assert chunk["object"] == "chat.completion.chunk"
+        usage = chunk.get("usage") or usage
+        notices = rules(chunk) or notices
+        for choice in chunk["choices"]:
+            assert finish is None, "a choice after the finish"
+            delta = choice["delta"]
+            text += delta.get("content") or ""
+            reasoning += delta.get("reasoning_content") or ""
+            for piece in delta.get("tool_calls", ()):
+                assert ("id" in piece) == (piece["index"] not in calls)
+                call = calls.setdefault(piece["index"], {"id": "", "name": "", "arguments": ""})
+                call["id"] += piece.get("id", "")
+                call["name"] += piece["function"].get("name", "")
+                call["arguments"] += piece["function"].get("arguments", "")
+            finish = choice["finish_reason"]
+    assert list(calls) == list(range(len(calls)))
+    made = tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in calls.values())
+    return ClientAnswer(text, reasoning, made, finish if done else None, tokens(usage), notices, error)
+
+
+def read_whole(body: bytes) -> ClientAnswer:
+    answer = json.loads(body)
+    assert answer["object"] == "chat.completion"
+    (choice,) = answer["choices"]
+    message = choice["message"]
+    calls = [ToolCall(call["id"], **call["function"]) for call in message.get("tool_calls", ())]
+    return ClientAnswer(
+        message["content"] or "",
+        message.get("reasoning_content", ""),
+        tuple(calls),
+        choice["finish_reason"],
+        tokens(answer.get("usage")),
+        rules(answer),
+    )
+
+
+def rules(answer: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(notice["rule"] for notice in answer.get("dragoman", {}).get("diagnostics", ()))
+
+
+def tokens(usage: dict[str, int] | None) -> tuple[int, int] | None:
+    return None if usage is None else (usage["prompt_tokens"], usage["completion_tokens"])
+
+
+CASE: Final = DialectCase(
+    OpenAIChatDialect,
+    write,
+    read_stream,
+    read_whole,
+    read_error=lambda body: str(json.loads(body)["error"]["message"]),
+    read_models=lambda body: [model["id"] for model in json.loads(body)["data"]],
+    finishes={
+        "stop": "stop",
+        "length": "length",
+        "tool_calls": "tool_calls",
+        "content_filter": "content_filter",
+    },
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_openai_chat_conforms(check: DialectCheck) -> None:
+    check(CASE)

@@ -1,0 +1,295 @@
+"""A made-up dialect: requests are one JSON object, and answers are lines of JSON, streamed unless a client declines.
+
+POST /lines/chat {"model", "lines": [{"from", "text", "calls", "answers"}], "tools", "settings", "stream"}
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+
+from gateway.core.conversation import (
+    Block,
+    Conversation,
+    Json,
+    JsonObject,
+    Role,
+    Sampling,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
+from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.core.events import (
+    Event,
+    Finish,
+    Reason,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
+from gateway.core.notices import Notice
+from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
+from gateway.dialects.document import Document
+from gateway.dialects.openapi import JSON, Operation, reference
+
+LINES: Final = "application/x-ndjson"
+ENDS: Final[Mapping[Reason, str]] = {
+    "stop": "done",
+    "length": "full",
+    "tool_calls": "call",
+    "content_filter": "blocked",
+}
+ROLES: Final[Mapping[str, Role]] = {"human": "user", "model": "assistant", "system": "system", "tool": "tool"}
+
+Speaker = Literal["human", "model", "system", "tool"]
+
+
+class LinesCall(msgspec.Struct, frozen=True):
+    """A call that the model made; its input is an object."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class Line(msgspec.Struct, frozen=True, rename={"sender": "from"}):
+    """One message. `answers` is the id of the call whose result it is."""
+
+    sender: Speaker
+    text: str = ""
+    calls: list[LinesCall] = []
+    answers: str | None = None
+
+
+class LinesTool(msgspec.Struct, frozen=True):
+    """A function that the model may call."""
+
+    name: str
+    description: str = ""
+    schema: dict[str, Any] = {}
+
+
+class LinesSettings(msgspec.Struct, frozen=True):
+    """How the model answers; `most` is the number of tokens."""
+
+    temperature: float | None = None
+    most: int | None = None
+    stop: list[str] = []
+
+
+class LinesRequest(msgspec.Struct, frozen=True):
+    """A request."""
+
+    model: str
+    lines: list[Line]
+    tools: list[LinesTool] = []
+    settings: LinesSettings = LinesSettings()
+    stream: bool = True
+
+
+class LinesAnswer(msgspec.Struct, frozen=True):
+    """A whole answer, or the line at the end of a stream, which has no text, thought and calls."""
+
+    end: str
+    id: str
+    model: str
+    text: str = ""
+    thought: str = ""
+    calls: list[LinesCall] = []
+    tokens: list[int] | None = None
+    notices: list[str] = []
+
+
+class LinesFailure(msgspec.Struct, frozen=True):
+    """What went wrong. `field` is the place in the request."""
+
+    message: str
+    code: str | None
+    field: str | None
+
+
+class LinesError(msgspec.Struct, frozen=True):
+    """An error, as a body or as the last line of a stream."""
+
+    failed: LinesFailure
+
+
+class LinesModels(msgspec.Struct, frozen=True):
+    """The names of the models."""
+
+    models: list[str]
+
+
+class JsonLinesEncoder:
+    """One answer as lines. A call is one line, written when its input is complete."""
+
+    def __init__(self, head: AnswerHead) -> None:
+        self._head = head
+        self._begun = False
+        self._calls: dict[int, tuple[ToolCallStart, list[str]]] = {}
+        self._end = "done"
+        self._tokens: list[int] | None = None
+        self._notices: list[str] = []
+
+    def feed(self, events: Iterable[Event]) -> bytes:
+        return b"".join([self._line(event) for event in events])
+
+    def quiet(self) -> bytes:
+        return self._opening() + _encoded({"waiting": True})
+
+    def fail(self, error: GatewayError) -> bytes:
+        return _encoded({"failed": msgspec.to_builtins(_failure(error, in_stream=True))})
+
+    def close(self) -> bytes:
+        last: dict[str, Json] = {"end": self._end, "tokens": [*self._tokens] if self._tokens else None}
+        if self._head.diagnostics:
+            last["notices"] = [*self._notices]
+        return self._opening() + _encoded(last)
+
+    def _opening(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        return _encoded({"id": f"lines-{self._head.unique}", "model": self._head.model})
+
+    def _line(self, event: Event) -> bytes:
+        match event:
+            case TextDelta():
+                return self._opening() + _encoded({"text": event.text})
+            case ReasoningDelta():
+                return self._opening() + _encoded({"thought": event.text})
+            case ToolCallStart():
+                self._calls[event.index] = (event, [])
+            case ToolCallDelta():
+                self._calls[event.index][1].append(event.arguments)
+            case ToolCallEnd():
+                start, pieces = self._calls[event.index]
+                call: Json = {"id": start.id, "name": start.name, "input": _input("".join(pieces))}
+                return self._opening() + _encoded({"call": call})
+            case UsageReport():
+                self._tokens = [event.prompt_tokens or 0, event.completion_tokens or 0]
+            case Finish():
+                self._end = ENDS[event.reason]
+                return self._opening()
+            case Notice():
+                self._notices.append(event.rule)
+            case _:
+                pass
+        return b""
+
+
+class JsonLinesDialect:
+    """The dialect. `GET /lines/models` lists the models."""
+
+    name: ClassVar[str] = "json_lines"
+    routes: ClassVar[tuple[Route, ...]] = (
+        Route(
+            "POST",
+            "/lines/chat",
+            "generate",
+            Operation(
+                name="answer_in_lines",
+                description="An answer, as lines of JSON or (`stream: false`) whole.",
+                tag="lines",
+                answers={JSON: reference(LinesAnswer), LINES: {"type": "string"}},
+                request=LinesRequest,
+                types=(LinesAnswer,),
+            ),
+        ),
+        Route(
+            "GET",
+            "/lines/models",
+            "models",
+            Operation(
+                name="list_models_in_lines",
+                description="The models.",
+                tag="lines",
+                answers={JSON: reference(LinesModels)},
+                types=(LinesModels,),
+            ),
+        ),
+    )
+    key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"x-lines-key"),)
+    history_field: ClassVar[str] = "lines"
+    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = ((b"content-type", LINES.encode()),)
+    error_type: ClassVar[type[msgspec.Struct]] = LinesError
+    explain_type: ClassVar[type[msgspec.Struct]] = LinesRequest
+
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        try:
+            request = msgspec.convert(document.fields, LinesRequest)
+        except msgspec.ValidationError as error:
+            reason, _, place = str(error).partition(" - at `$.")
+            raise InvalidRequest(f"{reason}.", param=place.rstrip("`") or None) from error
+        if not request.lines:
+            raise InvalidRequest("There are no lines.", param="lines")
+        settings = request.settings
+        return ClientRequest(
+            Conversation(
+                tuple([_turn(line, index) for index, line in enumerate(request.lines)]),
+                tuple([ToolSpec(tool.name, tool.description, tool.schema) for tool in request.tools]),
+                model=request.model,
+                sampling=Sampling(settings.temperature, None, settings.most, tuple(settings.stop)),
+                stream=request.stream,
+                include_usage=True,
+            )
+        )
+
+    def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        encoder = JsonLinesEncoder(head)
+        whole: dict[str, Json] = {"text": "", "thought": "", "calls": []}
+        for line in (encoder.feed(events) + encoder.close()).splitlines():
+            for key, value in msgspec.json.decode(line).items():
+                match key:
+                    case "text" | "thought":
+                        whole[key] = f"{whole[key]}{value}"
+                    case "call":
+                        whole["calls"] = [*whole["calls"], value] if isinstance(whole["calls"], list) else [value]
+                    case _:
+                        whole[key] = value
+        return msgspec.json.encode(whole)
+
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> JsonLinesEncoder:
+        return JsonLinesEncoder(head)
+
+    def encode_error(self, error: GatewayError) -> ErrorAnswer:
+        return ErrorAnswer(error.status, error.headers, msgspec.json.encode(LinesError(_failure(error))))
+
+    def encode_models(self, models: ModelNames) -> bytes:
+        return msgspec.json.encode(LinesModels([*models.names]))
+
+    def encode_model(self, name: str, created: int) -> bytes:
+        return msgspec.json.encode({"model": name})
+
+    def example(self, model: str) -> JsonObject:
+        return {"model": model, "lines": [{"from": "human", "text": "Hello"}]}
+
+
+def _turn(line: Line, index: int) -> Turn:
+    calls = [ToolCall(call.id, call.name, msgspec.json.encode(call.input).decode()) for call in line.calls]
+    if line.answers is not None:
+        return Turn("tool", (ToolResult(line.answers, (Text(line.text),)),), index=index)
+    said: tuple[Block, ...] = (Text(line.text),) if line.text else ()
+    return Turn(ROLES[line.sender], (*said, *calls), index=index)
+
+
+def _input(arguments: str) -> Json:
+    """Returns the object in a call's arguments; any other text as the only field of one."""
+    try:
+        return msgspec.json.decode(arguments or "{}", type=dict[str, Any])
+    except msgspec.DecodeError:
+        return {"text": arguments}
+
+
+def _failure(error: GatewayError, *, in_stream: bool = False) -> LinesFailure:
+    return LinesFailure(*error.text(in_stream=in_stream))
+
+
+def _encoded(line: JsonObject) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
