@@ -144,6 +144,21 @@ def history_is_read(case: DialectCase) -> None:
     law()
 
 
+def turns_are_shown(case: DialectCase) -> None:
+    """A turn is shown as a client would write it: the same history is decoded from all of them."""
+    dialect = case.dialect()
+
+    @LAW
+    @given(conversations())
+    def law(conversation: Conversation) -> None:
+        body = case.write(conversation)
+        shown = [item for turn in conversation.turns for item in dialect.encode_turn(turn)]
+        fields = {**read_document(body).fields, dialect.history_field: shown}
+        assert _plain(case.decode(msgspec.json.encode(fields)).conversation) == _plain(conversation)
+
+    law()
+
+
 def saved_history_is_read(case: DialectCase) -> None:
     """The field with the history is the one that the dialect names."""
     assert isinstance(read_document(case.write(ASKED)).fields[case.dialect().history_field], list)
@@ -344,6 +359,7 @@ CHECKS: Final[tuple[DialectCheck, ...]] = (
     operations_are_complete,
     example_is_read,
     history_is_read,
+    turns_are_shown,
     saved_history_is_read,
     garbage_is_refused,
     answers_are_read,

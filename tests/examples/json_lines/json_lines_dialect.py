@@ -46,6 +46,7 @@ ENDS: Final[Mapping[Reason, str]] = {
     "content_filter": "blocked",
 }
 ROLES: Final[Mapping[str, Role]] = {"human": "user", "model": "assistant", "system": "system", "tool": "tool"}
+SENDERS: Final[Mapping[Role, str]] = {**{role: sender for sender, role in ROLES.items()}, "developer": "system"}
 
 Speaker = Literal["human", "model", "system", "tool"]
 
@@ -240,6 +241,13 @@ class JsonLinesDialect:
                 include_usage=True,
             )
         )
+
+    def encode_turn(self, turn: Turn) -> list[JsonObject]:
+        results: list[JsonObject] = [
+            {"from": "tool", "text": result.text, "answers": result.call_id} for result in turn.results
+        ]
+        calls: list[Json] = [{"id": call.id, "name": call.name, "input": _input(call.arguments)} for call in turn.calls]
+        return results or [{"from": SENDERS[turn.role], "text": turn.text, "calls": calls}]
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
         encoder = JsonLinesEncoder(head)
