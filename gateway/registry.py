@@ -94,7 +94,7 @@ def _installed(group: str) -> dict[str, EntryPoint]:
 def _imported(where: str, written: str, point: EntryPoint) -> type:
     try:
         found = importlib.import_module(point.module)
-    except (ImportError, SyntaxError) as error:
+    except Exception as error:
         raise SettingsError(f"{where}: {written!r} cannot be imported: {error}") from error
     try:
         return cast(type, getattr(found, point.attr))

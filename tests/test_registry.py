@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -6,8 +7,17 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.registry import ADAPTERS, load_adapter, load_adapters
-from gateway.settings import BackendSettings, read_settings
+from gateway.registry import (
+    ADAPTERS,
+    DEFAULT_DIALECT,
+    DIALECTS,
+    load_adapter,
+    load_adapters,
+    load_dialect,
+    load_dialects,
+)
+from gateway.server.api.app import create_app
+from gateway.settings import BackendSettings, Settings, read_settings
 
 LIMIT = 1 << 20
 
@@ -69,6 +79,79 @@ def test_what_is_no_adapter_is_refused(name: str) -> None:
 def test_every_backend_entry_gets_its_adapter() -> None:
     backends: dict[str, Json] = {name: {"adapter": name, "base_url": "http://host"} for name in ADAPTERS}
     assert list(load_adapters(read_settings({"backends": backends}))) == list(ADAPTERS)
+
+
+def dialect_package(folder: Path, entry_points: str, module: str = "") -> None:
+    """A package of somebody else whose metadata names dialects."""
+    metadata = folder / "chatty-1.0.dist-info"
+    metadata.mkdir()
+    metadata.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: chatty\nVersion: 1.0\n")
+    metadata.joinpath("entry_points.txt").write_text(f"[dragoman.dialects]\n{entry_points}\n")
+    folder.joinpath("chatty_dialect.py").write_text(module)
+
+
+LINES = "tests.examples.json_lines.json_lines_dialect:JsonLinesDialect"
+TAKES_A_PATH_OF_OURS = """
+from gateway.dialects.base import Route
+from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
+
+class Chatty(OpenAIChatDialect):
+    name = "chatty"
+    routes = (Route("GET", "/metrics", "models"),)
+"""
+
+
+def test_the_built_in_dialects_are_served_and_the_default_one_answers_first() -> None:
+    table = load_dialects()
+    assert {dialect.name for dialect in table.dialects} >= set(DIALECTS)
+    assert table.default.name == load_dialect().name == DEFAULT_DIALECT
+
+
+def test_an_installed_package_adds_its_dialect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialect_package(tmp_path, f"json_lines = {LINES}\nopenai_chat = nowhere:Never")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [dialect.name for dialect in load_dialects().dialects] == [*DIALECTS, "json_lines"]
+    assert load_dialects().find("POST", "/lines/chat").dialect.name == "json_lines"
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "module", "said"),
+    [
+        (
+            "chatty = nowhere:Never",
+            "",
+            "the dialect 'chatty' of the package chatty: 'nowhere:Never' cannot be imported",
+        ),
+        ("chatty = chatty_dialect:Chatty", "def", "'chatty_dialect:Chatty' cannot be imported"),
+        ("chatty = chatty_dialect:Chatty", "absent", "'chatty_dialect:Chatty' cannot be imported: name 'absent'"),
+        ("chatty = chatty_dialect:Chatty", "", "there is no 'Chatty' in 'chatty_dialect'"),
+        ("chatty = json:dumps", "", "'json:dumps' is not a dialect of this name"),
+        (f"chatty = {LINES}", "", "is not a dialect of this name"),
+        (
+            "chatty = chatty_dialect:Chatty",
+            TAKES_A_PATH_OF_OURS.replace("/metrics", "/v1/models"),
+            "'openai_chat' and 'chatty' both serve GET /v1/models",
+        ),
+        (
+            "chatty = chatty_dialect:Chatty",
+            TAKES_A_PATH_OF_OURS,
+            "'chatty' serves GET /metrics, which is a path of the",
+        ),
+    ],
+)
+def test_a_broken_dialect_is_named_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry_point: str, module: str, said: str
+) -> None:
+    dialect_package(tmp_path, entry_point, module)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "chatty_dialect", raising=False)
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        create_app(Settings())
+
+
+def test_an_unknown_dialect_is_told_with_the_nearest() -> None:
+    with pytest.raises(SettingsError, match=r"there is no dialect 'openai'.*did you mean 'openai_chat'"):
+        load_dialect("openai")
 
 
 def test_explain_and_lint_import_no_server() -> None:

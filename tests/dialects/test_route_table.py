@@ -1,0 +1,54 @@
+"""Which dialect answers which method and path."""
+
+from typing import ClassVar
+
+import pytest
+
+from gateway.core.errors import SettingsError
+from gateway.dialects.base import Route, RouteKind
+from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
+from gateway.dialects.route_table import RouteTable
+
+
+class Verbs(OpenAIChatDialect):
+    """A dialect with the model in its path, before a verb."""
+
+    name: ClassVar[str] = "verbs"
+    routes: ClassVar[tuple[Route, ...]] = (
+        Route("POST", "/beta/models/{name}:generate", "generate"),
+        Route("GET", "/beta/models", "models"),
+        Route("GET", "/beta/models/{name}", "model"),
+    )
+
+
+class Double(OpenAIChatDialect):
+    name: ClassVar[str] = "double"
+    routes: ClassVar[tuple[Route, ...]] = (Route("GET", "/v1/models/{model}", "model"),)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name", "kind"),
+    [
+        ("POST", "/v1/chat/completions", "openai_chat", "generate"),
+        ("GET", "/v1/models", "openai_chat", "models"),
+        ("GET", "/v1/models/a/b:7b", "openai_chat", "model"),
+        ("GET", "/models/a", "openai_chat", "model"),
+        ("POST", "/beta/models/a/b:7b:generate", "verbs", "generate"),
+        ("GET", "/beta/models", "verbs", "models"),
+        ("GET", "/beta/models/x\ny", "verbs", "model"),
+        ("DELETE", "/beta/models", "verbs", None),
+        ("POST", "/beta/models/:generate", "openai_chat", None),
+        ("GET", "/v1/chat/completions", "openai_chat", None),
+        ("GET", "/beta", "openai_chat", None),
+    ],
+)
+def test_a_request_is_answered_in_the_dialect_of_its_route(
+    method: str, path: str, name: str, kind: RouteKind | None
+) -> None:
+    found = RouteTable([OpenAIChatDialect(), Verbs()]).find(method, path)
+    assert (found.dialect.name, found.kind) == (name, kind)
+
+
+def test_two_dialects_with_the_same_route_are_refused_by_name() -> None:
+    with pytest.raises(SettingsError, match=r"'openai_chat' and 'double' both serve GET /v1/models/\{model\}"):
+        RouteTable([OpenAIChatDialect(), Double()])
