@@ -9,6 +9,7 @@ import pytest
 
 from gateway.adapter import Capabilities
 from gateway.core.policy import Policy
+from gateway.dialects.base import Dialect
 from gateway.registry import load_adapter
 from gateway.settings import parse_settings
 from gateway.testing.case import GREETING
@@ -83,6 +84,12 @@ def test_the_entry_on_the_adapter_page_is_loaded(monkeypatch: pytest.MonkeyPatch
     adapter = load_adapter("parrot", settings.backends["parrot"], 1 << 20)
     body = adapter.encode(GREETING, Policy()).body
     assert b'"voice":"loud"' in body and b"Good morning." in body
+
+
+def test_the_dialect_page_names_everything_that_a_dialect_has() -> None:
+    page = (ROOT / "docs" / "add-a-dialect.md").read_text(encoding="utf-8")
+    members = {name for name in (*Dialect.__annotations__, *vars(Dialect)) if not name.startswith("_")}
+    assert {name for name in members if f"`{name}`" not in page} == set()
 
 
 def test_the_pages_link_to_files_that_exist() -> None:
