@@ -139,6 +139,8 @@ def history_is_read(case: DialectCase) -> None:
         read = case.decode(body).conversation
         assert _plain(read) == _plain(conversation)
         assert not read.faults, f"a sound history has faults: {read.faults}"
+        sources = [kept.source for kept in (*read.turns, *read.tools) if kept.source is not None]
+        assert {read.dialect, *(source.dialect for source in sources)} == {case.dialect().name}
         assert case.decode(body).conversation == read
 
     law()

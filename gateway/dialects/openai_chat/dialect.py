@@ -11,6 +11,7 @@ from gateway.core.events import Event
 from gateway.core.profiles import NEUTRAL
 from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
 from gateway.dialects.document import Document
+from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode_document
 from gateway.dialects.openai_chat.errors import encode_error
@@ -61,7 +62,7 @@ class OpenAIChatDialect:
     Clients also come with a base URL that lacks `/v1`: every path is served without it, too.
     """
 
-    name: ClassVar[str] = "openai_chat"
+    name: ClassVar[str] = DIALECT
     routes: ClassVar[tuple[Route, ...]] = (
         Route("POST", "/v1/chat/completions", "generate", _GENERATE),
         Route("POST", "/chat/completions", "generate"),

@@ -11,7 +11,7 @@ from gateway.core.events import Event, Finish, PassthroughFields, ResponseStart,
 from gateway.dialects.openai_chat import stream
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
-from tests.dialects.openai_chat.events import answers
+from gateway.testing.strategies import answers
 from tests.transitions import arrows, followed, record
 
 BEGUN: Final[list[Event]] = [ResponseStart(), TextDelta("a")]
@@ -40,7 +40,7 @@ def inputs(events: list[Event], *, fails: bool) -> list[str]:
         encoder = StreamEncoder("id", 7, "m")
         encoder.feed(events)
         if fails:
-            encoder.error(FAULT)
+            encoder.fail(FAULT)
         # The end of an answer that has failed is no further input.
         encoder.close()
     return seen

@@ -231,6 +231,11 @@ class JsonLinesDialect:
         if not request.lines:
             raise InvalidRequest("There are no lines.", param="lines")
         settings = request.settings
+        params: dict[str, Json] = {
+            "temperature": settings.temperature,
+            "max_tokens": settings.most,
+            "stop": [*settings.stop] or None,
+        }
         return ClientRequest(
             Conversation(
                 tuple([_turn(line, index) for index, line in enumerate(request.lines)]),
@@ -239,6 +244,8 @@ class JsonLinesDialect:
                 sampling=Sampling(settings.temperature, None, settings.most, tuple(settings.stop)),
                 stream=request.stream,
                 include_usage=True,
+                params={name: value for name, value in params.items() if value is not None},
+                dialect=self.name,
             )
         )
 
