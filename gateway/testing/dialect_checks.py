@@ -132,6 +132,8 @@ def example_is_read(case: DialectCase) -> None:
 def history_is_read(case: DialectCase) -> None:
     """A conversation that a client writes is decoded to the same conversation, and every time alike."""
 
+    dialect = case.dialect()
+
     @LAW
     @given(conversations())
     def law(conversation: Conversation) -> None:
@@ -139,8 +141,9 @@ def history_is_read(case: DialectCase) -> None:
         read = case.decode(body).conversation
         assert _plain(read) == _plain(conversation)
         assert not read.faults, f"a sound history has faults: {read.faults}"
-        sources = [kept.source for kept in (*read.turns, *read.tools) if kept.source is not None]
-        assert {read.dialect, *(source.dialect for source in sources)} == {case.dialect().name}
+        sources = [turn.source for turn in read.turns if turn.source is not None]
+        assert {read.dialect, *(source.dialect for source in sources)} == {dialect.name}
+        assert read.paths.turn.startswith(dialect.history_field), "errors would name places that the client has not"
         assert case.decode(body).conversation == read
 
     law()

@@ -33,6 +33,7 @@ from gateway.core.events import (
     ToolCallStart,
     UsageReport,
 )
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
 from gateway.dialects.document import Document
@@ -47,6 +48,23 @@ ENDS: Final[Mapping[Reason, str]] = {
 }
 ROLES: Final[Mapping[str, Role]] = {"human": "user", "model": "assistant", "system": "system", "tool": "tool"}
 SENDERS: Final[Mapping[Role, str]] = {**{role: sender for sender, role in ROLES.items()}, "developer": "system"}
+PATHS: Final = FieldPaths(
+    turn="lines[{turn}]",
+    role="lines[{turn}].from",
+    part="lines[{turn}].text",
+    calls="lines[{turn}].calls",
+    call_id="lines[{turn}].calls[{item}].id",
+    result="lines[{turn}].from",
+    result_call_id="lines[{turn}].answers",
+    result_name="lines[{turn}].answers",
+    result_part="lines[{turn}].text",
+    tool_schema="tools[{tool}].schema",
+    params={"temperature": "settings.temperature", "max_tokens": "settings.most", "stop": "settings.stop"},
+    calls_term="calls",
+    result_term="tool line",
+    call_id_term="answers",
+    unnamed_call_term="call without an id",
+)
 
 Speaker = Literal["human", "model", "system", "tool"]
 
@@ -246,6 +264,7 @@ class JsonLinesDialect:
                 include_usage=True,
                 params={name: value for name, value in params.items() if value is not None},
                 dialect=self.name,
+                paths=PATHS,
             )
         )
 
