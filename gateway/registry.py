@@ -88,7 +88,16 @@ def _built_in(written: str, group: str) -> EntryPoint:
 
 
 def _installed(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+    """Returns the entry points by name. Raises SettingsError for a name that means two things."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        other = found.setdefault(point.name, point)
+        if other.value != point.value:
+            raise SettingsError(
+                f"two installed packages name {point.name!r} in {group}: {other.value!r} and {point.value!r}; "
+                "uninstall one of them"
+            )
+    return found
 
 
 def _imported(where: str, written: str, point: EntryPoint) -> type:

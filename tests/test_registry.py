@@ -149,6 +149,18 @@ def test_a_broken_dialect_is_named_at_the_start(
         create_app(Settings())
 
 
+def test_a_name_that_two_packages_give_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder, value in (("one", LINES), ("two", "elsewhere:Lines")):
+        tmp_path.joinpath(folder).mkdir()
+        dialect_package(tmp_path / folder, f"json_lines = {value}")
+        tmp_path.joinpath(folder, "chatty-1.0.dist-info").rename(tmp_path / folder / f"{folder}-1.0.dist-info")
+        metadata = f"Metadata-Version: 2.1\nName: {folder}\nVersion: 1.0\n"
+        tmp_path.joinpath(folder, f"{folder}-1.0.dist-info", "METADATA").write_text(metadata)
+        monkeypatch.syspath_prepend(tmp_path / folder)
+    with pytest.raises(SettingsError, match=r"two installed packages name 'json_lines' in dragoman\.dialects"):
+        load_dialects()
+
+
 def test_an_unknown_dialect_is_told_with_the_nearest() -> None:
     with pytest.raises(SettingsError, match=r"there is no dialect 'openai'.*did you mean 'openai_chat'"):
         load_dialect("openai")

@@ -64,7 +64,10 @@ class KeyPlace(msgspec.Struct, frozen=True):
 
 
 class RequestHead(msgspec.Struct, frozen=True):
-    """The head of a request: its decoded path, its query as sent, and its headers."""
+    """The head of a request: its decoded path, its query as sent, and its headers.
+
+    A saved request, which is explained or checked, has no head: its path is empty, and its model stands in `model`.
+    """
 
     path: str
     query: bytes = b""
