@@ -56,11 +56,13 @@ class Application:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._gateway is not None, "a server without lifespan events cannot run the gateway"
-        if not self._gateway.gateway_state.keys and not is_local(scope):
+        state = self._gateway.gateway_state
+        if not state.keys and not is_local(scope):
             refusal = InvalidRequest(
                 "This gateway has no client keys, so it serves only its own machine.", status=403, code="local_only"
             )
-            await ClientResponse(scope["state"]["response_writer"], request_id(None)).fail(refusal)
+            dialect = state.dialects.find(scope["method"], scope["path"]).dialect
+            await ClientResponse(scope["state"]["response_writer"], dialect, request_id(None)).fail(refusal)
             return
         await self._gateway.asgi(scope, receive, send)
 

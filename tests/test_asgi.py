@@ -19,6 +19,8 @@ from starlette.types import Message, Scope
 from gateway.asgi import Application, changed_unused, is_local
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
+from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
+from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import AsgiConnection, AsgiWriter, through_asgi
 from gateway.settings import ServerSettings
@@ -28,6 +30,8 @@ from tests.server.backend import END, HEAD, Connection, answer, events, faulty_b
 from tests.server.conftest import settings_for
 
 PROTOCOLS: Final = ("httptools", "h11")
+DIALECT: Final = OpenAIChatDialect()
+ENCODER: Final = StreamEncoder("1", 0, "m")
 # What differs between two answers.
 VARYING: Final = re.compile(rb'"(id|created)":("[^"]*"|\d+)')
 
@@ -244,9 +248,9 @@ async def test_a_server_that_takes_nothing_holds_the_response_back() -> None:
 
     connection = AsgiConnection()
     writer = AsgiWriter(connection)
-    response = ClientResponse(writer, "mine")
+    response = ClientResponse(writer, DIALECT, "mine")
     delivering = asyncio.create_task(writer.deliver(send))
-    await response.open((), b"one")
+    await response.open((), b"one", ENCODER)
     writing = asyncio.create_task(response.write(b"two"))
     await asyncio.sleep(0)
     assert connection.flow.write_paused and not writing.done()
@@ -271,8 +275,8 @@ async def test_a_server_that_reports_a_lost_client_interrupts_the_request() -> N
     async def app(scope: Scope, receive: object, send: object) -> None:
         writer: AsgiWriter = scope["state"]["response_writer"]
         writer.connection.on_lost = lost.set
-        response = ClientResponse(writer, "mine")
-        await response.open((), b"one")
+        response = ClientResponse(writer, DIALECT, "mine")
+        await response.open((), b"one", ENCODER)
         await response.write(b"two")
         await lost.wait()
         await response.fail(GatewayError("not sent"))
@@ -291,7 +295,7 @@ async def test_a_server_that_reports_a_lost_client_interrupts_the_request() -> N
 
 async def test_a_bug_of_the_server_is_not_hidden() -> None:
     async def app(scope: Scope, receive: object, send: object) -> None:
-        await ClientResponse(scope["state"]["response_writer"], "mine").whole(200, b"{}")
+        await ClientResponse(scope["state"]["response_writer"], DIALECT, "mine").whole(200, b"{}")
 
     async def send(message: Message) -> None:
         raise RuntimeError("unexpected message")
