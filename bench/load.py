@@ -108,13 +108,15 @@ class _Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-async def drive(target: Target, body: bytes, *, connections: int, seconds: float, stream: bool) -> Load:
+async def drive(
+    target: Target, body: bytes, *, connections: int, seconds: float, stream: bool, events: int = payload.CHUNKS
+) -> Load:
     """Keep every connection busy. A streamed response with fewer events than the backend sent is an error."""
     load = Load()
     request = target.encode(body)
     begun = time.perf_counter()
     await asyncio.gather(
-        *(_repeat(target, request, load, begun + seconds, payload.CHUNKS if stream else 0) for _ in range(connections))
+        *(_repeat(target, request, load, begun + seconds, events if stream else 0) for _ in range(connections))
     )
     load.seconds = time.perf_counter() - begun
     return load

@@ -13,6 +13,8 @@ import uvloop
 from bench import payload
 
 _KNOBS: Final = re.compile(rb"bench-(\d+)-(\d+)")
+# The response to a question with such a word has so many deltas, whatever the model is called.
+_COUNT: Final = re.compile(rb"deltas-(\d+)")
 # The response to a question with such a word repeats it in every delta.
 _MARK: Final = re.compile(rb"mark-\d+")
 _STREAM: Final = (
@@ -73,6 +75,8 @@ class Backend(asyncio.Protocol):
             return
         knobs = _KNOBS.search(body)
         count, delay = (int(knobs[1]), int(knobs[2])) if knobs else (payload.CHUNKS, 0)
+        if asked := _COUNT.search(body):
+            count = int(asked[1])
         mark = _MARK.search(body)
         self._transport.write(_LAST if mark else _STREAM)
         events = _marked(write, count, mark[0].decode()) if mark else _plain(write, count)

@@ -19,10 +19,15 @@ def model(chunks: int = CHUNKS, delay_ms: int = 0) -> str:
     return f"bench-{chunks}-{delay_ms}"
 
 
-def request(name: str, *, stream: bool, messages: int = 2, size: int = 60, tools: Sequence[str] = ()) -> bytes:
-    """Build a chat request with this many messages of this many characters; every fourth is a tool's result."""
+def request(
+    name: str, *, stream: bool, messages: int = 2, size: int = 60, tools: Sequence[str] = (), deltas: int | None = None
+) -> bytes:
+    """Build a chat request with this many messages of this many characters; every fourth is a tool's result. `deltas`:
+    the number that the last message asks the backend for, instead of `CHUNKS`."""
     history = [turn for group in range(messages // 4) for turn in _round(group, size)]
     rest = [{"role": "user", "content": _text(size)} for _ in range(messages % 4 or 1)]
+    if deltas is not None:
+        rest[-1]["content"] += f" deltas-{deltas}"
     offered = {"tools": [{"type": "function", "function": {"name": tool}} for tool in tools]} if tools else {}
     fields = {"model": name, "stream": stream, "temperature": 0.7, "messages": history + rest}
     return msgspec.json.encode({**fields, **offered})
