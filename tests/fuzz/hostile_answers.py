@@ -137,5 +137,9 @@ CALLS: Final[Mapping[str, Callable[[int], str]]] = {
     "arguments before the name": lambda n: '<tool_call>\n{"arguments": {"a": "' + "\t" * n + '"}, "name": "f"}',
     "digits": lambda n: '<tool_call>\n{"name": "f", "arguments": {"a": ' + "9" * n,
     "brackets": lambda n: '<tool_call>\n{"name": "f", "arguments": {"a": ' + "[" * n,
+    "a list of calls": lambda n: "<tool_call>[" + '{"name":"f"} , ' * n + "5]</tool_call>",
+    "a list of no calls": lambda n: "<tool_call>[" + '{"name":"g"} , ' * n + "5]</tool_call>",
+    "empty arguments": lambda n: "<tool_call>\n{" + '"args":{},' * n + '"name": "f"}',
+    "fields around a function": lambda n: '<tool_call>{"function":{"name":"f"}' + ',"args":{}' * n + "}",
     "a value of closing tags": lambda n: "<tool_call>\n<function=f>\n<parameter=a>\n" + "</parameter> " * n,
 }

@@ -50,10 +50,6 @@ class ToolFormat(Protocol):
         """Returns a call of the history in the parser's syntax. Shows arguments that are no JSON object, too."""
         ...
 
-    def render_result(self, call_id: str, name: str, text: str) -> str | None:
-        """Returns a result of the history; None for a format without a syntax of its own, which uses the labels."""
-        ...
-
     def parser(
         self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto", also: Sequence[Mark] = ()
     ) -> ToolCallParser:

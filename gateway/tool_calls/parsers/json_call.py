@@ -1,9 +1,11 @@
 """Reads a call written as `{"name": ..., "arguments": {...}}`; its arguments keep their text.
 
-The call ends where its object closes: marks inside strings are content. Keys may come in any order.
+The call ends where its object closes: marks inside strings are content. Keys may come in any order. The object may be
+in another one, `{"type": "function", "function": {...}}`, and either may be an element of a list.
 """
 
 import json
+import re
 from collections.abc import Container, Sequence
 from typing import Final
 
@@ -12,15 +14,16 @@ from gateway.tool_calls.parsers.json_scan import BLANKS, JsonScanner, Signal, sk
 from gateway.tool_calls.parsers.reader import CallReader, begins_object
 
 NAME_KEY: Final = "name"
+_FUNCTION_KEY: Final = "function"
 ARGUMENTS_KEYS: Final = frozenset({"arguments", "parameters", "args", "input"})
 _BESIDE: Final = frozenset({"id", "type"})
+_EMPTY: Final = re.compile(r'null|""|\{[ \t\n\r]*+\}')
 
 
 class JsonCallReader(CallReader):
     """Missing and null arguments are `{}`, unless a key that no call has may hold them: then it fails, as with anything
-    but an object. A JSON string is decoded once.
-
-    A JSON string is decoded once; a call with arguments that are no object fails.
+    but an object. A JSON string is decoded once. Arguments under two keys fail, unless the later are empty, or the
+    earlier are and have not been emitted.
 
     The name is emitted with the first character of the arguments. `doubtful`: the mark before it may also open ordinary
     JSON, so an unknown key decides against a call, and so do arguments that do not begin an object.
@@ -31,13 +34,15 @@ class JsonCallReader(CallReader):
         self._declared = declared
         self._doubtful = doubtful
         self._scanner = JsonScanner()
+        self._around: JsonScanner | None = None
         self._begun = False
         self._taken: list[str] = []
         self._key = ""
         self._called: str | None = None
-        self._held: list[str] | None = None
+        self._held: str | None = None
         self._spoilt: str | None = None
         self._in_arguments = False
+        self._is_twofold = False
         self._has_strange_key = False
 
     def read(self, text: str, at: int) -> int:
@@ -59,6 +64,9 @@ class JsonCallReader(CallReader):
 
     def _begin(self, text: str, at: int) -> int:
         at = skip(text, at)
+        if at < len(text) and text[at] == "[" and not self.in_list:
+            self.in_list = True
+            at = skip(text, at + 1)
         if at < len(text):
             self._begun = True
             if text[at] != "{":
@@ -84,6 +92,8 @@ class JsonCallReader(CallReader):
         match self._scanner.signal:
             case Signal.BROKEN:
                 self._break()
+            case Signal.END if self._around is not None:
+                self._end_function(self._around)
             case Signal.END:
                 self._end()
             case _ if self.refusal is not None:
@@ -102,16 +112,22 @@ class JsonCallReader(CallReader):
         if self._key == NAME_KEY and self._called is None:
             if first != '"':
                 self.refuse("its name is no string")
-        elif self._key in ARGUMENTS_KEYS and self._held is None and self._spoilt is None and self.name is None:
+        elif self._key == _FUNCTION_KEY and first == "{" and self._around is None and self._called is None:
+            self._around, self._scanner = self._scanner, JsonScanner()
+        elif self._key in ARGUMENTS_KEYS and self._awaits_arguments:
             self._in_arguments = True
             if self._doubtful and first not in '{"n':
                 self.refuse("its arguments are no object")
             elif first == "{" and self._called is not None:
                 self.name = self._called
-        elif self._key not in _BESIDE:
+        elif self._key not in _BESIDE and self._key not in ARGUMENTS_KEYS:
             self._has_strange_key = True
             if self._doubtful:
                 self.refuse("it is other JSON")
+
+    @property
+    def _awaits_arguments(self) -> bool:
+        return self.name is None and self._spoilt is None and (self._held is None or _is_empty(self._held))
 
     def _end_value(self) -> None:
         taken = self._taken_text()
@@ -121,6 +137,10 @@ class JsonCallReader(CallReader):
                 self._hold(taken)
         elif self._key == NAME_KEY and self._called is None:
             self._end_name(json.loads(taken))
+        elif self._key in ARGUMENTS_KEYS and not _is_empty(taken):
+            self._is_twofold = True
+            if self._called is not None:
+                self._fail_twofold()
         else:
             self.mended["other fields were left out"] += 1
 
@@ -129,7 +149,9 @@ class JsonCallReader(CallReader):
             self.refuse_name(name)
             return
         self._called = name
-        if self._held is not None:
+        if self._is_twofold:
+            self._fail_twofold()
+        elif self._held is not None:
             self._call()
         elif self._spoilt is not None:
             self.spoil(self._doubtful, self._spoilt)
@@ -138,22 +160,36 @@ class JsonCallReader(CallReader):
         """Keeps whole arguments (before the name, as a string, or none) until the name is known; then emits them."""
         if taken in ("null", '""'):
             return
+        self._held = None
         written = whole_arguments(taken, self.mended)
         if written is None:
             self._spoilt = taken
             if self._called is not None:
                 self.spoil(self._doubtful, taken)
             return
-        self._held = [written]
+        self._held = written
         if self._called is not None:
             self._call()
 
     def _call(self) -> None:
         self.name = self._called
-        self.arguments.extend(self._held or ["{}"])
+        self.arguments.append(self._held or "{}")
+
+    def _fail_twofold(self) -> None:
+        self.failure, self.done = "its arguments stand under two keys", True
+
+    def _end_function(self, around: JsonScanner) -> None:
+        """Ends the object with the call, and reads on in the one around it."""
+        self._complete()
+        self._taken.clear()
+        self._scanner, self._around = around, None
+        around.pass_over()
 
     def _end(self) -> None:
         self.done = True
+        self._complete()
+
+    def _complete(self) -> None:
         if self.refusal is None and self.name is None:
             if self._called is None:
                 self.refuse("it has no name")
@@ -174,3 +210,7 @@ class JsonCallReader(CallReader):
         taken = "".join(self._taken)
         self._taken.clear()
         return taken
+
+
+def _is_empty(written: str) -> bool:
+    return _EMPTY.fullmatch(written) is not None

@@ -45,9 +45,6 @@ class Tagged(msgspec.Struct, frozen=True):
         mark = self.marks[0]
         return f"{mark.text}\n{call}\n{mark.closer}" if mark.closer else call
 
-    def render_result(self, call_id: str, name: str, text: str) -> str | None:
-        return None
-
     def parser(
         self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto", also: Sequence[Mark] = ()
     ) -> ToolCallParser:

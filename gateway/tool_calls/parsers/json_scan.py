@@ -62,6 +62,10 @@ class JsonScanner:
         """Returns whether all of the text lies in the open string and is valid JSON there: it needs no scan."""
         return self._step == self._string and _PLAIN.fullmatch(text) is not None
 
+    def pass_over(self) -> None:
+        """Takes the value at whose beginning the scan stopped as read; the cursor must now be behind it."""
+        self._step = self._after
+
     def _value(self, text: str, at: int) -> int:
         at = skip(text, at)
         if at == len(text):

@@ -2,6 +2,8 @@
 
     TEXT --mark--> CALL --its end--> CLOSING --closing mark, or anything else--> TEXT
                    CALL --it is none--> TEXT, and what was read is text
+                   CALL --its end, in a list--> LISTED --comma--> CALL
+                                                LISTED --anything else--> CLOSING, or TEXT behind what is no call
 
 A mark counts at the beginning of the text, after a call, and where its anchor says. Blanks that stand alone before a
 call or around its marks belong to the marks. Where a line behind a call begins with the mark of a result, the model
@@ -166,11 +168,15 @@ class ToolCallParser:
             self._blanks.clear()
             self.ended = True
             return len(text)
-        self._mark, self._reader, self._started = mark, mark.reader(self._declared), False
-        self._raw = [*self._blanks, "" if mark.is_read else mark.text]
+        self._mark = mark
+        self._open(mark, "" if mark.is_read else mark.text)
+        return begin if mark.is_read else begin + len(mark.text)
+
+    def _open(self, mark: Mark, read: str) -> None:
+        self._reader, self._started = mark.reader(self._declared), False
+        self._raw = [*self._blanks, read]
         self._blanks.clear()
         self._step = self._call
-        return begin if mark.is_read else begin + len(mark.text)
 
     def _find(self, text: str, at: int) -> tuple[int, str | None]:
         """Returns where the next mark begins, and which; else None and where one may still begin, or the text's end."""
@@ -237,7 +243,24 @@ class ToolCallParser:
         events.append(ToolCallEnd(self._index))
         self._index += 1
         self._alone = True
+        self._step = self._listed if self._reader.in_list else self._closing
+
+    def _listed(self, text: str, at: int, events: list[Event]) -> int:
+        if (end := skip(text, at)) > at:
+            if self._reader.refusal is None:
+                self._blanks.append(text[at:end])
+            else:
+                self._show(text[at:end], events)
+            return end
+        if text[at] == "," and self._mark is not None:
+            self._open(self._mark, ",")
+            self._reader.in_list = True
+            return at + 1
+        if self._reader.refusal is not None:
+            self._step = self._text
+            return at
         self._step = self._closing
+        return at + 1 if text[at] == "]" else at
 
     def _closing(self, text: str, at: int, events: list[Event]) -> int:
         """Blanks and surplus braces belong to the call when its closing mark follows them."""
@@ -275,7 +298,7 @@ class ToolCallParser:
             self._started = True
             self._tell_refusal(reader.refusal.rule, reader.refusal.reason, events)
         if reader.done:
-            self._step = self._text
+            self._step = self._listed if reader.in_list else self._text
 
     def _tell_refusal(self, rule: str, reason: str, events: list[Event]) -> None:
         if self._mark is None or not self._mark.doubtful:

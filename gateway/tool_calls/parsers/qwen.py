@@ -29,7 +29,7 @@ _CLOSER: Final = "</tool_call>"
 
 
 class EitherReader(CallReader):
-    """Reads the call after `<tool_call>` as tags or as a JSON object; its first character decides."""
+    """Reads the call after `<tool_call>` as tags or as JSON; its first character decides."""
 
     def __init__(self, declared: Declared) -> None:
         super().__init__()
@@ -41,12 +41,14 @@ class EitherReader(CallReader):
             at = skip(text, at)
             if at == len(text):
                 return at
-            is_json = text[at] == "{"
+            is_json = text[at] in "{["
             self._reader = JsonCallReader(self._declared) if is_json else XmlCallReader(self._declared, opened=False)
             self._reader.arguments, self._reader.mended = self.arguments, self.mended
+            self._reader.in_list = self.in_list
         at = self._reader.read(text, at)
         self.name, self.done = self._reader.name, self._reader.done
         self.refusal, self.failure = self._reader.refusal, self._reader.failure
+        self.in_list = self._reader.in_list
         return at
 
     @property
@@ -89,9 +91,6 @@ class QwenXml(msgspec.Struct, frozen=True):
             return HERMES_JSON.render_call(name, arguments)
         parameters = "".join(f"{PARAMETER}{key}>\n{value}\n{END_PARAMETER}\n" for key, value in fields.items())
         return f"{_MARK}\n{FUNCTION}{name}>\n{parameters}{END_FUNCTION}\n{_CLOSER}"
-
-    def render_result(self, call_id: str, name: str, text: str) -> str | None:
-        return None
 
     def parser(
         self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto", also: Sequence[Mark] = ()

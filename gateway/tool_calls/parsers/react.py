@@ -1,7 +1,6 @@
-"""Formats calls as two labelled lines: `Action: NAME` and `Action Input: {...}`; results as `Observation: ...`."""
+"""Formats calls as two labelled lines: `Action: NAME` and `Action Input: {...}`."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,9 +19,6 @@ _INPUT: Final = "Action Input:"
 _OBSERVATION: Final = "Observation:"
 
 _SEVERAL: Final = "To call several functions, write two such lines for each, and then stop."
-
-# A result must not continue as if the model had written it: a result with such lines is quoted as a whole.
-_LABEL: Final = re.compile(r"\s*+(?:action|action input|observation|thought|final answer|>)", re.IGNORECASE)
 
 
 def read_call(declared: Declared) -> LabelledReader:
@@ -50,13 +46,6 @@ class React(msgspec.Struct, frozen=True):
         """Shows arguments that are no object as a string, so that the model reads its own text."""
         written = mended_object(arguments) or ("{}" if not arguments.strip() else json.dumps(arguments))
         return f"{_ACTION} {name}\n{_INPUT} {written}"
-
-    def render_result(self, call_id: str, name: str, text: str) -> str | None:
-        """Returns the text, every line of it quoted when one of its lines reads as a label."""
-        lines = text.splitlines(keepends=True)
-        if any(map(_LABEL.match, lines)):
-            text = "".join(f"> {line}" for line in lines)
-        return f"{_OBSERVATION} {text}"
 
     def parser(
         self, tools: Sequence[ToolSpec], id_prefix: str, choice: ToolChoice = "auto", also: Sequence[Mark] = ()

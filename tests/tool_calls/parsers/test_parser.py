@@ -306,6 +306,12 @@ def test_a_mark_that_never_completes_is_text(text: str) -> None:
         ('{"arguments": "{\\"a\\": \\"\\\\n\\"}", "name": "write"}', '{"a": "\\n"}'),
         ('{"name": "write", "arguments": "{\\"a\\": \\"\\n\\"}"}', '{"a": "\\n"}'),
         ('{ "name" : "wr\\u0069te" , "arguments" : {"a":[{}]} }', '{"a":[{}]}'),
+        ('{"arguments": {}, "parameters": {"a": 1}, "name": "write"}', '{"a": 1}'),
+        ('{"name": "write", "arguments": "", "parameters": {"a": 1}}', '{"a": 1}'),
+        ('{"name": "write", "arguments": {"a": 1}, "parameters": {}}', '{"a": 1}'),
+        ('{"type": "function", "function": {"name": "write", "arguments": {"a": 1}}}', '{"a": 1}'),
+        ('{"function": {"arguments": "{\\"a\\": 1}", "name": "write"}, "id": {"b": "}"}}', '{"a": 1}'),
+        ('{"type": "function", "function": {"name": "write"}}', "{}"),
     ],
 )
 def test_the_arguments_of_a_call(call: str, expected: str) -> None:
@@ -313,6 +319,55 @@ def test_the_arguments_of_a_call(call: str, expected: str) -> None:
         parsed = parse(["<tool_call>", *pieces, "</tool_call>"])
         assert (arguments(parsed), parsed.text, parsed.error) == ([expected], "", None)
         assert set(parsed.rules) <= {"TEXT_CALL_MENDED"}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+@pytest.mark.parametrize(
+    "call",
+    [
+        '{"name": "write", "arguments": {}, "parameters": {"a": 1}}',
+        '{"name": "write", "arguments": {"b": 1}, "input": {"a": 1}}',
+        '{"arguments": {"b": 1}, "name": "write", "arguments": {"a": 1}}',
+        '{"arguments": {"b": 1}, "args": {"a": 1}, "name": "write"}',
+        '{"function": {"name": "write", "arguments": {}, "parameters": {"a": 1}}}',
+    ],
+)
+def test_a_call_with_arguments_under_two_keys_is_an_error(name: str, call: str) -> None:
+    for pieces in ([call], list(call)):
+        before, _, after = CALLS[name].partition("%s")
+        parsed = parse([before, *pieces, after], name)
+        assert parsed.error is not None and parsed.error[0] is InvalidToolCall and "two keys" in parsed.error[1]
+        assert parsed.text == ""
+
+
+@pytest.mark.parametrize("name", ["hermes_json", "qwen_xml", "fenced_json"])
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_the_elements_of_a_list_are_calls(name: str, blank: str) -> None:
+    function = '{"type": "function", "function": {"name": "write", "arguments": {"text": "]"}}}'
+    elements = ['{"name": "write", "arguments": {"text": "[,"}}', function, '{"name": "write"}']
+    for count in range(1, len(elements) + 1):
+        many = f"{blank},{blank}".join(elements[:count])
+        text = "Well.\n" + CALLS[name].replace("%s", f"[{blank}{many}{blank}]")
+        for pieces in ([text], list(text)):
+            parsed = parse([*pieces, "\nDone."], name)
+            assert (parsed.text, parsed.error) == ("Well.\n\nDone.", None)
+            assert arguments(parsed) == ['{"text": "[,"}', '{"text": "]"}', "{}"][:count]
+
+
+def test_an_element_of_a_list_that_is_no_call_stays_text_and_hides_no_other() -> None:
+    text = '<tool_call>[ {"name": "rm"} , {"name": "write"},{"name": "rm"}, 5]</tool_call>'
+    for pieces in ([text], list(text)):
+        parsed = parse(pieces)
+        assert arguments(parsed) == ["{}"]
+        assert parsed.text == '<tool_call>[ {"name": "rm"} ,{"name": "rm"}, 5]</tool_call>'
+        assert parsed.rules.count("TEXT_CALL_UNKNOWN") == 2 and parsed.rules.count("TEXT_CALL_BROKEN") == 1
+
+
+@pytest.mark.parametrize("text", ["<tool_call>[]", "<tool_call>[[{}]]", '<tool_call>[{"name": "rm"} \n'])
+def test_a_list_without_a_call_is_text_to_the_letter(text: str) -> None:
+    for pieces in ([text], list(text)):
+        parsed = parse(pieces)
+        assert (parsed.text, parsed.calls, parsed.error) == (text, (), None)
 
 
 def test_a_json_block_that_is_no_call_stays_text_without_a_notice() -> None:
