@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from adapters.openai_chat.calls import CallTracker
-from adapters.openai_chat.failure import invalid_event, reported_failure
+from adapters.openai_chat.failure import invalid_event, message_of, reported_failure
 from adapters.openai_chat.finish import decode_finish
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
@@ -29,11 +29,13 @@ _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoni
 
 class ChunkReader:
     """Reads one response. `empty` is true until a choice has arrived. `finished` is true once the finish reason has
-    arrived; after that only usage counts."""
+    arrived; after that only usage counts. `words` is the message of the last event that is no chunk: if the response
+    then stays incomplete, it most likely says why."""
 
     def __init__(self, seed: int, stops: tuple[str, ...] = ()) -> None:
         self.empty = True
         self.finished = False
+        self.words = ""
         self._reason = ""
         self._started = False
         self._told: set[str] = set()
@@ -62,7 +64,9 @@ class ChunkReader:
         """Return the events of a whole response. Raises BackendError."""
         events, choices = self._open(answer)
         if not choices:
-            raise BackendProtocolError("The backend's answer holds no choice.", code="upstream_invalid_response")
+            empty = BackendProtocolError("The backend's answer holds no choice.", code="upstream_invalid_response")
+            empty.words = self.words
+            raise empty
         for choice in choices:
             self._choice(choice, events, whole=True)
         if not self.finished:
@@ -82,6 +86,7 @@ class ChunkReader:
         choices = chunk.get("choices")
         if choices is None:
             if not isinstance(chunk.get("usage"), dict):
+                self.words = message_of(chunk) or self.words
                 self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is no chunk of an answer")
                 return events, []
             choices = []

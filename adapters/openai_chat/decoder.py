@@ -110,8 +110,11 @@ class _Stream:
         """Create the error for an incomplete response: `upstream_invalid_response` when no part of a response or event
         arrived."""
         if self._reader.empty and half is None:
-            return BackendTruncated("The backend's answer holds no choice.", code="upstream_invalid_response")
-        return BackendTruncated(message)
+            error = BackendTruncated("The backend's answer holds no choice.", code="upstream_invalid_response")
+        else:
+            error = BackendTruncated(message)
+        error.words = self._reader.words
+        return error
 
     def _guarded(self, data: bytes, events: list[Event]) -> None:
         """Read one event. The response is complete after the finish reason, so that a later fault cannot fail it."""

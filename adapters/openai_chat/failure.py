@@ -29,7 +29,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     said = _find(document)
-    error = status_error(status, headers, message=_message(said), code=_text(said.get("code")))
+    error = status_error(status, headers, message=message_of(said), code=_text(said.get("code")))
     if error.status == status < 500:
         error.param = public_text(param) if (param := _text(said.get("param"))) else None
     return error
@@ -42,9 +42,9 @@ def reported_failure(said: Json) -> BackendError:
     code, kind = fields.get("code"), _text(fields.get("type"))
     status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
     if status is not None and 400 <= status <= 599:
-        return status_error(status, {}, message=_message(fields), code=_text(code) or kind)
+        return status_error(status, {}, message=message_of(fields), code=_text(code) or kind)
     error = BackendRejected("The backend reported an error in its answer.")
-    error.words = _message(fields) or ""
+    error.words = message_of(fields) or ""
     return error
 
 
@@ -65,7 +65,8 @@ def _find(document: Json) -> dict[str, Json]:
     return {**document, "message": error} if isinstance(error, str) else document
 
 
-def _message(said: Mapping[str, Json]) -> str | None:
+def message_of(said: Mapping[str, Json]) -> str | None:
+    """Return the message of an error object."""
     return _text(said.get("message")) or _text(said.get("detail"))
 
 

@@ -149,7 +149,6 @@ class GenerateEndpoint:
             await backend.credential.refresh(credential)
             answer = await self._send(context, backend, exchange.request, await backend.credential.headers(), deadlines)
         context.waited += monotonic() - now
-        context.backend_status = answer.status
         try:
             if answer.status != 200:
                 exchange.on_response_head(answer.status, answer.headers, await answer.read_error())
@@ -223,6 +222,9 @@ class GenerateEndpoint:
             context.phase = "head"
             deadlines.sent = True
 
+        def answered(status: int) -> None:
+            context.backend_status = status
+
         return self._state.transport.send(
             lines,
             request.body,
@@ -230,6 +232,7 @@ class GenerateEndpoint:
             more=traceparent_line(context.traceparent, lines.names) if context.traceparent else b"",
             on_try=context.try_backend,
             on_sent=sent,
+            on_status=answered,
             again=context.attempt == 0,
         )
 

@@ -14,6 +14,7 @@ import httpx
 import msgspec
 
 from gateway.adapter import ListingAdapter
+from gateway.core.backend_status import public_text
 from gateway.core.errors import (
     BackendError,
     BackendProtocolError,
@@ -26,7 +27,7 @@ from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.server.upstream.http1.content_coding import ContentDecoder
 from gateway.server.upstream.http1.errors import TooLarge, Truncated
-from gateway.server.upstream.transport import gateway_version
+from gateway.server.upstream.transport import ERROR_BODY_CAP, gateway_version
 
 KEPT_S: Final = 60
 FAILURE_KEPT_S: Final = 5
@@ -82,7 +83,10 @@ class ModelLists:
                 try:
                     listed.said, life = await _ask(backend), KEPT_S
                 except GatewayError as error:
-                    LOGGER.warning("the models of the backend %s are not listed: %s", backend.name, error.message)
+                    said = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
+                    LOGGER.warning(
+                        "the models of the backend %s are not listed: %s said=%r", backend.name, error.message, said
+                    )
                     listed.said, life = error, FAILURE_KEPT_S
                 listed.due = self._clock() + life
             return listed.said
@@ -124,7 +128,7 @@ async def _read(backend: Backend, path: str, credential: Mapping[str, str]) -> b
         client.stream("GET", str(backend.url(path)), headers=headers) as answer,
     ):
         if answer.status_code != 200:
-            raise _refused(answer.status_code)
+            raise await _refused(backend, answer)
         async for piece in answer.aiter_raw():
             body += piece
             if len(body) > MOST_BYTES:
@@ -155,9 +159,29 @@ def _too_large() -> BackendError:
     return BackendProtocolError("The backend's list of models is too large.", code="upstream_response_too_large")
 
 
-def _refused(status: int) -> BackendError:
+async def _refused(backend: Backend, answer: httpx.Response) -> BackendError:
+    """The error of a status other than 200, with the backend's own words for the log. A redirect is not read: it may
+    hold a credential."""
+    status = answer.status_code
     code = "upstream_auth_error" if status in (401, 403) else "upstream_error"
-    return BackendError(f"The backend answered with status {status} when asked for its list of models.", code=code)
+    error = BackendError(f"The backend answered with status {status} when asked for its list of models.", code=code)
+    if not 300 <= status < 400 and "content-encoding" not in answer.headers:
+        body = await _beginning(answer)
+        said = backend.adapter.decode_error(status, dict(answer.headers), body).words
+        error.words = said or body.decode("utf-8", "replace")
+    return error
+
+
+async def _beginning(answer: httpx.Response) -> bytes:
+    body = b""
+    try:
+        async for piece in answer.aiter_raw():
+            body += piece
+            if len(body) >= ERROR_BODY_CAP:
+                break
+    except httpx.HTTPError:
+        pass  # a broken body does not change the error
+    return body[:ERROR_BODY_CAP]
 
 
 def _once(names: Iterable[str]) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ def _told(error: HttpError) -> BackendError:
     return _FAULTS[type(error)]()
 
 
-def _nothing() -> None:
+def _nothing(*_: int) -> None:
     pass
 
 
@@ -216,13 +216,15 @@ class Transport:
         more: bytes = b"",
         on_try: Callable[[], None] = _nothing,
         on_sent: Callable[[], None] = _nothing,
+        on_status: Callable[[int], None] = _nothing,
         again: bool = True,
     ) -> BackendResponse:
         """Sends a request and waits for the head of its response; `connect` limits name look-up, TCP and TLS, in
         seconds. The caller limits the wait for the head. `more` are further header lines. Raises BackendError.
 
         `again`: the request may be tried once more while none of it has reached the backend. `on_try` is called before
-        each try, `on_sent` when the request has been written to a connection."""
+        each try, `on_sent` when the request has been written to a connection, `on_status` with the status of a response,
+        also of one that is refused."""
         request = encode_request(lines, body, more)
         pool = self._pools.get(lines.address) or self._pools.setdefault(lines.address, ConnectionPool(self._loop))
         now = self._loop.time()
@@ -237,6 +239,7 @@ class Transport:
                     response = connection.response
                     while not response.status:
                         await connection.arrival()
+                    on_status(response.status)
                     answer = BackendResponse(connection, pool)
                     if 300 <= answer.status < 400:
                         raise _redirect()

@@ -65,7 +65,7 @@ async def test_the_words_of_a_status_are_in_the_log_and_not_in_the_answer(
         assert line["said"] == ""
     else:
         assert line["said"] == SAID
-    assert line["phase"] == "head"
+    assert (line["phase"], line["upstream_status"]) == ("head", status[:3])
 
 
 async def test_a_page_is_told_as_it_begins(caplog: pytest.LogCaptureFixture) -> None:
@@ -93,6 +93,26 @@ async def test_the_words_of_an_error_in_the_answer_are_in_the_log(
         await gateway.chat(stream=True)
     (line,) = failures(caplog)
     assert line["said"] == "said in the answer"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_words_of_an_event_that_is_no_chunk_are_in_the_log_when_the_answer_stays_incomplete(
+    stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "gateway")
+    said = json.dumps({"message": SAID, "code": 500})
+
+    async def script(connection: Connection) -> None:
+        if stream:
+            await connection.send(HEAD, chunk(f"event: error\ndata: {said}\n\n".encode()), b"0\r\n\r\n")
+        else:
+            await connection.send(answer("200 OK", said.encode(), b"content-type: application/json"))
+
+    async with faulty_backend(script) as backend, running_gateway(native(backend.base_url)) as gateway:
+        response = await gateway.chat(stream=stream)
+    assert response.status_code == 502 and SAID not in response.text
+    (line,) = failures(caplog)
+    assert line["said"] == SAID
 
 
 async def test_what_the_client_is_told_anyway_is_not_repeated(caplog: pytest.LogCaptureFixture) -> None:

@@ -156,6 +156,32 @@ async def test_why_there_is_no_list_is_told(case: str, caplog: pytest.LogCapture
     assert len(told) == 1 and said in told[0]
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (
+            answer("401 Unauthorized", b'{"error": {"message": "no key secret-of-mine\\nhere"}}'),
+            "no key [redacted] here",
+        ),
+        (answer("500 Oops", b"<html> it broke"), "<html> it broke"),
+        (answer("500 Oops", b"x" * 100_000), "x" * 100),
+        (answer("302 Found", b"there it is", b"location: http://secret/"), ""),
+        (answer("503 Full", gzip.compress(b"full"), b"content-encoding: gzip"), ""),
+    ],
+)
+async def test_the_words_of_a_refused_list_are_in_the_log(
+    reply: bytes, said: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "secret-of-mine")
+    entry: dict[str, Json] = {**NATIVE, "api_key_env": "MY_KEY"}
+    async with house(replying(reply), entry) as (gateway, _):
+        assert (await gateway.client.get("/v1/models")).status_code == 502
+    (told,) = [record.getMessage() for record in caplog.records if "are not listed" in record.getMessage()]
+    words = told.partition(" said=")[2]
+    assert words.startswith(f"'{said}") and len(words) < 400 and "secret" not in words
+    assert bool(said) is (words != "''")
+
+
 async def test_a_backend_that_says_nothing_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.server.upstream.model_list.LIMIT_S", 0.2)
 
