@@ -223,8 +223,8 @@ class Transport:
         seconds. The caller limits the wait for the head. `more` are further header lines. Raises BackendError.
 
         `again`: the request may be tried once more while none of it has reached the backend. `on_try` is called before
-        each try, `on_sent` when the request has been written to a connection, `on_status` with the status of a response,
-        also of one that is refused."""
+        each try, `on_sent` when the request has been written to a connection, `on_status` with the status of every
+        response, also of a refused one."""
         request = encode_request(lines, body, more)
         pool = self._pools.get(lines.address) or self._pools.setdefault(lines.address, ConnectionPool(self._loop))
         now = self._loop.time()
