@@ -199,6 +199,7 @@ MADE_PROFILES: Final = st.builds(
     developer=st.sampled_from(["developer", "system"]),
     system=st.sampled_from(["anywhere", "first"]),
     first_turn=st.sampled_from(["any", "user"]),
+    last_turn=st.sampled_from(["any", "user"]),
     alternation=st.sampled_from(["free", "strict"]),
     user_after_tool=st.sampled_from(["allow", "bridge"]),
     choice_fields=st.sampled_from(["keep", "drop"]),

@@ -61,6 +61,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `developer`: the role that carries what OpenAI calls `developer`.
     - `system`: `first` where only the leading message may be a system message.
     - `first_turn`: `user` where the first message after the system messages must be the user's.
+    - `last_turn`: `user` where the last message that is no system message must not be the assistant's.
     - `alternation`: `strict` where two user or two assistant messages may not follow each other.
     - `user_after_tool`: `bridge` where an assistant message must stand between tool results and the next user message.
     - `reused_ids`: `rename` where each call needs an id of its own; `keep` where ids carry a meaning, so that no id is
@@ -88,6 +89,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     developer: Literal["developer", "system"] = "developer"
     system: Literal["anywhere", "first"] = "anywhere"
     first_turn: Literal["any", "user"] = "any"
+    last_turn: Literal["any", "user"] = "any"
     alternation: Literal["free", "strict"] = "free"
     user_after_tool: Literal["allow", "bridge"] = "allow"
     choice_fields: Literal["keep", "drop"] = "keep"
@@ -152,7 +154,8 @@ PROFILES: Final[dict[str, Profile]] = {
     ),
     "minimax": Profile(tool_names=_OPENAI_NAMES, tool_content="string", developer="system", choice_fields="drop"),
     # A tool message needs the name of its function, taken from the call and never from the client. A turn with calls
-    # must follow a user turn or tool results.
+    # must follow a user turn or tool results. "Please ensure that multiturn requests end with a user role or a function
+    # response."
     "gemini": Profile(
         tool_names=Alphabet(characters="A-Za-z0-9_.:-", first="A-Za-z_", longest=64),
         tool_content="string",
@@ -160,9 +163,11 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         first_turn="user",
+        last_turn="user",
         empty_beside_calls="empty",
         choice_fields="drop",
     ),
+    # "This model does not support assistant message prefill. The conversation must end with a user message."
     "anthropic-compat": Profile(
         call_id=Alphabet(characters="A-Za-z0-9_-"),
         tool_names=_OPENAI_NAMES,
@@ -170,6 +175,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         first_turn="user",
+        last_turn="user",
         empty_beside_calls="null",
         empty_text="(empty)",
         choice_fields="drop",
@@ -223,7 +229,8 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         choice_fields="drop",
     ),
-    # "A conversation must start with a user message", and alternate.
+    # "A conversation must start with a user message", and alternate. Most of its models require "the last turn in the
+    # conversation to be a user message".
     "bedrock": Profile(
         call_id=Alphabet(characters="A-Za-z0-9_.:-", longest=64),
         tool_names=_OPENAI_NAMES,
@@ -231,6 +238,7 @@ PROFILES: Final[dict[str, Profile]] = {
         developer="system",
         reasoning="drop",
         first_turn="user",
+        last_turn="user",
         alternation="strict",
         user_after_tool="bridge",
         empty_beside_calls="null",

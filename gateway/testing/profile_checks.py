@@ -241,6 +241,12 @@ def _first_turn(sent: Sent, profile: Profile) -> Iterator[str]:
         yield f"the first message is of the {first}"
 
 
+def _last_turn(sent: Sent, profile: Profile) -> Iterator[str]:
+    said = [message for message in messages_of(sent.body) if message.get("role") not in _SYSTEM]
+    if profile.last_turn == "user" and said and said[-1].get("role") == "assistant" and not calls_of(said[-1]):
+        yield "the last message is the assistant's"
+
+
 def _alternation(sent: Sent, profile: Profile) -> Iterator[str]:
     """Check the roles of neighbouring messages. A message after calls is exempt: only results may follow calls, which
     does not depend on the profile."""
@@ -320,6 +326,7 @@ DEMANDS: Final[Mapping[str, Demand]] = {
     "developer": _developer,
     "system": _system,
     "first_turn": _first_turn,
+    "last_turn": _last_turn,
     "alternation": _alternation,
     "user_after_tool": _user_after_tool,
     "choice_fields": _choice_fields,

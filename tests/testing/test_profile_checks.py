@@ -58,6 +58,7 @@ BROKEN: Final[list[tuple[str, Profile, list[Json]]]] = [
     ("developer", Profile(developer="system"), [{"role": "developer", "content": "x"}]),
     ("system", Profile(system="first"), [USER, {"role": "system", "content": "x"}]),
     ("first_turn", Profile(first_turn="user"), [{"role": "system", "content": "x"}, calling()]),
+    ("last_turn", Profile(last_turn="user"), [USER, {"role": "assistant", "content": "x"}]),
     ("alternation", Profile(alternation="strict"), [USER, USER]),
     ("user_after_tool", Profile(user_after_tool="bridge"), [*ROUND, {"role": "system", "content": "x"}, USER]),
     ("choice_fields", Profile(choice_fields="drop"), [{"role": "assistant", "content": "x", "logprobs": None}]),

@@ -14,7 +14,12 @@ from gateway.history.apply_profile.content_shape import fit_arguments, fit_conte
 from gateway.history.apply_profile.legacy_functions import keep_one_form
 from gateway.history.apply_profile.reasoning import fit_reasoning, fit_signatures
 from gateway.history.apply_profile.renames import rename_identifiers
-from gateway.history.apply_profile.role_order import begin_with_user, bridge_after_tools, merge_neighbours
+from gateway.history.apply_profile.role_order import (
+    begin_with_user,
+    bridge_after_tools,
+    end_with_user,
+    merge_neighbours,
+)
 from gateway.history.apply_profile.system_roles import fit_developer, fold_system
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 from gateway.tool_calls.identifier_map import IdentifierMap
@@ -29,6 +34,7 @@ STEPS: Final[tuple[Step, ...]] = (
     fit_developer,
     fold_system,
     begin_with_user,
+    end_with_user,
     fit_reasoning,
     fit_signatures,
     bridge_after_tools,

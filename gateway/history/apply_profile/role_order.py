@@ -12,6 +12,7 @@ from gateway.history.classify import is_system
 from gateway.history.first_turn import opened, wrong_first_turn
 
 BRIDGE: Final = "I have the tool results."
+CONTINUE: Final = "Please continue."
 
 
 def bridge_after_tools(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
@@ -39,6 +40,18 @@ def begin_with_user(turns: tuple[Turn, ...], profile: Profile, notices: list[Not
     detail = f"user message put before the first {turns[position].role} message"
     notices.append(changed(turns[position], "USER_TURN_ADDED", detail, action="added"))
     return opened(turns, position)
+
+
+def end_with_user(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
+    """Puts a fixed user turn behind a last turn of the assistant, which the provider takes for an answer to continue.
+    A turn with calls is left alone: only its results may follow it."""
+    last = next((turn for turn in reversed(turns) if not is_system(turn)), None)
+    if profile.last_turn == "any" or last is None or last.role != "assistant" or last.calls:
+        return turns
+    notices.append(
+        changed(last, "USER_TURN_ADDED", "user message put behind the last message, the assistant's", action="added")
+    )
+    return (*turns, Turn("user", (Text(CONTINUE),), synthesized=True))
 
 
 def merge_neighbours(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]) -> tuple[Turn, ...]:
