@@ -18,6 +18,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.testing.faulty import END, Connection, FaultyBackend, Script, chunk, faulty_backend, head
 from gateway.testing.gateway import hello
+from tests.fuzz.hostile_answers import WARP
 from tests.promises.hostile import REQUESTS, answering, scripts
 from tests.promises.probed import Probed, Reading, probed_gateway
 from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway, wire_settings
@@ -29,6 +30,7 @@ GROWTH: Final = 64 * 2**20
 STOOD_STILL_S: Final = 1.5
 # What is alive afterwards, in blocks of the interpreter; a leak of a single message in a thousand would be more.
 KEPT_BLOCKS: Final = 20_000
+JSON: Final = {"content-type": "application/json"}
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -87,8 +89,7 @@ async def _probed(
 
 async def _ask(client: httpx.AsyncClient, content: bytes) -> None:
     """The answer is read and thrown away."""
-    sent = {"content-type": "application/json"}
-    async with client.stream("POST", "/v1/chat/completions", content=content, headers=sent) as response:
+    async with client.stream("POST", "/v1/chat/completions", content=content, headers=JSON) as response:
         async for _ in response.aiter_raw():
             pass
 
@@ -106,6 +107,37 @@ async def _settled(gateway: Probed, descriptors: int) -> Reading:
             break
         await asyncio.sleep(0.1)
     return reading
+
+
+# Each of the many messages in one event costs far more than its bytes.
+DENSE: Final = ("calls", "calls of one id", "calls of unknown tools", "messages without ids", "keys of a call")
+
+
+def _of_size(kind: str, size: int) -> bytes:
+    make = WARP[kind]
+    return make(int(size / (len(make(2048)) - len(make(1024))) * 1024))
+
+
+def _saying(wire: bytes) -> Script:
+    async def script(connection: Connection) -> None:
+        pieces = [chunk(wire[at : at + 65_000]) for at in range(0, len(wire), 65_000)]
+        await connection.send(head("text/event-stream"), *pieces, END)
+
+    return script
+
+
+@linux
+async def test_one_large_event_leaves_the_loop_to_others(tmp_path: Path) -> None:
+    told = {kind: _saying(_of_size(kind, 2_700_000)) for kind in DENSE}
+    stood_still: dict[str, float] = {}
+    async with _probed(tmp_path, "protobuf", told) as (gateway, client, _):
+        await gateway.read()
+        for kind in DENSE:
+            for content in _asking(kind):
+                response = await client.post("/v1/chat/completions", content=content, headers=JSON)
+                assert response.status_code == 200, (kind, response.text)
+                stood_still[kind] = max(stood_still.get(kind, 0), (await gateway.read()).stood_still)
+    assert {kind: seconds for kind, seconds in stood_still.items() if seconds > STOOD_STILL_S} == {}
 
 
 @linux

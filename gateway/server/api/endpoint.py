@@ -2,9 +2,10 @@
 backend, and sends the response."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
-from typing import Final
+from typing import Final, ParamSpec
 
 import msgspec
 
@@ -12,6 +13,7 @@ from gateway.adapter import Adapter, BackendRequest
 from gateway.core.backend_status import public_text
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
+from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
@@ -54,6 +56,9 @@ FIRST: Final = 512
 LARGE: Final = 128 * 1024
 SOME: Final = 16 * 1024
 MANY: Final = 4000
+
+
+P = ParamSpec("P")
 
 
 class GenerateEndpoint:
@@ -174,6 +179,8 @@ class GenerateEndpoint:
         writer: Responder,
     ) -> None:
         arrived = exchange.progress
+        # Bytes that have brought no event yet: most likely the beginning of one large event.
+        gathered = 0
         until: float | None = None
         most = FIRST if writer.opening else 0
         while True:
@@ -185,12 +192,19 @@ class GenerateEndpoint:
             data = await (answer.read(most) if until is None else _read_rest(answer, until))
             context.waited += monotonic() - asked
             try:
-                events = exchange.feed(data) if data else []
+                # More may arrive while a thread decodes this.
+                ended = answer.ended
+                gathered += len(data)
+                large = gathered >= LARGE
+                if not data:
+                    events = []
+                else:
+                    events = await _in_thread(deadlines, exchange.feed, data) if large else exchange.feed(data)
                 # A response that yields no events before its end, as a whole one does, needs no further read to detect
                 # the end.
-                over = not data or (answer.ended and not events)
+                over = not data or (ended and not events)
                 if over:
-                    events = exchange.close()
+                    events = await _in_thread(deadlines, exchange.close) if large else exchange.close()
             except BackendError as error:
                 await writer.rescue(error.take())
                 raise
@@ -202,6 +216,7 @@ class GenerateEndpoint:
             if exchange.finished and until is None:
                 until = monotonic() + REST_S
             if events:
+                gathered = 0
                 context.begin_response()
                 await writer.take(events)
             if most:
@@ -255,6 +270,18 @@ def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy) -> E
     if exchange.uncounted:
         exchange.size_prompt()
     return exchange
+
+
+async def _in_thread(
+    deadlines: Deadlines, decode: Callable[P, list[Event]], *args: P.args, **kwargs: P.kwargs
+) -> list[Event]:
+    """Decodes while other requests are served. The backend is not waited for: only the total limit applies."""
+    due, began = deadlines.due, monotonic()
+    deadlines.due = math.inf
+    try:
+        return await asyncio.to_thread(decode, *args, **kwargs)
+    finally:
+        deadlines.due = due + monotonic() - began
 
 
 async def _read_rest(answer: BackendResponse, until: float) -> bytes:

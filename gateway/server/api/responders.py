@@ -8,9 +8,9 @@ backend is silent.
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.core.events import Event
 from gateway.dialects.base import AnswerHead, ClientRequest, Dialect
@@ -19,6 +19,11 @@ from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.request_id import unique
 from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
 from gateway.settings import ServerSettings
+
+# So many events are reported and encoded at once; other requests are served between them.
+PART: Final = 1024
+# An answer of more events is folded in a thread.
+MANY: Final = 16 * 1024
 
 
 class Responder(Protocol):
@@ -69,22 +74,29 @@ class WholeResponder:
         pass
 
     async def take(self, events: Sequence[Event]) -> None:
-        self._context.record(events)
+        if len(events) <= PART:
+            self._context.record(events)
+        else:
+            async for part in _parts(events):
+                self._context.record(part)
         self._events.extend(events)
 
     async def rescue(self, events: Sequence[Event]) -> None:
         pass
 
     async def finish(self, events: Sequence[Event]) -> None:
-        self._context.record(events)
-        body = self._dialect.encode_answer(self._request, _head(self._context), [*self._events, *events])
+        await self.take(events)
         self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
+        answer = (self._request, _head(self._context), self._events)
+        large = len(self._events) > MANY
+        encode = self._dialect.encode_answer
+        body = await asyncio.to_thread(encode, *answer) if large else encode(*answer)
         await self._response.whole(200, body, self._context.answer_headers())
 
 
 class StreamResponder:
-    """Sends the events of one read of the backend in one piece. Use as a context manager around the exchange."""
+    """Sends the events of one read of the backend in one piece, very many in several. Use as a context manager around the exchange."""
 
     def __init__(
         self,
@@ -119,6 +131,10 @@ class StreamResponder:
             self._keep_alive.cancel()
 
     async def take(self, events: Sequence[Event]) -> None:
+        if len(events) > PART:
+            async for part in _parts(events):
+                await self.take(part)
+            return
         self._context.record(events)
         if payload := self._encoder.feed(events):
             self.opening = False
@@ -131,6 +147,9 @@ class StreamResponder:
             await self._send(payload)
 
     async def finish(self, events: Sequence[Event]) -> None:
+        if len(events) > PART:
+            await self.take(events[:-PART])
+            events = events[-PART:]
         self._context.record(events)
         self._deadlines.on_quiet = None
         self._deadlines.total_due = math.inf
@@ -168,3 +187,11 @@ class StreamResponder:
 
 def _head(context: RequestContext) -> AnswerHead:
     return AnswerHead(unique(), int(time.time()), context.model, context.explain)
+
+
+async def _parts(events: Sequence[Event]) -> AsyncIterator[Sequence[Event]]:
+    """Yields the events in pieces; other tasks run between them."""
+    yield events[:PART]
+    for at in range(PART, len(events), PART):
+        await asyncio.sleep(0)
+        yield events[at : at + PART]
