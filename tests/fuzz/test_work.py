@@ -22,6 +22,7 @@ from adapters.warp.multi_agent_pb2 import ResponseEvent
 from adapters.warp.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.capabilities.request_fields import LONGEST_SEQUENCE
+from gateway.core.backend_status import blot_keys, public_text
 from gateway.core.conversation import Json, ToolSpec
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import Event, PassthroughFields, TextDelta
@@ -39,6 +40,7 @@ from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.history.transcript.escape import guarded
 from gateway.response.stop_sequences import StopMatcher
+from gateway.server.upstream.credentials import CUT, redact_secrets
 from gateway.tool_calls.parsers.formats import FORMATS
 from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
 from tests.adapters.warp.script import struct
@@ -189,6 +191,19 @@ def _written(schema: Json, values: list[Json]) -> None:
     encode_arguments(struct({"l": values}), Schema(schema, Steps()))
 
 
+# Keys, and what nearly is one: a run of its characters, its beginnings without an end, with blanks and in quotes.
+NEARLY_KEYS: Final = ("sk-", "a", "-", "Bearer ", "key=", 'api_key": "', "sk-abcdefghijkl ", "eyJ.", "://u:p@", " ")
+HELD_SECRET: Final = "a" * 400 + "b"
+
+
+def _redacted(text: str) -> None:
+    """What is done with a backend's words, a debug body and a log line before somebody reads them."""
+    blot_keys(text)
+    public_text(text)
+    redact_secrets(text, HELD_SECRET, "a" * 8)
+    redact_secrets(f"{text}{CUT}", HELD_SECRET)
+
+
 PIECES: Final[tuple[Json, ...]] = ("a", ["a"], {"a": "a"})
 
 
@@ -216,6 +231,7 @@ WORK: Final[dict[str, Case]] = {
     "protobuf: broken texts": Case(
         lambda n: b"\x0a\x03\x0a\x01\xff" * n, lambda data: repair_texts(data, ResponseEvent)
     ),
+    **{f"redaction: {piece!r}": Case(partial(str.__mul__, piece), _redacted) for piece in NEARLY_KEYS},
     "envelope: fields": Case(lambda n: "{" + '"a":1,' * n, _opened),
     "envelope: a long text": Case(lambda n: json.dumps({"name": "f", "args": '"\\' * n}), _opened),
     "arguments: dense references": Case(lambda n: [1] * n, partial(_written, dense(40))),
