@@ -96,7 +96,8 @@ class WholeResponder:
 
 
 class StreamResponder:
-    """Sends the events of one read of the backend in one piece, very many in several. Use as a context manager around the exchange."""
+    """Sends the events of one read of the backend in one piece, very many in several. Use as a context manager around
+    the exchange."""
 
     def __init__(
         self,
