@@ -107,7 +107,7 @@ class XmlCallReader(CallReader):
 
     def _newline(self, data: str, at: int) -> int:
         """The first newline of a value belongs to the tag."""
-        if data[at:] == "\r":
+        if data[at] == "\r" and at + 1 == len(data):
             return _NEED_MORE
         self._step = self._value
         return at + (2 if data.startswith("\r\n", at) else 1 if data[at] == "\n" else 0)
