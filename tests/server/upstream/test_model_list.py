@@ -174,7 +174,7 @@ async def test_the_words_of_a_refused_list_are_in_the_log(
 ) -> None:
     monkeypatch.setenv("MY_KEY", "secret-of-mine")
     entry: dict[str, Json] = {**NATIVE, "api_key_env": "MY_KEY"}
-    async with house(replying(reply), entry) as (gateway, _):
+    async with listing_gateway(replying(reply), entry) as (gateway, _):
         assert (await gateway.client.get("/v1/models")).status_code == 502
     (told,) = [record.getMessage() for record in caplog.records if "are not listed" in record.getMessage()]
     words = told.partition(" said=")[2]
