@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent.actions import Ids, actions_event, add, append, create_task, init_event, output
+from gateway.demo.warp.actions import Ids, actions_event, add, append, create_task, init_event, output
 
 CHUNKS: Final = 100
 TEXT: Final = "twenty letters here "

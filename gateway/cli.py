@@ -117,8 +117,8 @@ def _local(options: argparse.Namespace) -> int:
 def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[[], Settings]] | None" = None) -> None:
     # The heavy imports follow every error that can be reported without them.
     from gateway.server.access.request_checks import is_loopback
-    from gateway.server.process.reload import Source
     from gateway.server.process.run import serve
+    from gateway.server.process.settings_reload import Source
     from gateway.server.upstream.backends import DEMO
     from gateway.server.upstream.demo_backends import DEMO_REQUESTS
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from gateway.demo.agent.framing_options import FRAMING_OPTIONS
-from gateway.demo.agent.scenarios import SCENARIOS
 from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.text.faults import FAULTS as TEXT
+from gateway.demo.warp.framing_options import FRAMING_OPTIONS
+from gateway.demo.warp.scenarios import SCENARIOS
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")

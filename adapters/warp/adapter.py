@@ -10,8 +10,8 @@ from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.decode.decoder import WarpDecoder
 from adapters.warp.decode.error_body import decode_error
 from adapters.warp.encode.encoder import encode_request
-from adapters.warp.opaque import CONTAINER
 from adapters.warp.options import WarpOptions
+from adapters.warp.provider_state import CONTAINER
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError, SettingsError

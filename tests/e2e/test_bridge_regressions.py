@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
-from gateway.demo.agent.scenarios import TOOLS
+from gateway.demo.warp.scenarios import TOOLS
 from gateway.server.api.app import create_app
 from gateway.settings import read_settings
 from tests.e2e.answers import Answer
@@ -241,7 +241,7 @@ async def test_no_conversation_knows_anything_of_another(demo: DemoGateway) -> N
 
 
 async def test_what_the_backend_wants_back_comes_back_unchanged(demo: DemoGateway) -> None:
-    """Opaque fields were decoded and encoded again, and so changed."""
+    """ProviderState fields were decoded and encoded again, and so changed."""
     opaque = "CgQI/+8=\n not base64 \u00e9\u4e16 =="
     call: dict[str, Any] = {
         "id": "c1",

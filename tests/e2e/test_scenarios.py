@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.agent.scenarios import FRAMING_OPTIONS, SCENARIOS, TOOLS
+from gateway.demo.warp.scenarios import FRAMING_OPTIONS, SCENARIOS, TOOLS
 from tests.e2e.answers import Answer
 from tests.e2e.demo_gateway import (
     AGENTS,

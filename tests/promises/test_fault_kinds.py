@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Json
-from gateway.demo.agent.scenarios import SCENARIOS
 from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.fault_kinds import FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
 from gateway.demo.text.faults import FAULTS as TEXT
+from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.testing.faults import FAULTS, FAULTS_BY_KIND
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.promises.table import PROMISES

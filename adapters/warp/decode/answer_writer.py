@@ -4,8 +4,8 @@ from typing import Final
 
 from adapters.warp.decode.calls import CallWriter
 from adapters.warp.decode.entry import CALL, OUTPUT, REASONING, Entry
+from adapters.warp.decode.message_state import MessageState
 from adapters.warp.decode.output import Output
-from adapters.warp.decode.provider_state import ProviderState
 from gateway.core.events import PassthroughFields, ReasoningDelta, TextDelta
 
 # Every response has these beside its content: the echo of the question and the backend's own records.
@@ -18,10 +18,10 @@ class AnswerWriter:
     `has_output` is true once the client was sent text or a call.
     """
 
-    def __init__(self, calls: CallWriter, provider_state: ProviderState, output: Output, reasoning: bool) -> None:
+    def __init__(self, calls: CallWriter, provider_state: MessageState, output: Output, reasoning: bool) -> None:
         self.has_output = False
         self.calls = calls
-        self._provider_state: ProviderState | None = provider_state
+        self._provider_state: MessageState | None = provider_state
         self._reasoning = reasoning
         self._output = output
         self._pending: dict[Entry, None] = {}
@@ -71,7 +71,7 @@ class AnswerWriter:
         else:
             self._output.note_once("dropped", "REASONING_DROPPED", "reasoning was sent though it was not asked for")
 
-    def _carry(self, entry: Entry, provider_state: ProviderState) -> None:
+    def _carry(self, entry: Entry, provider_state: MessageState) -> None:
         """Send the provider state once, with the first text: a client that joins the extra fields of chunks would
         duplicate it."""
         self._provider_state = None

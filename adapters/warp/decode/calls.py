@@ -10,8 +10,8 @@ from typing import Final
 from google.protobuf import json_format
 
 from adapters.warp.decode.arguments import encode_arguments
+from adapters.warp.decode.message_state import MessageState
 from adapters.warp.decode.output import Output, unknown_numbers
-from adapters.warp.decode.provider_state import ProviderState
 from adapters.warp.decode.schema import Schema, Steps
 from adapters.warp.multi_agent_pb2 import Message
 from adapters.warp.options import WarpOptions
@@ -30,7 +30,7 @@ class CallWriter:
     """
 
     def __init__(
-        self, options: WarpOptions, conversation: Conversation, provider_state: ProviderState, output: Output
+        self, options: WarpOptions, conversation: Conversation, provider_state: MessageState, output: Output
     ) -> None:
         self.written = 0
         self.dropped = 0

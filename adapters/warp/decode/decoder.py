@@ -14,13 +14,13 @@ from adapters.warp.decode.calls import CallWriter
 from adapters.warp.decode.entry import OUTPUT
 from adapters.warp.decode.finish import REASONS, finish_error, read_usage
 from adapters.warp.decode.frames import FrameReader
+from adapters.warp.decode.message_state import MessageState
 from adapters.warp.decode.output import Output, unknown_numbers
-from adapters.warp.decode.provider_state import ProviderState
 from adapters.warp.decode.tasks import TaskLog
 from adapters.warp.encode.structured import history_task
 from adapters.warp.multi_agent_pb2 import ClientAction, ResponseEvent, StreamFinished, StreamInit
-from adapters.warp.opaque import read_opaque
 from adapters.warp.options import WarpOptions
+from adapters.warp.provider_state import read_provider_state
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, Reason, ResponseStart
@@ -44,7 +44,7 @@ class WarpDecoder:
         replays = options.encoding == "structured"
         self._log = TaskLog(self._output, replays, history_task(conversation) if replays else None)
         self._waiting: deque[ClientAction] = deque()
-        self._provider_state = ProviderState(options)
+        self._provider_state = MessageState(options)
         self._calls = CallWriter(options, conversation, self._provider_state, self._output)
         self._answer = AnswerWriter(self._calls, self._provider_state, self._output, options.reasoning)
         # A response that is not streamed reaches the client only when it is complete, so that buffering costs nothing.
@@ -261,7 +261,7 @@ class WarpDecoder:
             return False
         turns = self._conversation.turns
         extras = (extra for turn in turns for extra in (turn.extra, *(call.extra for call in turn.calls)))
-        return any(read_opaque(extra).conversation_id for extra in extras)
+        return any(read_provider_state(extra).conversation_id for extra in extras)
 
 
 def _task_of(action: ClientAction) -> str:

@@ -9,7 +9,7 @@ from adapters.warp.encode.images import decode_image
 from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.json_struct import NestedTooDeep, write_struct
 from adapters.warp.encode.tools import inexact_numbers
-from adapters.warp.opaque import read_opaque
+from adapters.warp.provider_state import read_provider_state
 from gateway.core.conversation import File, Image, JsonObject, Text, ToolCall, ToolResult
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
@@ -57,7 +57,7 @@ def write_call(target: pb.Message.ToolCall, call: ToolCall, index: int) -> list[
     """Write a call of the model. Arguments that are not a JSON object, or that nest too deep, are sent as one text."""
     target.tool_call_id = call.id
     target.call_mcp_tool.name = call.name
-    if server_id := read_opaque(call.extra).server_id:
+    if server_id := read_provider_state(call.extra).server_id:
         target.call_mcp_tool.server_id = server_id
     try:
         inexact = write_struct(target.call_mcp_tool.args, _arguments(call.arguments))

@@ -12,7 +12,7 @@ from adapters.warp.encode.indexed_turn import IndexedTurn, index_turns
 from adapters.warp.encode.request import attach_system, write_images, write_query
 from adapters.warp.encode.results import write_result
 from adapters.warp.encode.task_log import write_log
-from adapters.warp.opaque import Opaque, read_opaque
+from adapters.warp.provider_state import ProviderState, read_provider_state
 from gateway.core.conversation import Conversation
 from gateway.core.notices import Notice
 
@@ -48,24 +48,24 @@ def _parted(turns: Sequence[IndexedTurn]) -> tuple[list[IndexedTurn], list[Index
 def _write_history(request: pb.Request, turns: Sequence[IndexedTurn]) -> list[Notice]:
     if not turns:
         return []
-    opaque = _newest_opaque(turns)
-    if opaque.conversation_id:
-        request.metadata.conversation_id = opaque.conversation_id
+    state = _newest_state(turns)
+    if state.conversation_id:
+        request.metadata.conversation_id = state.conversation_id
     return write_log(request.task_context.tasks.add(id=_task_id(turns)), turns)
 
 
 def _task_id(turns: Sequence[IndexedTurn]) -> str:
-    return _newest_opaque(turns).task_id or _derived_id(turns)
+    return _newest_state(turns).task_id or _derived_id(turns)
 
 
-def _newest_opaque(turns: Sequence[IndexedTurn]) -> Opaque:
+def _newest_state(turns: Sequence[IndexedTurn]) -> ProviderState:
     """Return the newest provider state of the conversation, because each turn starts where the one before ended."""
     for indexed in reversed(turns):
         for extra in (*(call.extra for call in reversed(indexed.turn.calls)), indexed.turn.extra):
-            opaque = read_opaque(extra)
-            if opaque.conversation_id:
-                return opaque
-    return Opaque()
+            state = read_provider_state(extra)
+            if state.conversation_id:
+                return state
+    return ProviderState()
 
 
 def _derived_id(turns: Sequence[IndexedTurn]) -> str:

@@ -6,7 +6,7 @@ from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.request import write_images, write_query
 from adapters.warp.encode.results import write_call, write_result
-from adapters.warp.opaque import Opaque, read_opaque
+from adapters.warp.provider_state import ProviderState, read_provider_state
 from gateway.core.conversation import EMPTY, JsonObject, Reasoning
 from gateway.core.notices import Notice
 
@@ -58,15 +58,15 @@ class _Log:
     def _message(self, extra: JsonObject = EMPTY) -> pb.Message:
         message = self._task.messages.add(id=f"{self._task.id}-{len(self._task.messages)}", task_id=self._task.id)
         if extra:
-            _restore(message, read_opaque(extra))
+            _restore(message, read_provider_state(extra))
         return message
 
 
-def _restore(message: pb.Message, opaque: Opaque) -> None:
+def _restore(message: pb.Message, state: ProviderState) -> None:
     """Restore the provider state that the backend sent with this message, byte for byte."""
-    if opaque.message_id:
-        message.id = opaque.message_id
-    if opaque.request_id:
-        message.request_id = opaque.request_id
-    if opaque.server_message_data:
-        message.server_message_data = opaque.server_message_data
+    if state.message_id:
+        message.id = state.message_id
+    if state.request_id:
+        message.request_id = state.request_id
+    if state.server_message_data:
+        message.server_message_data = state.server_message_data

@@ -10,12 +10,12 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from gateway.core.conversation import Json
-from gateway.demo.agent.backend import agent_routes
 from gateway.demo.chat.backend import chat_routes
 from gateway.demo.player.connection import DemoConnection
 from gateway.demo.player.playback import FOREVER
 from gateway.demo.player.recorder import RecordedRequest, Recorder
 from gateway.demo.text.backend import text_routes
+from gateway.demo.warp.backend import agent_routes
 
 Kind = Literal["agent", "chat", "text"]
 

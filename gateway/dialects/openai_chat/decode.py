@@ -14,9 +14,9 @@ from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import Document, read_document
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.faults import Faults
-from gateway.dialects.openai_chat.message import read_turns
 from gateway.dialects.openai_chat.request_models import RequestBody
 from gateway.dialects.openai_chat.tools import read_other_tools, read_tool_choice, read_tools
+from gateway.dialects.openai_chat.turns import read_turns
 from gateway.framing.json_text import MAX_DEPTH
 from gateway.history.rules import violation
 from gateway.history.violation_error import violation_error

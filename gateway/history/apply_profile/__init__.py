@@ -11,7 +11,7 @@ from gateway.core.notices import Notice
 from gateway.core.profiles import NEUTRAL, Profile
 from gateway.history.apply_profile.choice_fields import fit_choice_fields
 from gateway.history.apply_profile.content_shape import fit_arguments, fit_content, fit_empty, fit_tool_name
-from gateway.history.apply_profile.legacy_functions import keep_one_form
+from gateway.history.apply_profile.deprecated_functions import keep_one_form
 from gateway.history.apply_profile.reasoning import fit_reasoning, fit_signatures
 from gateway.history.apply_profile.renames import rename_identifiers
 from gateway.history.apply_profile.role_order import (

@@ -7,7 +7,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from gateway.demo import DemoBackend, serve_demo
-from gateway.demo.agent.scenarios import TOOLS
+from gateway.demo.warp.scenarios import TOOLS
 
 USER = {"role": "user", "content": "What's the weather in Paris and Rome?"}
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent.scenario import Expect, Scenario, failure
-from gateway.demo.agent.scenarios.calls import CAT, PARIS
-from gateway.demo.agent.steps import BEGIN, COMMIT, PRELUDE, ROLLBACK, call, finish, more, say, tell
+from gateway.demo.warp.scenario import Expect, Scenario, failure
+from gateway.demo.warp.scenarios.calls import CAT, PARIS
+from gateway.demo.warp.steps import BEGIN, COMMIT, PRELUDE, ROLLBACK, call, finish, more, say, tell
 
 _HEAD: Final = (*PRELUDE, BEGIN)
 _WRONG: Final = (say("This is "), more("wrong."))

@@ -5,7 +5,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.demo import DemoBackend, serve_demo
-from gateway.demo.agent.scenarios import SCENARIOS, TOOLS
+from gateway.demo.warp.scenarios import SCENARIOS, TOOLS
 from tests.demo.wires import messages_of, notation, post, question, read
 
 P = "I CT AM(server_event) AM(user_query) UP(server_message_data)"

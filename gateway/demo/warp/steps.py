@@ -6,12 +6,12 @@ from typing import Final, Literal, TypeAlias
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import JsonObject
-from gateway.demo.agent import actions
-from gateway.demo.agent.actions import Ids
-from gateway.demo.agent.framing_options import Frame, Framed, FramingOptions, Raw
-from gateway.demo.agent.request import AgentRequest
 from gateway.demo.player.playback import FOREVER, Cut, Wait
 from gateway.demo.scripted_model.words import pieces
+from gateway.demo.warp import actions
+from gateway.demo.warp.actions import Ids
+from gateway.demo.warp.framing_options import Frame, Framed, FramingOptions, Raw
+from gateway.demo.warp.request import AgentRequest
 
 
 class ScenarioState:

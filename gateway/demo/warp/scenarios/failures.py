@@ -3,8 +3,8 @@
 from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent.scenario import Scenario, failure
-from gateway.demo.agent.steps import BEGIN, COMMIT, INIT, PRELUDE, Step, cut, finish, more, raw, say, silence, tell
+from gateway.demo.warp.scenario import Scenario, failure
+from gateway.demo.warp.steps import BEGIN, COMMIT, INIT, PRELUDE, Step, cut, finish, more, raw, say, silence, tell
 
 _F: Final = pb.StreamFinished
 # The text is committed, so that no reader has a reason to hold it back.

@@ -2,9 +2,9 @@ import json
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import Json
-from gateway.demo.agent.request import broken_rule, read_agent, summarize
-from gateway.demo.agent.scenarios import TOOLS
 from gateway.demo.scripted_model.dialogue import Result
+from gateway.demo.warp.request import broken_rule, read_agent, summarize
+from gateway.demo.warp.scenarios import TOOLS
 from tests.demo.wires import question
 
 FLAT = (

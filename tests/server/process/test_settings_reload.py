@@ -15,8 +15,8 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.server.process.reload import Reloader, Source
 from gateway.server.process.reload_policy import RESTART_ONLY, keep_restart_only, restart_only
+from gateway.server.process.settings_reload import Reloader, Source
 from gateway.settings import (
     LimitSettings,
     LogSettings,

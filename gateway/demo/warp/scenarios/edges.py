@@ -3,12 +3,12 @@
 from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent import actions
-from gateway.demo.agent.framing_options import Frame
-from gateway.demo.agent.scenario import Expect, Scenario
-from gateway.demo.agent.scenarios.text import HELLO
-from gateway.demo.agent.steps import BEGIN, COMMIT, PRELUDE, ScenarioState, Step, act, finish, say, tell, together
 from gateway.demo.player.playback import Wait
+from gateway.demo.warp import actions
+from gateway.demo.warp.framing_options import Frame
+from gateway.demo.warp.scenario import Expect, Scenario
+from gateway.demo.warp.scenarios.text import HELLO
+from gateway.demo.warp.steps import BEGIN, COMMIT, PRELUDE, ScenarioState, Step, act, finish, say, tell, together
 
 _HEAD: Final = (*PRELUDE, BEGIN)
 

@@ -3,9 +3,12 @@
 import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent import actions
-from gateway.demo.agent.request import AgentRequest
-from gateway.demo.agent.steps import (
+from gateway.demo.scripted_model.dialogue import Call
+from gateway.demo.scripted_model.reply import reply
+from gateway.demo.scripted_model.words import count
+from gateway.demo.warp import actions
+from gateway.demo.warp.request import AgentRequest
+from gateway.demo.warp.steps import (
     BEGIN,
     COMMIT,
     NEXT_PRELUDE,
@@ -18,9 +21,6 @@ from gateway.demo.agent.steps import (
     think,
     title,
 )
-from gateway.demo.scripted_model.dialogue import Call
-from gateway.demo.scripted_model.reply import reply
-from gateway.demo.scripted_model.words import count
 
 
 def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:

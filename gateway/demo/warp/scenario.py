@@ -2,8 +2,8 @@
 
 import msgspec
 
-from gateway.demo.agent.steps import Step
 from gateway.demo.player.playback import Response
+from gateway.demo.warp.steps import Step
 
 
 class Expect(msgspec.Struct, frozen=True, kw_only=True):

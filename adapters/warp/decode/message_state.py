@@ -1,12 +1,12 @@
 """Builds the `extra_content` with the fields that the backend needs back together with a message of its own history."""
 
 from adapters.warp.multi_agent_pb2 import Message
-from adapters.warp.opaque import Opaque, write_opaque
 from adapters.warp.options import WarpOptions
+from adapters.warp.provider_state import ProviderState, write_provider_state
 from gateway.core.conversation import EMPTY, JsonObject
 
 
-class ProviderState:
+class MessageState:
     """Returns no fields where the history is sent as text, because text has no place for them. `conversation_id` is the
     backend's."""
 
@@ -18,8 +18,8 @@ class ProviderState:
         """Return the fields of one message. The gateway neither interprets nor changes them."""
         if not self._wanted:
             return EMPTY
-        return write_opaque(
-            Opaque(
+        return write_provider_state(
+            ProviderState(
                 conversation_id=self.conversation_id,
                 task_id=message.task_id,
                 message_id=message.id,

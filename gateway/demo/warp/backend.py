@@ -9,17 +9,17 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent.framing_options import FramingOptions, read_framing_options, write_frames
-from gateway.demo.agent.request import AgentRequest, broken_rule, read_agent, summarize
-from gateway.demo.agent.scenario import Scenario
-from gateway.demo.agent.scenarios import SCENARIOS
-from gateway.demo.agent.script import scripted_steps
-from gateway.demo.agent.steps import ScenarioState, Step
-from gateway.demo.agent.token_exchange import TokenExchange
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.markers import read_options
+from gateway.demo.warp.framing_options import FramingOptions, read_framing_options, write_frames
+from gateway.demo.warp.request import AgentRequest, broken_rule, read_agent, summarize
+from gateway.demo.warp.scenario import Scenario
+from gateway.demo.warp.scenarios import SCENARIOS
+from gateway.demo.warp.script import scripted_steps
+from gateway.demo.warp.steps import ScenarioState, Step
+from gateway.demo.warp.token_exchange import TokenExchange
 
 STREAM: Final = {"content-type": "text/event-stream;charset=utf-8", "cache-control": "no-cache"}
 PROTOBUF: Final = "application/x-protobuf"

@@ -4,9 +4,9 @@ from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import JsonObject
-from gateway.demo.agent import actions
-from gateway.demo.agent.scenario import Expect, Scenario, failure
-from gateway.demo.agent.steps import (
+from gateway.demo.warp import actions
+from gateway.demo.warp.scenario import Expect, Scenario, failure
+from gateway.demo.warp.steps import (
     BEGIN,
     COMMIT,
     NEXT_PRELUDE,

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.demo.agent.scenario import Expect, Scenario, failure
-from gateway.demo.agent.scenarios.text import HELLO
-from gateway.demo.agent.steps import BEGIN, COMMIT, PRELUDE, finish, tell
 from gateway.demo.player.playback import FOREVER, Response
+from gateway.demo.warp.scenario import Expect, Scenario, failure
+from gateway.demo.warp.scenarios.text import HELLO
+from gateway.demo.warp.steps import BEGIN, COMMIT, PRELUDE, finish, tell
 
 _OK: Final = ((*PRELUDE, BEGIN, tell(HELLO), COMMIT, finish()),)
 _JSON: Final = "application/json"

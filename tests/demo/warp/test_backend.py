@@ -6,7 +6,7 @@ import pytest
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo import DemoBackend, serve_demo
-from gateway.demo.agent.scenarios import SCENARIOS, TOOLS
+from gateway.demo.warp.scenarios import SCENARIOS, TOOLS
 from tests.demo.wires import PROTOBUF, Seen, messages_of, notation, post, question, read
 
 

@@ -2,11 +2,11 @@ import httpx
 import pytest
 
 from gateway.demo import serve_demo
-from gateway.demo.agent.framing_options import FRAMING_OPTIONS, FramingOptions, read_framing_options, write_frames
-from gateway.demo.agent.request import read_agent
-from gateway.demo.agent.scenarios import SCENARIOS
-from gateway.demo.agent.steps import PRELUDE, ScenarioState
 from gateway.demo.player.playback import Cut, Part, Wait
+from gateway.demo.warp.framing_options import FRAMING_OPTIONS, FramingOptions, read_framing_options, write_frames
+from gateway.demo.warp.request import read_agent
+from gateway.demo.warp.scenarios import SCENARIOS
+from gateway.demo.warp.steps import PRELUDE, ScenarioState
 from tests.demo.wires import data_of, messages_of, notation, post, question, read
 
 SCENE = read_agent(question("hi"))

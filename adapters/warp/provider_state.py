@@ -14,7 +14,7 @@ CONTAINER: Final = "extra_content"
 PROVIDER: Final = "warp"
 
 
-class Opaque(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProviderState(msgspec.Struct, frozen=True, omit_defaults=True):
     """Strings of the backend that the gateway does not interpret."""
 
     conversation_id: str = ""
@@ -25,21 +25,22 @@ class Opaque(msgspec.Struct, frozen=True, omit_defaults=True):
     server_id: str = ""
 
 
-NOTHING: Final = Opaque()
+NOTHING: Final = ProviderState()
 
 
-def write_opaque(opaque: Opaque) -> JsonObject:
+def write_provider_state(state: ProviderState) -> JsonObject:
     """Encode the state as the `extra` of a call. The result is empty when there is no state."""
-    if opaque == NOTHING:
+    if state == NOTHING:
         return EMPTY
-    return {CONTAINER: {PROVIDER: msgspec.to_builtins(opaque)}}
+    return {CONTAINER: {PROVIDER: msgspec.to_builtins(state)}}
 
 
-def read_opaque(extra: JsonObject) -> Opaque:
+def read_provider_state(extra: JsonObject) -> ProviderState:
     """Decode the state from the `extra` of a call or a turn. A value that a client made unreadable counts as absent."""
     container = extra.get(CONTAINER)
     carried = container.get(PROVIDER) if isinstance(container, dict) else None
     if not isinstance(carried, dict):
         return NOTHING
-    known = {key: value for key, value in carried.items() if key in Opaque.__struct_fields__ and isinstance(value, str)}
-    return msgspec.convert(known, Opaque)
+    fields = ProviderState.__struct_fields__
+    known = {key: value for key, value in carried.items() if key in fields and isinstance(value, str)}
+    return msgspec.convert(known, ProviderState)

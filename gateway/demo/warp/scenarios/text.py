@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.agent.framing_options import Frame, FramingOptions
-from gateway.demo.agent.scenario import Expect, Scenario
-from gateway.demo.agent.steps import (
+from gateway.demo.player.playback import Wait
+from gateway.demo.warp.framing_options import Frame, FramingOptions
+from gateway.demo.warp.scenario import Expect, Scenario
+from gateway.demo.warp.steps import (
     BEGIN,
     COMMIT,
     CREATE_TASK,
@@ -23,7 +24,6 @@ from gateway.demo.agent.steps import (
     title,
     together,
 )
-from gateway.demo.player.playback import Wait
 
 HELLO: Final = "Hello, world. This is a plain answer."
 THOUGHT: Final = "The user wants an answer. I shall give one."
