@@ -58,26 +58,26 @@ def test_the_tests_that_the_dependencies_page_names_exist() -> None:
 
 
 @pytest.mark.parametrize("name", ["parrot.py", "test_parrot.py"])
-def test_the_adapter_page_shows_the_example_that_is_tested(name: str) -> None:
+def test_the_backend_page_shows_the_example_that_is_tested(name: str) -> None:
     source = (ROOT / "tests" / "examples" / name).read_text(encoding="utf-8")
-    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
     assert f"```python\n{source}```" in page
 
 
-def test_the_adapter_page_refers_to_the_second_example() -> None:
-    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+def test_the_backend_page_refers_to_the_second_example() -> None:
+    page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
     (name,) = re.findall(r"`(tests/examples/(?!parrot)\w+\.py)`", page)
     source = (ROOT / name).read_text(encoding="utf-8")
     assert "ToolCallStart(" in source and "ReasoningDelta(" in source
 
 
-def test_the_adapter_page_names_everything_that_a_backend_declares() -> None:
-    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+def test_the_backend_page_names_everything_that_a_backend_declares() -> None:
+    page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
     assert [name for name in Capabilities.__struct_fields__ if not re.search(rf"`{name}(=True)?`", page)] == []
 
 
-def test_the_entry_on_the_adapter_page_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "adapters.md").read_text(encoding="utf-8")
+def test_the_entry_on_the_backend_page_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
     (entry,) = re.findall(r"```json\n(.+?)```", page, re.S)
     settings = parse_settings(entry)
     monkeypatch.syspath_prepend(str(ROOT / "tests" / "examples"))
