@@ -6,14 +6,14 @@ It stands below `gateway.demo` because the demo backends may not import the test
 from collections.abc import Mapping
 from typing import Final
 
-# What the gateway reports as an error. The value says what the backend does.
+# Faults that the gateway reports as an error. The value describes the backend's behaviour.
 FAILURES: Final[Mapping[str, str]] = {
     "unreachable": "The connection is refused",
-    "tls": "No trusted TLS connection comes about",
+    "tls": "A trusted TLS connection cannot be established",
     "closed": "It closes or resets before its head is complete",
-    "no_http": "The head is garbage, a flood, or has no end",
+    "no_http": "The head is garbage, too large, or has no end",
     "no_head": (
-        "No head, half of one, or one that trickles, until the first-byte limit (of a whole answer: the total one)"
+        "No head, an incomplete head, or one that trickles, until the first-byte limit (whole response: total limit)"
     ),
     "400": "400",
     "422": "422",
@@ -22,45 +22,43 @@ FAILURES: Final[Mapping[str, str]] = {
     "408": "408 or 504",
     "409": "409",
     "413": "413",
-    "429": "429 with a sound `retry-after`",
-    "429_odd": "429 with an odd `retry-after`, which is left out",
+    "429": "429 with a valid `retry-after`",
+    "429_odd": "429 with an invalid `retry-after`, which is dropped",
     "429_cut": "429 whose body breaks off",
-    "quota": "429 because the quota is spent",
-    "500": "500, 502, with or without a page; nothing of it is passed on",
+    "quota": "429 because the quota is exhausted",
+    "500": "500, 502, with or without a page; its text is not passed on",
     "503": "503 or 529",
-    "503_bare": "503 that does not say when to come back",
+    "503_bare": "503 without `retry-after`",
     "redirect": "A redirect, which is not followed",
     "204": "204",
-    "page": "200 with a page",
-    "gzip": "200 with a compressed body that is a bomb: it would grow to more than 200 times its size, and a megabyte",
-    "gzip_cut": "200 with a compressed body that is none, or that holds less than it should",
-    "coding": "200 with a body in another coding than gzip and deflate",
-    "empty": "200 with an empty body, or one that holds no event at all",
-    "hollow": (
-        "200 with a body of length 0, with JSON that holds no answer or is too deep, or with no JSON where it says so"
-    ),
+    "page": "200 with an HTML page",
+    "gzip": "200 with a compression bomb: the body would expand to more than 200 times its size, and a megabyte",
+    "gzip_cut": "200 with a compressed body that is invalid or incomplete",
+    "coding": "200 with a content coding other than gzip and deflate",
+    "empty": "200 with an empty body, or without any event",
+    "hollow": "200 with a body of length 0, with JSON that has no answer or is too deep, or with invalid JSON",
     "error_event": "An error in a body with status 200",
-    "too_large": "An answer larger than `limits.max_response_mb`, or of which a Warp backend rewrote more than 256 MB",
+    "too_large": "A response larger than `limits.max_response_mb`, or of which a Warp backend rewrote over 256 MB",
     "event_too_large": "An event larger than `limits.max_event_mb`, or a line without end",
     "truncated": "It closes or resets in the body, in an event or in a chunk, or the framing breaks",
-    "framing": "The framing breaks in the same breath as the head comes",
-    "no_finish": "The body ends well, but the answer has no finish",
+    "framing": "The framing breaks in the same read as the head",
+    "no_finish": "The body ends cleanly, but the response has no finish",
     "stall": "Silence in the body, nothing but comments, an event that trickles",
-    "lost_call": "It ends for a tool call that is not there, or sends one without a function",
-    "malformed": "An event that is no base64, protobuf or JSON",
+    "lost_call": "It finishes for a tool call that is missing, or sends one without a function",
+    "malformed": "An event with invalid base64, protobuf or JSON",
 }
 
-# What is odd but loses nothing: the gateway serves the answer.
+# Irregular responses without a loss: the gateway serves them.
 ODDITIES: Final[Mapping[str, str]] = {
-    "unknown": "An event or a field that nobody knows",
-    "utf8": "Bytes of a text that are not UTF-8",
+    "unknown": "An unknown event or field",
+    "utf8": "Invalid UTF-8 in a text",
     "split": "An event, or a character in it, cut between two reads",
-    "compressed": "A body in gzip or deflate, though identity was asked for",
+    "compressed": "A body in gzip or deflate, although the gateway requested identity",
     "surrogate": "Half a surrogate pair",
     "twice": "A second finish",
     "late": "Text after the end",
     "late_garbage": "A malformed event or an error after the end",
-    "held": "The answer is complete but the socket stays open",
+    "held": "The response is complete but the socket stays open",
     "comments": "Comments and empty lines between events",
-    "unended": "The last event has no end of its own",
+    "unended": "The last event has no end marker",
 }

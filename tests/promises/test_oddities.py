@@ -53,14 +53,14 @@ LATE: Final = "gateway_late_events_total"
 ODDITIES: Final[tuple[Oddity, ...]] = (
     Oddity(
         "unknown",
-        "ignored; the stream goes on",
+        "ignored; the stream continues",
         _with(lambda wire: (wire.unknown, wire.spoken.text)),
         "one two",
         counted="gateway_unknown_events_total",
     ),
     Oddity(
         "utf8",
-        "U+FFFD; the stream goes on, and what goes out is always valid UTF-8",
+        "replaced by U+FFFD; the stream continues, and the output is always valid UTF-8",
         _with(lambda wire: (wire.said(b"a\xffb"), wire.spoken.text)),
         "onea\ufffdb two",
     ),
@@ -72,20 +72,20 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "compressed",
-        "decompressed as it comes, to at most 200 times its size, or a megabyte",
+        "decompressed as it arrives, to at most 200 times its size, or a megabyte",
         _with(lambda wire: (wire.spoken.text,)),
         "one two",
         gzip=True,
     ),
     Oddity(
         "surrogate",
-        "U+FFFD; the stream goes on",
+        "replaced by U+FFFD; the stream continues",
         _with(lambda wire: (wire.said(wire.surrogate), wire.spoken.text)),
         "one\ufffd two",
     ),
     Oddity(
         "twice",
-        "the first one counts",
+        "the first finish is used",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.end),
         "one",
         counted=LATE,
@@ -99,14 +99,14 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "late_garbage",
-        "the answer is complete and stays so",
+        "ignored; the response is complete",
         lambda wire: (wire.spoken.begin, wire.spoken.end + wire.spoken.malformed + wire.spoken.failure),
         "one",
         counted=LATE,
     ),
     Oddity(
         "held",
-        "the answer ends within a second, and the socket is closed",
+        "the response ends within a second, and the socket is closed",
         lambda wire: (wire.spoken.answer,),
         "one two",
         holds=True,
@@ -119,7 +119,7 @@ ODDITIES: Final[tuple[Oddity, ...]] = (
     ),
     Oddity(
         "unended",
-        "read, when it is whole",
+        "decoded, if it is complete",
         lambda wire: (wire.spoken.begin, wire.spoken.end.rstrip()),
         "one",
     ),
