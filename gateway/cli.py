@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
-DIALECT_HELP: Final = "the dialect that the request is written in (default OpenAI chat completions)"
+DIALECT_HELP: Final = "the dialect of the request (default OpenAI chat completions)"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -30,7 +30,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dragoman", description="A provider translation gateway.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = commands.add_parser("serve", help="serve clients as settings.json says")
+    serve = commands.add_parser("serve", help="serve clients with the settings of settings.json")
     demo = commands.add_parser("demo", help="serve the built-in demo backends; needs no settings and no credential")
     local = commands.add_parser("local", help="serve a small model on this machine; needs two optional packages")
     serve.add_argument(
@@ -43,13 +43,13 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         command.add_argument(
             "--workers",
             default=environ.get("DRAGOMAN_WORKERS") or None,
-            help="how many processes serve (DRAGOMAN_WORKERS), instead of server.workers",
+            help="the number of serving processes (DRAGOMAN_WORKERS), instead of server.workers",
         )
     _explain_parser(commands, environ)
     lint = commands.add_parser("lint", help="check requests against the rules of the message protocol")
-    lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request a line; - for stdin")
-    lint.add_argument("--profile", default="none", help="the provider whose own rules count as well")
-    lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="how to report")
+    lint.add_argument("files", nargs="+", metavar="FILE", help="JSON, or .jsonl with one request per line; - for stdin")
+    lint.add_argument("--profile", default="none", help="the provider profile whose rules are checked as well")
+    lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
@@ -58,22 +58,20 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
             default=environ.get("DRAGOMAN_PORT") or None,
             help="the port (DRAGOMAN_PORT), instead of server.port",
         )
-        command.add_argument(
-            "--insecure-no-key", action="store_true", help="let everybody in, even from other machines"
-        )
+        command.add_argument("--insecure-no-key", action="store_true", help="allow any address without client keys")
     return parser
 
 
 def _explain_parser(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", environ: Mapping[str, str]
 ) -> None:
-    explain = commands.add_parser("explain", help="show what would be sent for a request, and why")
+    explain = commands.add_parser("explain", help="show the backend request for a client request, and every change")
     explain.add_argument("file", metavar="FILE", help="a request or an array of messages; - for stdin")
-    explain.add_argument("--model", help="the model to explain it for, when the request names none")
-    explain.add_argument("--profile", help="the provider's rules to apply, instead of the model's own")
-    explain.add_argument("--settings", type=Path, help="the settings file (default settings.json when it is there)")
+    explain.add_argument("--model", help="the model, instead of the model in the request")
+    explain.add_argument("--profile", help="the provider profile, instead of that of the model")
+    explain.add_argument("--settings", type=Path, help="the settings file (default settings.json, if it exists)")
     explain.add_argument("--dialect", help=DIALECT_HELP)
-    explain.add_argument("--json", action="store_true", help="everything, as JSON")
+    explain.add_argument("--json", action="store_true", help="print the whole explanation as JSON")
 
 
 class _Version(argparse.Action):
