@@ -105,11 +105,11 @@ FAULTS: Final[Mapping[str, DemoFault[Written]]] = {
     "stall": DemoFault("silence in the middle: after=3, seconds=3600", _stall, "stall"),
     "stall_first": DemoFault("silence before the first event: seconds=3600", _stall_first, "stall"),
     "slow": DemoFault("a pause between events: ms=50", _slow),
-    "bad_json": DemoFault("an event that is no JSON: after=3", _bad_json, "malformed"),
+    "bad_json": DemoFault("an event with invalid JSON: after=3", _bad_json, "malformed"),
     "bad_utf8": DemoFault("an event with a broken UTF-8 byte: after=3", _bad_utf8, "utf8"),
     "bytewise": DemoFault("the stream in small writes, characters split: chunk=1", _bytewise, "split"),
-    "forged_turn": DemoFault("the model goes on with somebody else's turn: label=User|System|result", _forged_turn),
-    "held_open": DemoFault("a complete answer on a connection that stays open", _held_open, "held"),
+    "forged_turn": DemoFault("the model continues with another speaker's turn: label=User|System|result", _forged_turn),
+    "held_open": DemoFault("a complete response on a connection that stays open", _held_open, "held"),
     "late": DemoFault("text after the last event", _late, "late"),
 }
 

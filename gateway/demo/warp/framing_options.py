@@ -32,7 +32,7 @@ class FramingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 FRAMING_OPTIONS: Final[Mapping[str, str]] = {
-    "chunk": "bytes per write (0: an event per write); 1 cuts inside `data:` and inside a comment's UTF-8",
+    "chunk": "bytes per write (0: one event per write); 1 cuts inside `data:` and inside the UTF-8 of a comment",
     "delay_ms": "pause after each write",
     "padding": "base64 with `=` at the end",
     "alphabet": "urlsafe, standard or hex",
@@ -40,9 +40,9 @@ FRAMING_OPTIONS: Final[Mapping[str, str]] = {
     "space": "`data: ` instead of `data:`",
     "newline": "lf, crlf or cr",
     "name": "an `event:data` line before the data",
-    "lines": "over how many data lines an event is spread",
+    "lines": "the number of data lines per event",
     "comments": "comment lines between events",
-    "batch": "how many actions may share an event",
+    "batch": "the maximum number of actions per event",
     "done": "a `[DONE]` after the last event",
 }
 

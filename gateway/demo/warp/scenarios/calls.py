@@ -85,7 +85,7 @@ CALLS: Final[dict[str, Scenario]] = {
         expect=_calls(_PARIS, _ROME),
     ),
     "call_then_result": Scenario(
-        about="one call, then text once its result is there",
+        about="one call, then text after its result",
         turns=(
             (*_HEAD, say("Let me"), call("Execute", CAT), *_END),
             (*NEXT_PRELUDE, BEGIN, tell("The file holds what the result says."), *_END),
@@ -93,22 +93,22 @@ CALLS: Final[dict[str, Scenario]] = {
         expect=_calls(_CAT, text="Let me"),
     ),
     "native_tool": Scenario(
-        about="a shell command of the backend's own, and nothing else",
+        about="only a built-in shell command of the backend",
         turns=((*_HEAD, _native("ls"), *_END),),
         expect=failure("", 502, "upstream_unsupported_tool"),
     ),
     "native_tool_and_text": Scenario(
-        about="text, calls that the backend answers itself, a subagent and a shell command",
+        about="text, calls that the backend executes itself, a subagent and a shell command",
         turns=((*_HEAD, tell("I looked around."), _internal("IgA="), _subagent(), _native("ls"), *_END),),
         expect=Expect(text="I looked around."),
     ),
     "server_tool": Scenario(
-        about="a call that the backend answers itself, then text",
+        about="a call that the backend executes itself, then text",
         turns=((*_HEAD, _internal("IgA="), tell("Done without you."), *_END),),
         expect=Expect(text="Done without you."),
     ),
     "numbers": Scenario(
-        about="arguments of every type; a Struct makes doubles of integers",
+        about="arguments of every type; a Struct converts integers to doubles",
         turns=((*_HEAD, call("measure", NUMBERS), *_END),),
         expect=_calls(_NUMBERS),
     ),

@@ -103,7 +103,7 @@ EDGES: Final[dict[str, Scenario]] = {
         expect=Expect(text=HELLO),
     ),
     "mask_edge": Scenario(
-        about="masks that name nothing, an unknown message, an insertion, a longer and a shorter replacement",
+        about="masks of unknown fields, an unknown message, an insertion, a longer and a shorter replacement",
         turns=(
             (
                 *_HEAD,
@@ -120,7 +120,7 @@ EDGES: Final[dict[str, Scenario]] = {
         expect=Expect(text="Hello world"),
     ),
     "subtask": Scenario(
-        about="another task whose text is not the answer's",
+        about="another task, whose text is not part of the response",
         turns=((*_HEAD, say("Mine"), _child, say(" only."), COMMIT, finish()),),
         expect=Expect(text="Mine only."),
     ),
@@ -135,7 +135,7 @@ EDGES: Final[dict[str, Scenario]] = {
         expect=Expect(text=HELLO),
     ),
     "held_open": Scenario(
-        about="a complete answer on a connection that stays open",
+        about="a complete response on a connection that stays open",
         turns=((*_HEAD, together(tell(HELLO), COMMIT, finish()), lambda _: [Wait()]),),
         expect=Expect(text=HELLO),
     ),

@@ -29,8 +29,12 @@ _TRUNCATED: Final = "upstream_stream_truncated"
 _INVALID: Final = "upstream_invalid_event"
 
 FAILURES: Final[dict[str, Scenario]] = {
-    "quota_in_stream": _ends("quota", "the quota is spent, told in the stream", _QUOTA, 429, "insufficient_quota"),
-    "quota_after_text": _ends_after_text("quota", "the quota is spent after some text", _QUOTA, "insufficient_quota"),
+    "quota_in_stream": _ends(
+        "quota", "the quota is exhausted, reported in the stream", _QUOTA, 429, "insufficient_quota"
+    ),
+    "quota_after_text": _ends_after_text(
+        "quota", "the quota is exhausted after some text", _QUOTA, "insufficient_quota"
+    ),
     "context_exceeded": _ends(
         "400",
         "the context window is exceeded",
@@ -48,7 +52,7 @@ FAILURES: Final[dict[str, Scenario]] = {
         502,
         "upstream_error",
     ),
-    "other": _ends("error_event", "a failure without a name", _F(other=_F.Other()), 502, "upstream_error"),
+    "other": _ends("error_event", "an unspecified failure", _F(other=_F.Other()), 502, "upstream_error"),
     "invalid_api_key": _ends(
         "credential",
         "the user's own key of a provider is wrong",
@@ -76,18 +80,18 @@ FAILURES: Final[dict[str, Scenario]] = {
         waits=True,
     ),
     "stall_first": Scenario(
-        about="silence from the first event on",
+        about="silence after the first event",
         turns=((silence(),),),
         expect=failure("stall", 504, "upstream_timeout"),
         waits=True,
     ),
     "bad_base64": _broken(
-        "malformed", "an event that is no base64, then the normal end", raw(b"%%%"), finish(), code=_INVALID
+        "malformed", "an event with invalid base64, then the normal end", raw(b"%%%"), finish(), code=_INVALID
     ),
     "truncated_base64": _broken(
-        "malformed", "base64 that was cut, then the normal end", raw(b"EhgKFhoUC"), finish(), code=_INVALID
+        "malformed", "truncated base64, then the normal end", raw(b"EhgKFhoUC"), finish(), code=_INVALID
     ),
     "bad_protobuf": _broken(
-        "malformed", "base64 of what is no message, then the normal end", raw(b"_w=="), finish(), code=_INVALID
+        "malformed", "base64 without a valid message, then the normal end", raw(b"_w=="), finish(), code=_INVALID
     ),
 }

@@ -29,36 +29,36 @@ def _once(kind: str, about: str, answer: Response, status: int, code: str | None
 HTTP: Final[dict[str, Scenario]] = {
     "quota_http": _always(
         "quota",
-        "429 with the code for a spent quota and a message for the user",
+        "429 with the code for an exhausted quota and a message for the user",
         _answer(429, _CREDITS, headers={"X-Warp-Error-Code": "OUT_OF_CREDITS"}),
         429,
         "insufficient_quota",
     ),
     "quota_http_text": _always(
         "quota",
-        "429 with the older wording of a spent quota",
+        "429 with the older wording for an exhausted quota",
         _answer(429, b"No AI requests remaining", "text/plain"),
         429,
         "insufficient_quota",
     ),
     "http_401_refresh": Scenario(
-        about="401 until the bearer is one that /proxy/token has handed out",
+        about="401 until the bearer token is one that /proxy/token has issued",
         turns=_OK,
         needs_refresh=True,
         expect=Expect(text=HELLO),
     ),
     "http_401": _always(
-        "credential", "401, whatever the bearer", _answer(401, b'{"error":"invalid token"}'), 502, "upstream_auth_error"
+        "credential", "401 for any bearer token", _answer(401, b'{"error":"invalid token"}'), 502, "upstream_auth_error"
     ),
     "http_429_retry_after": _once(
         "429",
-        "429 with Retry-After in seconds, then an answer",
+        "429 with Retry-After in seconds, then a response",
         _answer(429, b'{"error":"too many requests"}', headers={"Retry-After": "2"}),
         429,
     ),
     "http_429_retry_date": _once(
         "429",
-        "429 with Retry-After as a date, then an answer",
+        "429 with Retry-After as a date, then a response",
         _answer(429, b'{"error":"too many requests"}', headers={"Retry-After": "Fri, 01 Jan 2100 00:00:00 GMT"}),
         429,
     ),
@@ -66,8 +66,10 @@ HTTP: Final[dict[str, Scenario]] = {
     "http_403_html": _always(
         "credential", "403 with a web page", _answer(403, _PAGE, "text/html"), 502, "upstream_auth_error"
     ),
-    "http_500_then_ok": _once("500", "500, then an answer", _answer(500, b"boom", "text/plain"), 502, "upstream_error"),
-    "http_503_then_ok": _once("503_bare", "503, then an answer", _answer(503), 503, "upstream_overloaded"),
+    "http_500_then_ok": _once(
+        "500", "500, then a response", _answer(500, b"boom", "text/plain"), 502, "upstream_error"
+    ),
+    "http_503_then_ok": _once("503_bare", "503, then a response", _answer(503), 503, "upstream_overloaded"),
     "http_404": _always("404", "404", _answer(404, b'{"error":"not found"}'), 404, "model_not_found"),
     "http_413": _always("413", "413", _answer(413), 413, "request_too_large"),
     "wrong_content_type": _always(
@@ -85,7 +87,7 @@ HTTP: Final[dict[str, Scenario]] = {
     ),
     "empty_body": _always(
         "empty",
-        "200 with the right type and nothing in it",
+        "200 with the right type and an empty body",
         _answer(200, kind="text/event-stream"),
         502,
         "upstream_invalid_response",

@@ -88,12 +88,12 @@ TEXT: Final[dict[str, Scenario]] = {
         expect=Expect(text=HELLO),
     ),
     "reasoning_text": Scenario(
-        about="a thought, then text",
+        about="reasoning, then text",
         turns=((*_HEAD, think(THOUGHT), tell(HELLO), COMMIT, finish()),),
         expect=Expect(text=HELLO, reasoning=THOUGHT),
     ),
     "max_tokens": Scenario(
-        about="text that was cut at the token limit",
+        about="text that ends at the token limit",
         turns=((*_HEAD, tell("This answer is cut"), COMMIT, finish(_LIMIT)),),
         expect=Expect(text="This answer is cut", finish="length"),
     ),
@@ -103,17 +103,17 @@ TEXT: Final[dict[str, Scenario]] = {
         expect=Expect(),
     ),
     "text_without_reason": Scenario(
-        about="text, then finished without a reason, which means done",
+        about="text, then finished without a reason (read as done)",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(pb.StreamFinished())),),
         expect=Expect(text=HELLO),
     ),
     "empty_finish": Scenario(
-        about="done without any output",
+        about="finished as done, without any output",
         turns=((*PRELUDE, finish()),),
         expect=Expect(),
     ),
     "usage_only_total": Scenario(
-        about="usage as a total of the whole conversation only",
+        about="usage only as a total of the whole conversation",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(_usage(exact=False))),),
         expect=Expect(text=HELLO),
     ),
@@ -133,22 +133,22 @@ TEXT: Final[dict[str, Scenario]] = {
         expect=Expect(text=LONG),
     ),
     "encodings": Scenario(
-        about="every event framed in another way",
+        about="every event with a different framing",
         turns=((*_HEAD, *_ENCODINGS, COMMIT, finish()),),
         expect=Expect(text="Hello, wörld??>>~~. This is a plain answer."),
     ),
     "concurrent": Scenario(
-        about="an answer that holds its conversation's id and the question",
+        about="a response that contains the conversation's id and the question",
         turns=((*_HEAD, _own_words, COMMIT, finish()),),
         expect=Expect(text=None),
     ),
     "echo": Scenario(
-        about="the query exactly as it was received",
+        about="the query, unchanged",
         turns=((*_HEAD, _received, COMMIT, finish()),),
         expect=Expect(text=None),
     ),
     "client_cancel": Scenario(
-        about="a word every 20 ms for 100 s, for clients that leave",
+        about="a word every 20 ms for 100 s, for clients that disconnect",
         turns=((*_HEAD, COMMIT, _endless, finish()),),
         expect=Expect(text=None, finish=None),
         waits=True,

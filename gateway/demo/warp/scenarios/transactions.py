@@ -13,29 +13,29 @@ _UNAVAILABLE: Final = pb.StreamFinished(llm_unavailable=pb.StreamFinished.LLMUna
 
 TRANSACTIONS: Final[dict[str, Scenario]] = {
     "rollback_retry": Scenario(
-        about="text and a call that are taken back, then the right text (with a backend entry that buffers)",
+        about="text and a call that are rolled back, then the right text (with a backend entry that buffers)",
         turns=((*_HEAD, *_WRONG, call("Execute", CAT), ROLLBACK, BEGIN, tell("This is right."), COMMIT, finish()),),
         expect=Expect(text="This is right."),
     ),
     "rollback_to_call": Scenario(
-        about="a call that is taken back, then another",
+        about="a call that is rolled back, then another",
         turns=(
             (*_HEAD, call("Execute", CAT), ROLLBACK, BEGIN, call("get_weather", PARIS, position=2), COMMIT, finish()),
         ),
         expect=Expect(calls=(("get_weather", '{"city":"Paris","days":3}'),), finish="tool_calls"),
     ),
     "rollback_end": Scenario(
-        about="text that is taken back, and no second attempt",
+        about="text that is rolled back, without a second attempt",
         turns=((*_HEAD, tell("Never mind."), ROLLBACK, finish(_UNAVAILABLE)),),
         expect=failure("503_bare", 503, "upstream_overloaded"),
     ),
     "committed_twice": Scenario(
-        about="two transactions, both kept",
+        about="two committed transactions",
         turns=((*_HEAD, tell("One."), COMMIT, BEGIN, tell(" Two."), COMMIT, finish()),),
         expect=Expect(text="One. Two."),
     ),
     "never_committed": Scenario(
-        about="done inside an open transaction",
+        about="finished inside an open transaction",
         turns=((*_HEAD, tell("Kept."), finish()),),
         expect=Expect(text="Kept."),
     ),
