@@ -1,4 +1,4 @@
-"""The pages that map the project agree with its folders, its import rules, its modules and its pages."""
+"""The pages about the project match its folders, import rules, modules and pages."""
 
 import pkgutil
 import re

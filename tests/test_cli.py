@@ -1,4 +1,4 @@
-"""The command line: what it answers without starting anything."""
+"""Tests the command line: its output without a running gateway."""
 
 import io
 import json

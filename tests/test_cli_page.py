@@ -1,4 +1,4 @@
-"""docs/cli.md lists every command and option as the parser has them, with examples that the parser takes."""
+"""docs/cli.md lists every command and option of the parser, with examples that the parser accepts."""
 
 import argparse
 import re

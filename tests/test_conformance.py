@@ -1,4 +1,4 @@
-"""The conformance kit over every adapter here and one from elsewhere, and over the running demo backends."""
+"""Runs the conformance kit on every adapter of this repository, an external one, and the running demo backends."""
 
 import pkgutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The page about the demo backends lists every failure that they know, with its own words."""
+"""The page about the demo backends lists every fault with its description."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The pages that list something list exactly what there is."""
+"""The pages with lists contain exactly the existing items."""
 
 import ast
 import re

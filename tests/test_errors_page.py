@@ -1,4 +1,4 @@
-"""The page of error codes lists every code that the source can give, and no other."""
+"""The page of error codes lists exactly the codes of the source."""
 
 import ast
 import re

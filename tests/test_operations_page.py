@@ -1,4 +1,4 @@
-"""The pages for operators show what works."""
+"""The examples on the pages for operators work."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What README.md shows is what happens: its commands are run, its transcripts compared."""
+"""Runs the commands of README.md and compares their output with the page."""
 
 import os
 import re

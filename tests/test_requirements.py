@@ -1,4 +1,4 @@
-"""Every rule of the message engine has its proof: a row on the page, and tests that exist."""
+"""Every rule of the message engine has a row on the page with tests that exist."""
 
 import ast
 import re

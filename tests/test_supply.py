@@ -1,4 +1,4 @@
-"""What the gateway is built from: pinned by hash, free of known holes, from no place named here, and listed."""
+"""Tests the dependencies: pinned by hash, without known vulnerabilities or foreign indexes, and listed."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is shipped: the packages and their metadata, nothing that runs by itself, nothing beside them."""
+"""Tests the content of the wheel: the packages and their metadata, and no code that runs on its own."""
 
 import shutil
 import subprocess

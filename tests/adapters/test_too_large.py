@@ -1,4 +1,4 @@
-"""Law of every wire: what came whole before an event that is too large is said, however the bytes were cut."""
+"""Law of every wire: content before a too large event is returned, for any cut of the bytes."""
 
 import pkgutil
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a backend does not declare never reaches its adapter, and is refused or told."""
+"""Undeclared content never reaches an adapter, and is rejected or reported."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a backend cannot be held to is asked for in words, and an answer that misses it is an error."""
+"""The prompt asks for demands that a backend cannot enforce, and a response that misses one is an error."""
 
 import json
 from typing import Final

@@ -1,4 +1,4 @@
-"""docs/clients.md, read as what its user would do: files to write, commands to run."""
+"""Reads docs/clients.md: the files to write and the commands to run."""
 
 import re
 from typing import Final

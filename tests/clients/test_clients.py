@@ -1,4 +1,4 @@
-"""Each client of the README's table, the real program, before a running gateway (`make clients`)."""
+"""Runs each client of the README's table, as a real program, with a running gateway (`make clients`)."""
 
 import os
 import re

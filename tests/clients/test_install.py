@@ -1,4 +1,4 @@
-"""What `make clients` says when a program cannot be had, and when what came is not what is pinned."""
+"""Tests the messages of `make clients` for a program that is missing or differs from its pin."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The README's table, the page and the runs name the same clients, and the table says what the page says."""
+"""The README's table, the page and the runs name the same clients with the same configuration."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether a value fits a schema is found out for the keywords of structured outputs, in bounded work."""
+"""Tests the match of a value and a schema, for the keywords of structured outputs, with bounded work."""
 
 import pytest
 

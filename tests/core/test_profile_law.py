@@ -1,4 +1,4 @@
-"""What is sent under a profile keeps every demand of it, whatever the history: the law of profiles."""
+"""A request that is sent under a profile satisfies every field of it, for any history: the law of profiles."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The provider table is usable as it stands, and what it promises holds for what is sent."""
+"""The provider table is valid, and its promises hold for sent requests."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""What is told about a request is what would be sent for it."""
+"""The explanation of a request matches the request that would be sent."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What explain shows is what goes out, whatever the conversation, the wire and the encoding."""
+"""Explain shows the request that is sent, for every conversation, wire and encoding."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The page that `dragoman explain` prints."""
+"""Tests the output of `dragoman explain`."""
 
 import io
 import json

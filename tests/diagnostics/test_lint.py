@@ -1,4 +1,4 @@
-"""Linting names the file, the place, the rule and the mending, in each of its formats."""
+"""Lint names the file, the path, the rule and the advice, in each of its formats."""
 
 import io
 import json

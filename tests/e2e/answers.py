@@ -1,4 +1,4 @@
-"""An HTTP answer of the gateway -> what a strict OpenAI client sees in it; whatever no client may see is a failure."""
+"""Reads an HTTP response of the gateway like a strict OpenAI client; invalid content is a failure."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a backend received -> an AssertionError if it is no valid history; apart from the gateway's own rules."""
+"""Checks a received backend request for a valid history, independently of the gateway's own rules."""
 
 import re
 from collections.abc import Iterable, Sequence

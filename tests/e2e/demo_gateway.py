@@ -1,4 +1,4 @@
-"""A gateway in front of both demo backends, everything on real sockets, with a model for every way of using them."""
+"""Runs a gateway with both demo backends on real sockets, and a model for every way to use them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence

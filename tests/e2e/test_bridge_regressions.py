@@ -1,4 +1,4 @@
-"""What bridges between OpenAI clients and this agent wire have got wrong, one test for each rule they broke."""
+"""Known defects of gateways between OpenAI clients and this agent wire, with one test for each broken rule."""
 
 import asyncio
 import json

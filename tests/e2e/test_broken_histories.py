@@ -1,4 +1,4 @@
-"""Histories as real clients break them -> mended, told and valid at the backend; refused by name where wanted."""
+"""Broken histories of real clients are repaired, reported and valid at the backend, or rejected by rule."""
 
 import json
 import re

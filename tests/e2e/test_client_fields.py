@@ -1,4 +1,4 @@
-"""The fields that clients send beside the conversation -> honoured, refused by name or told; never just ignored."""
+"""Request fields beside the conversation are supported, rejected by name or reported; never silently ignored."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final

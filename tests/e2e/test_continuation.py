@@ -1,4 +1,4 @@
-"""Client messages -> the one text that a text-only agent is asked, byte for byte, as the agent received it."""
+"""Tests the exact text that a text-only agent receives for client messages."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final

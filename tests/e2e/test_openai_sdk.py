@@ -1,4 +1,4 @@
-"""The official OpenAI SDK, unchanged, before the gateway and its demo backends: what its users do with it all day."""
+"""Tests common uses of the unchanged official OpenAI SDK with the gateway and its demo backends."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A gateway whose settings say `demo:text`: what a text-only model is asked, and what its odd ways do to a client."""
+"""Tests a gateway with `demo:text`: the text for the model, and the effect of irregular responses on a client."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Every short history that a client could get wrong: most are refused as they are, and none is as it is sent on."""
+"""Every short broken history: a strict backend rejects most of them unchanged, and none after repair."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What an answer said about itself does not go back as part of a message."""
+"""The fields of a response's choice are not sent back as part of a message."""
 
 import json
 

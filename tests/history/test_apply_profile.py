@@ -1,4 +1,4 @@
-"""Each rule of a profile, alone."""
+"""Tests each rule of a profile separately."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Where the current exchange begins, and whether the model has to continue on its own."""
+"""Tests the beginning of the current exchange, and whether the model has to continue."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""`function_call` and role `function`: names bind calls and results, and no made id is told as the client's."""
+"""`function_call` and role `function`: names pair calls and results, and clients never see generated ids."""
 
 import re
 from itertools import count

@@ -1,4 +1,4 @@
-"""Every fault is told in the words of the client's own dialect, whichever it is."""
+"""Every fault is reported with the paths and terms of the client's own dialect."""
 
 import json
 from typing import Final

@@ -1,4 +1,4 @@
-"""Where a provider wants the user to begin: a rule of the conversation, mended, refused or fitted."""
+"""Providers that require a user message first: the rule is repaired, rejected, or applied by the profile."""
 
 import json
 from typing import Any

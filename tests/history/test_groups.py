@@ -1,4 +1,4 @@
-"""Atomic groups: what belongs together stays together, also in a history that nobody repaired."""
+"""Tests atomic groups: their members stay together, also in a history without repair."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What holds for every history, however broken: laws of validate and repair."""
+"""Tests the laws of validate and repair for every history."""
 
 import copy
 import re

@@ -1,4 +1,4 @@
-"""A model that repeats itself is noticed, and helped when asked."""
+"""Tests the detection of a model that repeats a call, and the configured actions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which result answers which call."""
+"""Tests the pairing of results and calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The latest results, told once more in the system prompt."""
+"""Tests the latest results that are repeated in the system prompt."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Every refusal that providers are known to send is understood, with its place in the client's own counting."""
+"""Every known rejection text of providers is recognised, with its position in the client's messages."""
 
 import pytest
 

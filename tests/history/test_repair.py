@@ -1,4 +1,4 @@
-"""Broken histories and what repair makes of them: the turns, their order and the notices."""
+"""Tests broken histories after repair: the turns, their order and the notices."""
 
 import msgspec
 import pytest

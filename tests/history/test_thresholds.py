@@ -1,4 +1,4 @@
-"""The moment a limit is first crossed, and long conversations with failing calls at every limit."""
+"""Tests the first excess of each limit, and long conversations with failing calls at every limit."""
 
 from collections.abc import Iterator
 from itertools import count

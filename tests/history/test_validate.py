@@ -1,4 +1,4 @@
-"""Which violations a history has: the rule, the message, the path and the id of each."""
+"""Tests the violations of a history: the rule, the message, the path and the id of each."""
 
 import msgspec
 import pytest

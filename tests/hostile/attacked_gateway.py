@@ -1,4 +1,4 @@
-"""The gateway that is attacked: real adapters, keys on both sides, and a judge of what it may answer."""
+"""Runs the gateway for the hostile tests: real adapters, keys on both sides, and the check of its responses."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Chat requests with something wrong in each field, and bodies that are no chat request at all, as tables."""
+"""Chat requests with an error in each field, and bodies that are not chat requests, as tables."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Heads and framings that proxies and servers have read differently, as one table of requests."""
+"""Heads and framings that proxies and servers parse differently, as a table of requests."""
 
 from collections.abc import Iterator
 from typing import Final

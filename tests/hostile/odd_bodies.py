@@ -1,4 +1,4 @@
-"""JSON that parsers have read differently: keys twice, numbers and depths at the edge, half characters, marks."""
+"""JSON that parsers read differently: duplicate keys, extreme numbers and depths, lone surrogates, byte order marks."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Heads that are well formed but speak of another protocol, another place or somebody else, as one table."""
+"""Well-formed heads of another protocol, another host or another client, as a table."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""Paths, methods, keys, sites and media types that are not served, as one table of requests."""
+"""Paths, methods, keys, sites and media types that are not served, as a table of requests."""
 
 from collections.abc import Iterator
 from typing import Final

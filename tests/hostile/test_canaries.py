@@ -1,4 +1,4 @@
-"""Every secret is a canary: none may sing in the log, an answer, a header, the feed, the metrics, a span or a repr."""
+"""No secret appears in the log, a response, a header, an event, the metrics, a span or a repr."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Requests that never come to an end, or come slowly: what a connection may cost is bounded before its deadline."""
+"""Endless or slow requests: the cost of a connection is limited before its deadline."""
 
 import asyncio
 import contextlib

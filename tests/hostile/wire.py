@@ -1,4 +1,4 @@
-"""Raw bytes to a gateway -> the answers it gives on that connection, parsed without mercy."""
+"""Sends raw bytes to a gateway and parses the responses on that connection strictly."""
 
 import asyncio
 import contextlib

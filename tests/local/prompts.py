@@ -1,4 +1,4 @@
-"""Three tools, questions that are theirs, and what may be told about a call without knowing the answer."""
+"""Defines three tools, questions for them, and checks of a call that need no exact answer."""
 
 import json
 from collections.abc import Mapping

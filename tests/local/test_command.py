@@ -1,4 +1,4 @@
-"""`dragoman local` as its user sees it."""
+"""Tests `dragoman local` from its user's view."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The child process, played by a small one that has no model: when it is ready, and that it never outlives us."""
+"""Tests the child process with a small replacement without a model: its readiness, and its end with the parent."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Single requests and answers that are made to cost as much as they can, as bytes."""
+"""Builds single requests and responses with maximum cost, as bytes."""
 
 import json
 import zlib

@@ -1,4 +1,4 @@
-"""A client that leaves takes the backend's request along within half a second, whatever both were doing."""
+"""The backend request of a disconnected client is closed within half a second, in every state."""
 
 import asyncio
 import json

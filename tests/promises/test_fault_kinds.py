@@ -1,4 +1,4 @@
-"""The catalogue of faults is one: what it lists is promised, played and on the page, and what is played is listed."""
+"""Every kind of the fault catalogue is promised, played and documented, and no other kind is played."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""A backend that is killed is an honest error to whoever waits for it, and served again when it is there again."""
+"""A killed backend is reported as an error, and served again after its restart."""
 
 import asyncio
 import json

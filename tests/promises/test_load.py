@@ -1,4 +1,4 @@
-"""The promises under load, in short, on the gateway as it is served: `make load` looks longer."""
+"""Tests the promises under load for a short time; `make load` runs longer."""
 
 import asyncio
 import json

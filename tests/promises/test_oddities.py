@@ -1,4 +1,4 @@
-"""Answers that are odd but lose nothing are served, on every wire, whole and streamed: one finish and one `[DONE]`."""
+"""Irregular responses without a loss are served, on every wire, whole and streamed: one finish and one `[DONE]`."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""The page of promises says what is tested, no more and no less: its tables come from the tests' own."""
+"""The tables on the page of promises are those of the tests."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A gateway before faulty backends on one wire, one model for each of them."""
+"""Runs a gateway with faulty backends on one wire, with one model for each of them."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""The wires that the promises are proven on: the entry of settings.json, and the bytes of answers good and odd."""
+"""Defines the wires of the promise tests: the entry of settings.json, and bytes of valid and irregular responses."""
 
 import base64
 import json

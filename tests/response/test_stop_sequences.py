@@ -1,4 +1,4 @@
-"""Emulated stop sequences: the answer ends before the first match, wherever the deltas were cut."""
+"""Emulated stop sequences: the response ends before the first match, for every cut of the deltas."""
 
 from itertools import pairwise
 

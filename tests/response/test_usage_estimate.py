@@ -1,4 +1,4 @@
-"""Where a client shall be told token counts and the backend reports none, there is an estimate, marked as one."""
+"""If the client requests token counts and the backend reports none, they are estimated and marked as an estimate."""
 
 import json
 from collections.abc import Mapping

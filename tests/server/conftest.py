@@ -1,4 +1,4 @@
-"""A gateway before a scripted backend, as one fixture."""
+"""Provides a gateway with a scripted backend as a fixture."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack

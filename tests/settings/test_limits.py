@@ -1,4 +1,4 @@
-"""Which limits act on a model: its own, those of its backend, and the top level's where no native backend stands."""
+"""Tests the limits of a model: its own, those of its backend, and, except for native backends, the top level's."""
 
 import itertools
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Where in the file a wrong setting stands."""
+"""Tests the line of a wrong setting in the file."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A mistake anywhere in settings.json, however deep: the key's path, the nearest known key, the allowed values."""
+"""Tests errors in settings.json at any depth: the key's path, the nearest known key, the allowed values."""
 
 import json
 from collections.abc import Iterator, Mapping

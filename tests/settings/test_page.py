@@ -1,4 +1,4 @@
-"""docs/settings.md lists every key with its true default."""
+"""docs/settings.md lists every key with its default."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Provider profiles in settings.json: chosen by name, made from one another, refused when they cannot be."""
+"""Tests provider profiles in settings.json: selection by name, derivation, and rejected definitions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""settings.json: what it may say, and that every mistake is named."""
+"""Tests the content of settings.json, and the error of every mistake."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Each check of the kit refuses an adapter that breaks what it checks."""
+"""Each check of the kit rejects an adapter that breaks its rule."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The kit in a project of its own: an empty pytest configuration, and no plugin but hypothesis."""
+"""Runs the kit in an external project: an empty pytest configuration, and no plugin except hypothesis."""
 
 import os
 import subprocess

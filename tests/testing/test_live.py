@@ -1,4 +1,4 @@
-"""The live checks against small parrots on real sockets: sound ones pass, others are found out."""
+"""Runs the live checks on small backends with real sockets: valid ones pass, faulty ones fail."""
 
 import json
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""The kit on a wire of bare text, whose end only HTTP tells; and on an adapter that refuses what it cannot say."""
+"""Runs the kit on a wire of plain text without an end marker, and on an adapter that rejects unsupported content."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""Each predicate sees what breaks its demand: a request that keeps all of them, with one thing wrong in it."""
+"""Each predicate detects a violation of its field in an otherwise valid request."""
 
 from typing import Final
 

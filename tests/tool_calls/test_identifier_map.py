@@ -1,4 +1,4 @@
-"""Renaming is one to one, repeatable, and undone in the answer."""
+"""Renaming is one to one, deterministic, and reversed in the response."""
 
 from hypothesis import given
 from hypothesis import strategies as st

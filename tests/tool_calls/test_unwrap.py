@@ -1,4 +1,4 @@
-"""The client sees the real call and never a part of its envelope; everything else passes at once."""
+"""The client receives the real call and no part of its wrapper; all other events pass at once."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is inside an envelope: a call, byte for byte as the model wrote it, or nothing."""
+"""Tests the content of a wrapper tool call: a call with the model's exact bytes, or none."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The conformance kit over every wire, with text and with calls."""
+"""Runs the conformance kit on every wire, with text and with calls."""
 
 import json
 

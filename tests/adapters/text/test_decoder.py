@@ -1,4 +1,4 @@
-"""What becomes of answers, of odd ones above all."""
+"""Tests the events of responses, especially of irregular ones."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What each wire is sent."""
+"""Tests the request of each wire."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Wires by name, by base and from nothing; and that what the page shows works as it stands."""
+"""Tests wires by name, with a base and without one, and the examples on their page."""
 
 import json
 import re

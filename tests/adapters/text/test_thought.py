@@ -1,4 +1,4 @@
-"""What a model thinks before it answers is told apart, however the text is cut."""
+"""The model's reasoning before its answer is separated from the text, for any cut."""
 
 import itertools
 from collections.abc import Sequence

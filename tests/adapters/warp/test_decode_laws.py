@@ -1,4 +1,4 @@
-"""What holds for every answer of the Warp wire, however it is cut, shortened or damaged."""
+"""Tests the laws of the Warp decoder for any response, however it is cut, truncated or damaged."""
 
 import base64
 from typing import Any

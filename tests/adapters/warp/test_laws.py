@@ -1,4 +1,4 @@
-"""What holds for any conversation, also for those that no client should send."""
+"""Tests the laws of the Warp encoder for any conversation, valid or not."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What the demo's connection adds to uvicorn's, on raw sockets."""
+"""Tests on raw sockets what the demo's connection adds to uvicorn's."""
 
 import asyncio
 import gc

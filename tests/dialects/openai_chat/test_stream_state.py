@@ -1,4 +1,4 @@
-"""The table of a stream's states is what the encoder does: each arrow is taken, and no other."""
+"""The table of a stream's states matches the encoder: it takes every transition, and no other."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Hostile bodies cost no more than their length, and configured labels are guarded like the built-in ones."""
+"""Hostile bodies cost no more than their length, and configured labels are escaped like the built-in ones."""
 
 import re
 import tracemalloc

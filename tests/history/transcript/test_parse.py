@@ -1,4 +1,4 @@
-"""What was rendered can be read back exactly, so nothing that anybody wrote can pass for a turn."""
+"""A rendered text can be parsed back exactly, so no content can forge a turn."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The text that a text-only backend is told: in order, complete, byte-exact, and without a way to forge a turn."""
+"""Tests the text for a text-only backend: in order, complete, byte-exact, and without forged turns."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Limits cut between groups, oldest first, and the question, the newest group and the truth are always there."""
+"""Limits cut between groups, oldest first; the question and the newest group are always kept."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""A long tool result keeps its head and its tail, and says how much is missing between them."""
+"""A truncated tool result keeps its head and its tail, and states the length of the removed part."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""What there is no room for is refused at once; what one caller does refuses no other."""
+"""A request above a limit is rejected at once; one client's requests do not reject those of another."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

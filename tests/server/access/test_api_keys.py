@@ -1,4 +1,4 @@
-"""Which keys there are, whose they are, and what a wrong file says."""
+"""Tests client keys, their names, and the errors of an invalid file."""
 
 from pathlib import Path
 

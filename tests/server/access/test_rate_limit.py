@@ -1,4 +1,4 @@
-"""One law for both homes: what the limits of a key let in, whoever counts."""
+"""One law for both rate limit stores: the requests that the limits of a key admit."""
 
 from collections.abc import Iterator
 from pathlib import Path

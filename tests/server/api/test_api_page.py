@@ -1,4 +1,4 @@
-"""The page of the API lists every route and header, and no other."""
+"""The page of the API lists exactly the existing routes and headers."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""The page for people: all routes, no script, nothing from another host."""
+"""Tests the documentation page: all routes, no script, no content from another host."""
 
 import re
 

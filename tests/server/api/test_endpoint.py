@@ -1,4 +1,4 @@
-"""The hot route before a scripted backend: good answers, and every fault of the promise table, on real sockets."""
+"""Tests the chat route with a scripted backend on real sockets: good responses and every fault of the table."""
 
 import asyncio
 import json

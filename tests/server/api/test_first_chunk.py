@@ -1,4 +1,4 @@
-"""A first read that holds many events: the first of them reach the client before the others are decoded."""
+"""From a first read with many events, the first events reach the client before the others are decoded."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Several requests on one connection of a client: what one of them may not do to the others, and when it ends."""
+"""Tests several requests on one client connection: their independence, and the end of the connection."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Large requests are read in a thread, small ones where they came in."""
+"""Large requests are decoded in a thread, small ones in the event loop."""
 
 import threading
 

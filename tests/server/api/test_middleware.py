@@ -1,4 +1,4 @@
-"""Who is let in, what is refused before anything reaches a backend, and what every answer carries."""
+"""Tests access checks, requests that are rejected before a backend is called, and the headers of every response."""
 
 import asyncio
 import json

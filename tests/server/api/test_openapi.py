@@ -1,4 +1,4 @@
-"""The published document is complete, and what is answered is what it says (`make contract` asks a running gateway)."""
+"""The published document is complete and matches the responses (`make contract` tests a running gateway)."""
 
 import re
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What a client of a real wire is told for each answer of its backend: statuses, codes and retry headers."""
+"""Tests the client's response for each response of a backend on a real wire: statuses, codes and retry headers."""
 
 import json
 from typing import Final

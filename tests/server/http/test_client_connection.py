@@ -1,4 +1,4 @@
-"""When a connection is closed by itself, and what its requests may expect."""
+"""Tests when the gateway closes a connection, and the guarantees for its requests."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What uvicorn's fast parser does not promise by itself, on raw sockets."""
+"""Tests on raw sockets the checks that uvicorn's fast parser lacks."""
 
 import asyncio
 import contextlib

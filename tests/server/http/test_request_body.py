@@ -1,4 +1,4 @@
-"""A body in pieces, and who waits for it."""
+"""Tests a body in pieces, and the task that waits for it."""
 
 import asyncio
 from typing import cast

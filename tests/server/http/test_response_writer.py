@@ -1,4 +1,4 @@
-"""What an answer looks like on the connection, and what would break its framing."""
+"""Tests the bytes of a response on the connection, and values that would break its framing."""
 
 import asyncio
 from collections.abc import Callable

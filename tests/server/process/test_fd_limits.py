@@ -1,4 +1,4 @@
-"""The limit of open files, and what is kept back of it."""
+"""Tests the limit of open files, and its reserved part."""
 
 import errno
 import resource

@@ -1,4 +1,4 @@
-"""The lines about the gateway itself: its start, a reload, its stop; one an event, however many workers there are."""
+"""Tests the log lines about start, reload and stop: one per event, for any number of workers."""
 
 import asyncio
 import json

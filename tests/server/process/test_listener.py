@@ -1,4 +1,4 @@
-"""Sockets that are bound, and what they are called."""
+"""Tests bound sockets and their printed addresses."""
 
 import contextlib
 

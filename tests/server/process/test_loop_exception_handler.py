@@ -1,4 +1,4 @@
-"""Exceptions that nobody caught in the event loop."""
+"""Tests uncaught exceptions in the event loop."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Processes have names that die with them."""
+"""Tests that the identity of a process ends with the process."""
 
 import os
 import subprocess

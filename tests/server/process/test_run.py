@@ -1,4 +1,4 @@
-"""The process as an operator sees it: start, signals, exit status, and what it prints and logs."""
+"""Tests the process from an operator's view: start, signals, exit status, output and log."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The folder of a run goes with the last process of the run, or with the next run."""
+"""The runtime directory is removed by the last process of a run, or by the next run."""
 
 import copy
 import os

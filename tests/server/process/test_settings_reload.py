@@ -1,4 +1,4 @@
-"""A settings file that is written while the gateway runs."""
+"""Tests changes of the settings file while the gateway runs."""
 
 import asyncio
 import json

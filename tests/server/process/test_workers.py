@@ -1,4 +1,4 @@
-"""Several worker processes: one address, one log, one sum of metrics, and nobody takes the others along."""
+"""Tests several worker processes: one address, one log, one sum of metrics, and independent failures."""
 
 import asyncio
 import json

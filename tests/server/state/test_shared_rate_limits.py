@@ -1,4 +1,4 @@
-"""Several workers, one count; and whatever becomes of the file that they share, each still counts for itself."""
+"""Several workers share one count; if the shared file fails, each worker counts for itself."""
 
 import os
 import resource

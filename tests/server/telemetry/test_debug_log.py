@@ -1,4 +1,4 @@
-"""The block that people grep for, whatever the conversation looks like: it never changes what is sent."""
+"""Tests the log block of a request for any conversation: it never changes the backend request."""
 
 import logging
 

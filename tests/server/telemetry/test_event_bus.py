@@ -1,4 +1,4 @@
-"""What a watcher of the event bus receives of a request: every field, and nothing before it watches."""
+"""Tests the events that a watcher of the event bus receives: every field of a request, and nothing from before."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the log says of a backend's failure: its own words, the cause, the credential's variable, the phase."""
+"""Tests the log line of a backend failure: the backend's text, the cause, the credential's variable, the phase."""
 
 import asyncio
 import json

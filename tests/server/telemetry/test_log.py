@@ -1,4 +1,4 @@
-"""Log lines: their form, what they can never do, and the block that people grep for."""
+"""Tests log lines: their form, their escaping, and the block of a request."""
 
 import asyncio
 import logging

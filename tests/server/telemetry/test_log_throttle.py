@@ -1,4 +1,4 @@
-"""Lines that may be told only once a second."""
+"""Tests log lines that are limited to one per second."""
 
 from gateway.server.telemetry.log_throttle import LogThrottle
 

@@ -1,4 +1,4 @@
-"""What is counted and measured when things happen on real sockets; and that the page lists it."""
+"""Tests the counters and measurements of events on real sockets, and that the page lists them."""
 
 import asyncio
 import re

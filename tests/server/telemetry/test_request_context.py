@@ -1,4 +1,4 @@
-"""What the observers of a request are told, in which order, over real sockets; and that only those are who listen."""
+"""Tests the calls that observers of a request receive, and their order, over real sockets."""
 
 from typing import Final
 

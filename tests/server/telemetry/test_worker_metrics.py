@@ -1,4 +1,4 @@
-"""Sums over workers: counters survive those who counted, gauges do not."""
+"""Tests the sums over workers: counters survive the end of a worker, gauges do not."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What backend entries may say, and which backend a model name stands for."""
+"""Tests the fields of backend entries, and the backend of each model name."""
 
 import msgspec
 import pytest

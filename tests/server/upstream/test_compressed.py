@@ -1,4 +1,4 @@
-"""A backend that compresses unasked: streams come event by event, errors keep their status, a cut answer is none."""
+"""A backend compresses unrequested: streams arrive event by event, errors keep their status, a cut response fails."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Interruptions: whichever comes first counts, and no task keeps a cancellation it was not meant to have."""
+"""Tests interruptions: the first one applies, and no task keeps an unrelated cancellation."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""`GET /v1/models` where `"*"` passes any name on: the backend's own list, or the reason why there is none."""
+"""Tests `GET /v1/models` with the model entry `"*"`: the backend's own list, or the reason why there is none."""
 
 import asyncio
 import gzip

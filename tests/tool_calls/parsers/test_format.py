@@ -1,4 +1,4 @@
-"""Ids of calls follow from the conversation."""
+"""The ids of calls are derived from the conversation."""
 
 from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, Turn
 from gateway.tool_calls.parsers.format import id_prefix

@@ -1,4 +1,4 @@
-"""What a model is told of its tools, and what a constrained backend is told of a call."""
+"""Tests the description of tools for a model, and the schema of a call for a constrained backend."""
 
 import json
 

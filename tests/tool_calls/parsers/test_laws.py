@@ -1,4 +1,4 @@
-"""What holds for every format and every text, however it is cut."""
+"""Tests the laws for every format and every text, with any cut."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Words that are not a call never read as one."""
+"""Text that is not a call is never parsed as one."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The hazards of calls in a model's text, by name."""
+"""Tests difficult cases of calls in a model's text, by name."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The schema that a constrained backend is given: objects are closed where further keys could only be junk."""
+"""Tests the schema for a constrained backend: objects are closed unless further keys are declared."""
 
 from typing import Final
 

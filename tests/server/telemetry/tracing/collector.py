@@ -1,4 +1,4 @@
-"""A collector on a real socket, and what it was sent, by request."""
+"""Runs a trace collector on a real socket, and returns the received spans by request."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,4 +1,4 @@
-"""Settings and standard variables: which of them says where spans go."""
+"""Tests the precedence of settings and standard variables for the destination of spans."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Collectors that are down, slow or wrong: spans are sent again or dropped, counted, told once, and nobody waits."""
+"""Collectors that are down, slow or wrong: spans are sent again or dropped, counted and reported, without any delay."""
 
 import asyncio
 import logging

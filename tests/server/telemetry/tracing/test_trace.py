@@ -1,4 +1,4 @@
-"""What a collector is told of a request, over real sockets: well, refused, broken off, left."""
+"""Tests over real sockets the spans of successful, rejected, truncated and aborted requests."""
 
 import asyncio
 import gc

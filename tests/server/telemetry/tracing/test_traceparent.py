@@ -1,4 +1,4 @@
-"""The header of W3C Trace Context, both ways."""
+"""Decodes and encodes the header of W3C Trace Context."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""When there are traces, of which requests, and what a reload can change."""
+"""Tests when traces are recorded, for which requests, and the effect of a reload."""
 
 import asyncio
 import subprocess

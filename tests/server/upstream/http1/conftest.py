@@ -1,4 +1,4 @@
-"""Everything about connections holds on both event loops."""
+"""Runs every test of connections on both event loops."""
 
 import asyncio
 from collections.abc import Callable, Mapping

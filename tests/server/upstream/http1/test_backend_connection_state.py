@@ -1,4 +1,4 @@
-"""The table of a backend connection's states is what happens on real sockets: each arrow is taken, and no other."""
+"""The table of a backend connection's states matches real sockets: every transition occurs, and no other."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Which place of a name is reached, in which order they are tried, and what is left behind: nothing."""
+"""Tests which address of a host name is used, the order of the attempts, and that no connection is left open."""
 
 import asyncio
 import errno

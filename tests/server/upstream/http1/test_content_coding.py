@@ -1,4 +1,4 @@
-"""Compressed bodies: what was compressed comes out however the bytes are cut, and never more than is allowed."""
+"""Compressed bodies are decompressed correctly for every cut, and never beyond the allowed size."""
 
 import itertools
 import random

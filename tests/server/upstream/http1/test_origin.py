@@ -1,4 +1,4 @@
-"""What a base URL may say, and what is made of it."""
+"""Tests valid base URLs and their parts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a request's head looks like, and what can never get into one."""
+"""Tests the bytes of a request head, and the values that it never contains."""
 
 import pytest
 

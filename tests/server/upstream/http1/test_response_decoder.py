@@ -1,4 +1,4 @@
-"""Answers as bytes, cut anywhere: which are read, how they end, and which are refused."""
+"""Decodes responses from bytes with any cut: the accepted ones, their ends, and the rejected ones."""
 
 import pytest
 

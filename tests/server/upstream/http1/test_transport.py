@@ -1,4 +1,4 @@
-"""Real sockets: what reaches the backend, what comes back, which connections are kept, what every fault is called."""
+"""Tests on real sockets the backend request, the response, the kept connections, and the error of each fault."""
 
 import asyncio
 import contextlib
