@@ -1,4 +1,4 @@
-"""Tests the dependencies: pinned by hash, without known vulnerabilities or foreign indexes, and listed."""
+"""Tests the dependencies: pinned by hash, without a named index or a known vulnerability, and listed."""
 
 import json
 import re

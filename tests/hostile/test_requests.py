@@ -1,4 +1,4 @@
-"""A running gateway under hostile requests: each gets its own refusal, shows nothing, and leaves the gateway well."""
+"""Broken or hostile requests to a running gateway: each gets its own error, and the gateway still works."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import chain
