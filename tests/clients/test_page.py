@@ -10,7 +10,7 @@ from tests.clients.test_clients import ALL
 from tests.paths import ROOT
 
 TABLE: Final = (
-    (ROOT / "README.md").read_text(encoding="utf-8").partition("\n| client | how |\n")[2].partition("\n\n")[0]
+    (ROOT / "README.md").read_text(encoding="utf-8").partition("\n| client | configuration |\n")[2].partition("\n\n")[0]
 )
 ROWS: Final = dict(re.findall(r"^\| ([^|-]+?) \| (.+) \|$", TABLE, re.M))
 
