@@ -182,16 +182,18 @@ def _explain(options: argparse.Namespace) -> int:
     found = options.settings or Path(os.environ.get("DRAGOMAN_SETTINGS") or "settings.json")
     settings = load_settings(found) if options.settings or found.exists() else Settings()
     dialect = load_dialect(options.dialect)
-    request = read_saved(_read(options.file), dialect.history_field)
+    history = dialect.paths.param("messages")
+    request = read_saved(_read(options.file), history)
     request.fields.update({key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None})
-    messages = request.fields.get(dialect.history_field)
+    messages = request.fields.get(history)
     told = explain_document(request, settings, load_adapters(settings), dialect)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
     else:
         listed = messages if isinstance(messages, list) else []
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        print(explain_text(told, listed, width=shutil.get_terminal_size().columns, colour=colour), end="")
+        width = shutil.get_terminal_size().columns
+        print(explain_text(told, listed, paths=dialect.paths, width=width, colour=colour), end="")
     return 1 if told.error else 0
 
 

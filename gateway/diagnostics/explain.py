@@ -307,7 +307,7 @@ def plan(
     """
     known = settings if isinstance(settings, Settings) else read_settings(dict(settings or {}))
     dialect = load_dialect()
-    request: dict[str, object] = {dialect.history_field: messages}
+    request: dict[str, object] = {dialect.paths.param("messages"): messages}
     request |= {} if tools is None else {"tools": tools}
     request |= {} if profile is None else {"profile": profile}
     request |= {} if model is None else {"model": model}

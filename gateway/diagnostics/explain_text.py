@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.diagnostics.explain import Explanation
 
 RED: Final = "\x1b[31m"
@@ -18,12 +19,20 @@ PLAIN: Final = "\x1b[0m"
 _QUIET: Final = frozenset({"seen", "ignored"})
 
 
-def explain_text(told: Explanation, messages: Sequence[Json], *, width: int = 100, colour: bool = False) -> str:
-    """Returns the page. `messages` are the client's own; `width` is that of the terminal, in columns."""
+def explain_text(
+    told: Explanation,
+    messages: Sequence[Json],
+    *,
+    paths: FieldPaths = CANONICAL_PATHS,
+    width: int = 100,
+    colour: bool = False,
+) -> str:
+    """Returns the page. `messages` are the client's own, `paths` those of its dialect; `width` is that of the
+    terminal, in columns."""
     lines = [_paint(f"model {told.model}" + (f", backend {told.backend}" if told.backend else ""), BOLD, colour)]
     lines += _violations(told, colour)
     lines += _sides(told, messages, max(width, 40), colour)
-    lines += _changes(told, colour)
+    lines += _changes(told, paths, colour)
     lines += _sent(told, colour) if told.error is None else _refused(told.refusal or "", colour)
     return "\n".join(lines) + "\n"
 
@@ -49,13 +58,13 @@ def _violations(told: Explanation, colour: bool) -> Iterator[str]:
         yield f"    {found.advice}"
 
 
-def _changes(told: Explanation, colour: bool) -> Iterator[str]:
+def _changes(told: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
     changes = [notice for notice in told.diagnostics if notice.action not in _QUIET]
     if changes:
         yield ""
         yield _paint("changes", BOLD, colour)
     for notice in changes:
-        place = "" if notice.index is None else f" messages[{notice.index}]"
+        place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
         yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {_visible(notice.detail)}"
 
 

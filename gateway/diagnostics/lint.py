@@ -55,10 +55,11 @@ def _findings(file: str, data: bytes, line: int | None, dialect: Dialect, profil
 
 
 def _violations(data: bytes, dialect: Dialect, profile: Profile) -> Sequence[Violation]:
-    document = read_saved(data, dialect.history_field)
+    history = dialect.paths.param("messages")
+    document = read_saved(data, history)
     document.fields.setdefault("model", "any")
-    if document.fields.get(dialect.history_field) == []:
-        return [violation("MESSAGES_EMPTY", -1, param=dialect.history_field)]
+    if document.fields.get(history) == []:
+        return [violation("MESSAGES_EMPTY", -1, param=history, paths=dialect.paths)]
     return validate(dialect.decode(document, RequestHead("")).conversation, profile)
 
 

@@ -20,6 +20,7 @@ import msgspec
 from gateway.core.conversation import EMPTY, Conversation, JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
+from gateway.core.field_paths import FieldPaths
 from gateway.dialects.document import Document
 from gateway.dialects.openapi import JSON, Operation
 
@@ -142,7 +143,8 @@ class Dialect(Protocol):
     """What one kind of client speaks. Constructed once, without arguments.
 
     - `key_places`: where its clients send their key, in the order in which they are looked at.
-    - `history_field`: the field of a request that holds its messages; a file with these alone may stand for a request.
+    - `paths`: how its clients know the places of a request, for errors, notices and logs. `paths.param("messages")` is
+      the field with the history; a file with that alone may stand for a request.
     - `stream_headers`: the headers of a streamed response, with its media type.
     - `error_type`: the body of its errors, for the OpenAPI document.
     - `explain_type`: a request of the dialect with the fields of `/v1/explain`, for the same document.
@@ -151,7 +153,7 @@ class Dialect(Protocol):
     name: ClassVar[str]
     routes: ClassVar[tuple[Route, ...]]
     key_places: ClassVar[tuple[KeyPlace, ...]]
-    history_field: ClassVar[str]
+    paths: ClassVar[FieldPaths]
     stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]]
     error_type: ClassVar[type[msgspec.Struct]]
     explain_type: ClassVar[type[msgspec.Struct]]

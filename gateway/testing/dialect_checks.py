@@ -42,10 +42,12 @@ from gateway.core.events import (
     ToolCallStart,
 )
 from gateway.core.notices import Notice
+from gateway.core.policy import Policy
 from gateway.dialects.base import AnswerHead, ClientRequest, ModelNames
 from gateway.dialects.document import read_document
 from gateway.dialects.openapi import REFERENCE
 from gateway.dialects.route_table import RouteTable
+from gateway.history.prepare import prepare
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from gateway.testing.events import fold
 from gateway.testing.strategies import answers, arguments, conversations, damaged
@@ -143,7 +145,7 @@ def history_is_read(case: DialectCase) -> None:
         assert not read.faults, f"a sound history has faults: {read.faults}"
         sources = [turn.source for turn in read.turns if turn.source is not None]
         assert {read.dialect, *(source.dialect for source in sources)} == {dialect.name}
-        assert read.paths.turn.startswith(dialect.history_field), "errors would name places that the client has not"
+        assert read.paths == dialect.paths, "errors would name places that the client has not"
         assert case.decode(body).conversation == read
 
     law()
@@ -152,21 +154,37 @@ def history_is_read(case: DialectCase) -> None:
 def turns_are_shown(case: DialectCase) -> None:
     """A turn is shown as a client would write it: the same history is decoded from all of them."""
     dialect = case.dialect()
+    history = dialect.paths.param("messages")
 
     @LAW
     @given(conversations())
     def law(conversation: Conversation) -> None:
         body = case.write(conversation)
         shown = [item for turn in conversation.turns for item in dialect.encode_turn(turn)]
-        fields = {**read_document(body).fields, dialect.history_field: shown}
+        fields = {**read_document(body).fields, history: shown}
         assert _plain(case.decode(msgspec.json.encode(fields)).conversation) == _plain(conversation)
 
     law()
 
 
 def saved_history_is_read(case: DialectCase) -> None:
-    """The field with the history is the one that the dialect names."""
-    assert isinstance(read_document(case.write(ASKED)).fields[case.dialect().history_field], list)
+    """The field with the history is the one that the dialect names, and the path of a turn leads into it."""
+    paths = case.dialect().paths
+    history = paths.param("messages")
+    assert isinstance(read_document(case.write(ASKED)).fields[history], list)
+    assert paths.turn.startswith(f"{history}["), f"{paths.turn} is not in {history}"
+
+
+def empty_history_is_refused(case: DialectCase) -> None:
+    """A request without messages breaks MESSAGES_EMPTY, at the field that the client knows."""
+    history = case.dialect().paths.param("messages")
+    fields = read_document(case.write(ASKED)).fields
+    try:
+        prepare(case.decode(msgspec.json.encode({**fields, history: []})).conversation, Policy())
+    except InvalidRequest as error:
+        assert (error.extra.get("rule"), error.param) == ("MESSAGES_EMPTY", history)
+    else:
+        raise AssertionError("a request without messages is accepted")
 
 
 def garbage_is_refused(case: DialectCase) -> None:
@@ -366,6 +384,7 @@ CHECKS: Final[tuple[DialectCheck, ...]] = (
     history_is_read,
     turns_are_shown,
     saved_history_is_read,
+    empty_history_is_refused,
     garbage_is_refused,
     answers_are_read,
     cuts_change_nothing,

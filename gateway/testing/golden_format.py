@@ -3,6 +3,7 @@
 import json
 
 from gateway.core.conversation import Json
+from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.testing.golden_runner import Outcome
 
@@ -13,7 +14,7 @@ def show(outcome: Outcome) -> dict[str, str]:
         "backend_request.txt": _request(outcome),
         "openai_stream.txt": _answer(outcome.stream.decode("utf-8"), outcome),
         "openai_completion.txt": _answer(_json(json.loads(outcome.completion)) if outcome.completion else "", outcome),
-        "notices.txt": "".join(f"{_notice(notice)}\n" for notice in outcome.notices),
+        "notices.txt": "".join(f"{_notice(notice, outcome.paths)}\n" for notice in outcome.notices),
     }
 
 
@@ -33,8 +34,8 @@ def _answer(body: str, outcome: Outcome) -> str:
     return f"HTTP {error.status}\n{headers}\n{_json(json.loads(outcome.error_body))}\n"
 
 
-def _notice(notice: Notice) -> str:
-    place = "" if notice.index is None else f" messages[{notice.index}]"
+def _notice(notice: Notice, paths: FieldPaths) -> str:
+    place = "" if notice.index is None else f" {paths.turn.format(turn=notice.index)}"
     call = "" if notice.tool_call_id is None else f" {notice.tool_call_id}"
     return f"{notice.level} {notice.stage} {notice.action} {notice.rule}{place}{call}: {notice.detail}"
 

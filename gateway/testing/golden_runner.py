@@ -10,6 +10,7 @@ from gateway.adapter import Adapter, BackendRequest
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import Event
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, RequestHead
@@ -29,7 +30,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """The outcome of one scenario. `request` is None when nothing was sent; `describe` is its body in readable form.
 
     `stream` and `completion` are the bytes of the two kinds of response; `completion` is empty when `error` ended it,
-    and `stream` when the error came before any output. `error_body` is the body of the error response.
+    and `stream` when the error came before any output. `error_body` is the body of the error response. `paths` are
+    those of the client's dialect.
     """
 
     request: BackendRequest | None
@@ -40,6 +42,7 @@ class Outcome(msgspec.Struct, frozen=True):
     describe: Json = None
     error: GatewayError | None = None
     error_body: bytes = b""
+    paths: FieldPaths = CANONICAL_PATHS
 
 
 def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
@@ -51,7 +54,8 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
         request = dialect.decode(read_document(golden.request), RequestHead(""))
         exchange = Exchange(adapter, request.conversation, golden.scenario.policy)
     except GatewayError as error:
-        return Outcome(None, (), b"", b"", error.notices, error=error, error_body=dialect.encode_error(error).body)
+        body = dialect.encode_error(error).body
+        return Outcome(None, (), b"", b"", error.notices, error=error, error_body=body, paths=dialect.paths)
     describe = adapter.describe(exchange.request.body)
     head = AnswerHead(UNIQUE, CREATED, request.conversation.model)
     encoder = dialect.stream_encoder(request, head)
@@ -73,9 +77,9 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
     if failed is not None:
         told = (*notices, *failed.notices)
         body = dialect.encode_error(failed).body
-        return Outcome(exchange.request, tuple(events), stream, b"", told, describe, failed, body)
+        return Outcome(exchange.request, tuple(events), stream, b"", told, describe, failed, body, dialect.paths)
     completion = dialect.encode_answer(request, head, events)
-    return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices), describe)
+    return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices), describe, paths=dialect.paths)
 
 
 def _answer(exchange: Exchange, golden: Golden, cutting: Sequence[bytes]) -> Iterator[list[Event]]:

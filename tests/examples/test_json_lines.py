@@ -1,5 +1,6 @@
 """A dialect of somebody else's package: it passes the kit, and a real gateway finds, serves and shows it."""
 
+import asyncio
 import json
 import os
 import re
@@ -17,10 +18,12 @@ from gateway.core.conversation import Conversation, ToolCall, Turn
 from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
 from tests.examples.json_lines.json_lines_dialect import ENDS, ROLES, JsonLinesDialect
 from tests.paths import ROOT
+from tests.server.api.test_keep_alive import comes_true
 
 PACKAGE: Final = ROOT / "tests" / "examples" / "json_lines"
 SENDERS: Final = {role: sender for sender, role in ROLES.items()}
 KEY: Final = "a-key-of-this-test"
+ORPHANED: Final = '[{"from": "human", "text": "hi"}, {"from": "tool", "text": "x", "answers": "nobody"}]'
 DEMOS: Final = ("demo-chat", "demo-text", "demo-agent")
 
 
@@ -112,13 +115,20 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def gateway(installed: Path) -> Iterator[httpx.Client]:
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that holds the log of the gateway."""
+    return tmp_path_factory.mktemp("log") / "gateway.log"
+
+
+@pytest.fixture(scope="module")
+def gateway(installed: Path, log: Path) -> Iterator[httpx.Client]:
     """A client of `dragoman demo` in a process of its own, with the package on its path."""
     environ = {**os.environ, "PYTHONPATH": str(installed), "DRAGOMAN_API_KEYS": KEY}
     command = [sys.executable, "-m", "gateway", "demo", "--port", "0"]
-    with subprocess.Popen(
-        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
+    with (
+        log.open("w") as stderr,
+        subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=stderr, text=True) as process,
+    ):
         assert process.stdout is not None
         said = re.search(r"http://\S+(?=/v1)", process.stdout.readline())
         assert said is not None
@@ -221,10 +231,30 @@ def test_the_document_shows_the_routes(gateway: httpx.Client) -> None:
     assert chat["responses"]["404"]["content"]["application/json"]["schema"]["$ref"].endswith("/LinesError")
 
 
+async def test_what_is_mended_is_logged_at_the_place_that_the_client_knows(gateway: httpx.Client, log: Path) -> None:
+    body = {"model": "demo-chat", "lines": json.loads(ORPHANED)}
+    answer = await asyncio.to_thread(gateway.post, "/lines/chat", json=body)
+    assert answer.status_code == 200
+    assert await comes_true(lambda: " repair lines[1] TOOL_ORPHAN: " in log.read_text())
+
+
+def test_a_saved_request_is_explained_with_the_places_that_the_client_knows(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "saved.json").write_text(ORPHANED)
+    ran = run(installed, tmp_path, "explain", "--dialect", "json_lines", "saved.json")
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"lines\[1\]\S* TOOL_ORPHAN: ", ran.stdout) and "repair lines[1] TOOL_ORPHAN" in ran.stdout
+    assert "messages[" not in ran.stdout
+
+
 def test_saved_requests_are_checked(installed: Path, tmp_path: Path) -> None:
-    saved = tmp_path / "saved.json"
-    saved.write_text('[{"from": "human", "text": "hi"}, {"from": "tool", "text": "x", "answers": "nobody"}]')
-    command = [sys.executable, "-m", "gateway", "lint", "--dialect", "json_lines", str(saved)]
-    ran = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True, text=True)
+    (tmp_path / "saved.json").write_text(ORPHANED)
+    ran = run(installed, tmp_path, "lint", "--dialect", "json_lines", "saved.json")
     assert ran.returncode == 1, ran.stderr
     assert re.search(r"lines\[1\]\S*: TOOL_", ran.stdout)
+
+
+def run(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command in this folder, with the package on its path."""
+    environ = {**os.environ, "PYTHONPATH": f"{installed}{os.pathsep}{ROOT}", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "gateway", *arguments]
+    return subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, timeout=60)

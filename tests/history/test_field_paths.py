@@ -21,8 +21,8 @@ from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
+from gateway.dialects.faults import Faults
 from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.faults import Faults
 from gateway.exchange import Exchange
 from gateway.history.validate import validate
 from tests.field_paths import CANONICAL, ITEM_PATHS, itemized, resolve, told

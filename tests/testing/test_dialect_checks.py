@@ -10,6 +10,7 @@ from hypothesis.errors import HypothesisException
 from gateway.core.conversation import Conversation, JsonObject, Text, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event, Finish, TextDelta
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.dialects.base import (
     AnswerHead,
     ClientRequest,
@@ -59,7 +60,19 @@ class Stumbles(OpenAIChatDialect):
 
 
 class OtherHistoryField(OpenAIChatDialect):
-    history_field: ClassVar[str] = "model"
+    paths: ClassVar[FieldPaths] = msgspec.structs.replace(CANONICAL_PATHS, params={"messages": "model"})
+
+
+class OtherTurnPath(OpenAIChatDialect):
+    paths: ClassVar[FieldPaths] = msgspec.structs.replace(CANONICAL_PATHS, turn="items[{turn}]")
+
+
+class AcceptsNothing(OpenAIChatDialect):
+    """Reads a request without messages as one with an empty message."""
+
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        messages = document.fields["messages"] or [{"role": "user", "content": ""}]
+        return super().decode(Document({**document.fields, "messages": messages}), head)
 
 
 class ShowsNoCalls(OpenAIChatDialect):
@@ -156,8 +169,12 @@ BROKEN: Final[list[tuple[DialectCheck, type[OpenAIChatDialect]]]] = [
     (checks.operations_are_complete, UnpublishedTypes),
     (checks.example_is_read, StreamsAlways),
     (checks.history_is_read, LosesTurns),
+    (checks.history_is_read, OtherTurnPath),
     (checks.turns_are_shown, ShowsNoCalls),
     (checks.saved_history_is_read, OtherHistoryField),
+    (checks.saved_history_is_read, OtherTurnPath),
+    (checks.empty_history_is_refused, AcceptsNothing),
+    (checks.empty_history_is_refused, OtherHistoryField),
     (checks.garbage_is_refused, Stumbles),
     (checks.answers_are_read, LosesText),
     (checks.cuts_change_nothing, encoding(Forgetful)),

@@ -6,8 +6,8 @@ import msgspec
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolCall
 from gateway.dialects.document import kind_of
+from gateway.dialects.faults import Faults
 from gateway.dialects.openai_chat.content import json_text
-from gateway.dialects.openai_chat.faults import Faults
 
 # The fields for the name and arguments of each type of call. The published API has no other types.
 BODIES: Final = {"function": "arguments", "custom": "input"}

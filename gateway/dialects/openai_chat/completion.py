@@ -22,9 +22,10 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.diagnostics import diagnostics_field
+from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.openai_chat.fields import call_object, merged
-from gateway.dialects.openai_chat.usage import merge_usage, usage_object
+from gateway.dialects.openai_chat.usage import usage_object
+from gateway.dialects.usage import merge_usage
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -46,7 +47,7 @@ def encode_completion(
         answer.update(merged(fold.unknown["response"], "response"))
     if fold.usage is not None:
         answer["usage"] = usage_object(fold.usage)
-    if said := diagnostics_field(fold.usage, fold.notices if diagnostics else None):
+    if said := dragoman_field(fold.usage, fold.notices if diagnostics else None):
         answer["dragoman"] = said
     return _encode(answer)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
 from gateway.dialects.document import kind_of
-from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.faults import Faults
 
 Part = Text | Image | File
 

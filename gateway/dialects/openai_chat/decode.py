@@ -4,32 +4,18 @@ The fields around the messages are typed strictly: a wrong field is a 400 that n
 faults are repaired and listed in `faults`, so that one faulty message does not silently make a long history unusable.
 """
 
-from collections.abc import Mapping
-from typing import Final
-
-import msgspec
-
-from gateway.core.conversation import Conversation, Json, Sampling
+from gateway.core.conversation import Conversation, Sampling
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import Document, read_document
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field, read_fields
 from gateway.dialects.openai_chat import DIALECT
-from gateway.dialects.openai_chat.faults import Faults
 from gateway.dialects.openai_chat.request_models import RequestBody
 from gateway.dialects.openai_chat.tools import read_other_tools, read_tool_choice, read_tools
 from gateway.dialects.openai_chat.turns import read_turns
 from gateway.framing.json_text import MAX_DEPTH
 from gateway.history.rules import violation
 from gateway.history.violation_error import violation_error
-
-_WORDS: Final[Mapping[str, str]] = {
-    "str": "text",
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "array": "an array",
-    "object": "an object",
-    "null": "null",
-}
 
 
 def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
@@ -46,8 +32,16 @@ def decode_document(document: Document) -> Conversation:
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, "messages")
     params = dict(document.fields)
-    messages = _messages(params)
-    request = _read_body(params)
+    if "messages" not in params:
+        raise missing_field("messages")
+    messages = params.pop("messages")
+    if not isinstance(messages, list):
+        raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
+    if "model" not in params:
+        raise missing_field("model")
+    request = read_fields(params, RequestBody)
+    if not request.model.strip():
+        raise InvalidRequest("model must name a model; it is empty.", param="model")
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages")])
     turns = read_turns(messages, faults)
@@ -66,59 +60,6 @@ def decode_document(document: Document) -> Conversation:
         DIALECT,
         () if request.tools is None else read_other_tools(request.tools),
     )
-
-
-def _messages(params: dict[str, Json]) -> list[Json]:
-    """Takes the messages out of the request; the other fields stay."""
-    if "messages" not in params:
-        raise _missing("messages")
-    messages = params.pop("messages")
-    if not isinstance(messages, list):
-        raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
-    return messages
-
-
-def _read_body(params: dict[str, Json]) -> RequestBody:
-    if "model" not in params:
-        raise _missing("model")
-    try:
-        request = msgspec.convert(params, RequestBody)
-    except msgspec.ValidationError:
-        request = _whole_body(params)
-    if not request.model.strip():
-        raise InvalidRequest("model must name a model; it is empty.", param="model")
-    return request
-
-
-def _whole_body(params: dict[str, Json]) -> RequestBody:
-    """100.0 is a whole number in JSON Schema and in languages with a single number type."""
-    whole = {key: int(value) for key, value in params.items() if isinstance(value, float) and value.is_integer()}
-    try:
-        return msgspec.convert({**params, **whole}, RequestBody)
-    except msgspec.ValidationError as error:
-        raise _wrong_type(str(error)) from error
-
-
-def _wrong_type(said: str) -> InvalidRequest:
-    """Rewrites msgspec's "Expected `int | null`, got `str` - at `$.max_tokens`" in words for the client."""
-    reason, _, place = said.partition(" - at `$")
-    param = place.rstrip("`").removeprefix(".") or None
-    where = param or "The request"
-    if reason.startswith("Object missing required field"):
-        field = reason.rpartition("field ")[2].strip("`")
-        return _missing(f"{param}.{field}" if param else field)
-    if reason.startswith("Expected `int` "):
-        return InvalidRequest(f"{where} is out of range.", param=param)
-    if not reason.startswith("Expected `"):
-        return InvalidRequest(f"{where}: {reason[:1].lower()}{reason[1:]}.", param=param)
-    expected, _, got = reason.removeprefix("Expected `").partition("`, got `")
-    wanted = " or ".join(_WORDS.get(kind, kind) for kind in expected.rstrip("`").split(" | ") if kind != "null")
-    found = _WORDS.get(got.rstrip("`"), got.rstrip("`"))
-    return InvalidRequest(f"{where} must be {wanted}; it is {found}.", code="invalid_type", param=param)
-
-
-def _missing(param: str) -> InvalidRequest:
-    return InvalidRequest(f"{param} is missing.", code="missing_required_parameter", param=param)
 
 
 def _sampling(request: RequestBody) -> Sampling:

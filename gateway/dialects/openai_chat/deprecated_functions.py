@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Block, ToolCall, ToolResult, Turn
-from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.faults import Faults
 
 _PREFIX: Final = "call_function_"
 

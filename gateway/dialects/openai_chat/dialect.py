@@ -8,9 +8,11 @@ import msgspec
 from gateway.core.conversation import JsonObject, Turn
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.profiles import NEUTRAL
 from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
 from gateway.dialects.document import Document
+from gateway.dialects.event_stream import EVENT_STREAM_HEADERS
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode_document
@@ -72,12 +74,8 @@ class OpenAIChatDialect:
         Route("GET", "/models/{name}", "model"),
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
-    history_field: ClassVar[str] = "messages"
-    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = (
-        (b"content-type", b"text/event-stream; charset=utf-8"),
-        (b"cache-control", b"no-cache"),
-        (b"x-accel-buffering", b"no"),
-    )
+    paths: ClassVar[FieldPaths] = CANONICAL_PATHS
+    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = EVENT_STREAM_HEADERS
     error_type: ClassVar[type[msgspec.Struct]] = ErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainRequest
 

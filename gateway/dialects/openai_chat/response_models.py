@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from gateway.core.conversation import Violation
 from gateway.core.events import Reason
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.usage import UsageNote
+from gateway.dialects.usage import UsageNote
 
 
 class CalledFunction(Struct, frozen=True):

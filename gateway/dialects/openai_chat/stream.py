@@ -27,11 +27,13 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.diagnostics import diagnostics_field
+from gateway.dialects.dragoman_field import dragoman_field
+from gateway.dialects.event_stream import one_line_each
 from gateway.dialects.openai_chat.errors import encode_error_frame
 from gateway.dialects.openai_chat.fields import call_object, merged
 from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, StreamState
-from gateway.dialects.openai_chat.usage import merge_usage, usage_object
+from gateway.dialects.openai_chat.usage import usage_object
+from gateway.dialects.usage import merge_usage
 
 DONE: Final = b"data: [DONE]\n\n"
 PING: Final = b": ping\n\n"
@@ -94,7 +96,7 @@ class StreamEncoder:
             self._pending += self._framed[:met]
         if self._pending:
             self._own_chunk(out)
-        return _one_line_each(b"".join(out))
+        return one_line_each(b"".join(out))
 
     def close(self) -> bytes:
         """Returns the usage or diagnostics chunk, if requested, then `[DONE]`. Returns nothing after an error."""
@@ -105,11 +107,11 @@ class StreamEncoder:
         last: dict[str, Json] = {**self._usage_fields, "choices": []}
         if usage is not None:
             last["usage"] = usage_object(usage)
-        if said := diagnostics_field(usage, self._notices):
+        if said := dragoman_field(usage, self._notices):
             last["dragoman"] = said
         if len(last) == 1 or (usage is None and not said):
             return DONE
-        return _one_line_each(self._head + _encode(last)[1:] + b"\n\n" + DONE)
+        return one_line_each(self._head + _encode(last)[1:] + b"\n\n" + DONE)
 
     def quiet(self) -> bytes:
         """Returns a comment, which clients ignore."""
@@ -120,7 +122,7 @@ class StreamEncoder:
         if self._state is StreamState.ENDED:
             return b""
         self._state = STREAM_TRANSITIONS[self._state]["end"]
-        return _one_line_each(encode_error_frame(error))
+        return one_line_each(encode_error_frame(error))
 
     def _event(self, event: Event, out: list[bytes]) -> None:
         if type(event) is PassthroughFields:
@@ -229,16 +231,3 @@ def _merged(extensions: Iterable[PassthroughFields], scope: Scope) -> JsonObject
 def _members(fields: JsonObject) -> bytes:
     """Returns the members of a JSON object without its braces."""
     return _encode(fields)[1:-1] if fields else b""
-
-
-def _one_line_each(data: bytes) -> bytes:
-    """Escapes U+2028, U+2029 and U+0085.
-
-    They are legal in JSON and no line ends in SSE, but many clients split lines with a function that takes them for
-    line ends.
-    """
-    if data.isascii():
-        return data
-    if b"\xe2\x80" in data:
-        data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
-    return data.replace(b"\xc2\x85", b"\\u0085") if b"\xc2\x85" in data else data

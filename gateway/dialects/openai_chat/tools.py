@@ -6,7 +6,8 @@ from typing import Final
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, NamedTool, OtherTool, ToolChoice, ToolSpec
 from gateway.core.errors import InvalidRequest
-from gateway.dialects.openai_chat.faults import Faults
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field
 from gateway.dialects.openai_chat.request_models import (
     TOOL_CHOICES,
     ForcedTool,
@@ -45,8 +46,7 @@ def read_tools(request: RequestBody, document: JsonObject, faults: Faults) -> tu
             if tool.type != "function":
                 continue
             if tool.function is None:
-                param = f"tools[{position}].function"
-                raise InvalidRequest(f"{param} is missing.", code="missing_required_parameter", param=param)
+                raise missing_field(f"tools[{position}].function")
             specs.append(_spec(tool.function, source))
             names.append(f"tools[{position}].function.name")
     _check(specs, names, faults)

@@ -19,11 +19,11 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.dialects.document import kind_of
+from gateway.dialects.faults import Faults
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.calls import derived_id, read_calls, read_function_call
 from gateway.dialects.openai_chat.content import Part, read_content
 from gateway.dialects.openai_chat.deprecated_functions import derive_ids
-from gateway.dialects.openai_chat.faults import Faults
 
 Message = dict[str, Json]
 

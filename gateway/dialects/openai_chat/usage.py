@@ -1,53 +1,11 @@
-"""Encodes token counts as the OpenAI usage object; invents no count and marks derived ones."""
-
-from typing import Literal
+"""Encodes token counts as the OpenAI usage object."""
 
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
-
-UsageNote = Literal["total_only", "partial", "estimated"]
-
-
-def merge_usage(earlier: UsageReport | None, later: UsageReport) -> UsageReport:
-    """Merges another report: some wires report the prompt tokens first and the completion tokens last."""
-    if earlier is None:
-        return later
-    return UsageReport(
-        earlier.prompt_tokens if later.prompt_tokens is None else later.prompt_tokens,
-        earlier.completion_tokens if later.completion_tokens is None else later.completion_tokens,
-        earlier.total_tokens if later.total_tokens is None else later.total_tokens,
-        earlier.estimated or later.estimated,
-        {**earlier.extra, **later.extra},
-    )
+from gateway.dialects.usage import token_counts
 
 
 def usage_object(usage: UsageReport) -> dict[str, Json]:
-    """Returns the three counts, which clients require as numbers, then the backend's other fields.
-
-    A missing count follows from the two others; where it does not, it is 0 and `usage_note` says so.
-    """
-    prompt, completion, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
-    if total is not None:
-        if prompt is None and completion is not None:
-            prompt = max(total - completion, 0)
-        elif completion is None and prompt is not None:
-            completion = max(total - prompt, 0)
-    prompt, completion = prompt or 0, completion or 0
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion if total is None else total,
-        **usage.extra,
-    }
-
-
-def usage_note(usage: UsageReport) -> UsageNote | None:
-    """Returns how the counts came about; None when the backend reported all of them."""
-    if usage.estimated:
-        return "estimated"
-    asked, answered = usage.prompt_tokens is not None, usage.completion_tokens is not None
-    if asked and answered:
-        return None
-    if usage.total_tokens is None:
-        return "partial"
-    return None if asked or answered else "total_only"
+    """Returns the three counts, then the backend's other fields."""
+    prompt, completion, total = token_counts(usage)
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total, **usage.extra}

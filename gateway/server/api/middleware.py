@@ -41,7 +41,8 @@ class GatewayMiddleware:
             return
         method, path, headers = scope["method"], scope["path"], dict(scope["headers"])
         served = self._dialects.find(method, path)
-        context = RequestContext(method, path, LABELS.get(served.kind, "other"), headers, self._state.observers)
+        label = LABELS.get(served.kind, "other")
+        context = RequestContext(method, path, label, headers, self._state.observers, served.dialect.paths)
         # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
         response = ClientResponse(scope["state"].pop("response_writer"), served.dialect, context.id)
         status = 0

@@ -23,7 +23,7 @@ class AccessLog(RequestObserver):
     """The log of requests."""
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
-        log_notice(notice, context.id)
+        log_notice(notice, context.id, context.paths)
 
     def backend_error(self, context: RequestContext, error: BackendError) -> None:
         """Writes a WARNING, or an ERROR where only the operator can help."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Level, Notice, Stage
 from gateway.server.telemetry.log_file import SharedFile
 from gateway.settings import LogSettings
@@ -260,13 +261,13 @@ def log_line(level: int, request_id: str, message: str, *args: object) -> None:
 _PLACED: Final[frozenset[Stage]] = frozenset({"validate", "repair", "guard", "profile", "encode", "backend"})
 
 
-def log_notice(notice: Notice, request_id: str) -> None:
+def log_notice(notice: Notice, request_id: str, paths: FieldPaths = CANONICAL_PATHS) -> None:
     """Logs one line per notice at its own level: its detail, for most stages behind the message's place and the
     rule."""
     level = LEVELS[notice.level]
     if LOGGER.isEnabledFor(level):
         if notice.stage in _PLACED:
-            place = "" if notice.index is None else f"messages[{notice.index}] "
+            place = "" if notice.index is None else f"{paths.turn.format(turn=notice.index)} "
             log_line(level, request_id, "%s %s%s: %s", notice.stage, place, notice.rule, notice.detail)
         else:
             log_line(level, request_id, "%s", notice.detail)

@@ -9,6 +9,7 @@ import msgspec
 
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, Finish, ResponseStart, UsageReport
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action, Notice
 from gateway.exchange import Exchange
 from gateway.server.access.api_keys import ANONYMOUS
@@ -101,9 +102,9 @@ class Observers:
 class RequestContext:
     """One request: its client, its backend, the changes made to it, and its outcome.
 
-    `route` names the route in metrics. `credential` is the environment variable of the credential that the backend
-    refused; `waited` the seconds spent waiting for the request's body and for the backend; `traceparent` the position
-    in a trace that is sent to the backend, empty where there is no trace.
+    `route` names the route in metrics; `paths` are those of the client's dialect. `credential` is the environment
+    variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
+    for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
     """
 
     __slots__ = (
@@ -125,6 +126,7 @@ class RequestContext:
         "model",
         "notices",
         "path",
+        "paths",
         "phase",
         "route",
         "seconds",
@@ -134,7 +136,13 @@ class RequestContext:
     )
 
     def __init__(
-        self, method: str, path: str, route: str, headers: Mapping[bytes, bytes], observers: Observers
+        self,
+        method: str,
+        path: str,
+        route: str,
+        headers: Mapping[bytes, bytes],
+        observers: Observers,
+        paths: FieldPaths = CANONICAL_PATHS,
     ) -> None:
         self.id = request_id(headers.get(b"x-request-id"))
         self.method = method
@@ -150,6 +158,7 @@ class RequestContext:
         self.attempt = 0
         self.changes: dict[str, int] = {}
         self.notices: list[Notice] = []
+        self.paths = paths
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
         self.traceparent = ""
         self.streamed = False

@@ -21,7 +21,7 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
-from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.core.errors import GatewayError
 from gateway.core.events import (
     Event,
     Finish,
@@ -37,7 +37,10 @@ from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
 from gateway.dialects.document import Document
+from gateway.dialects.field_types import read_fields
 from gateway.dialects.openapi import JSON, Operation, reference
+from gateway.dialects.usage import merge_usage, token_counts
+from gateway.history.call_arguments import as_object
 
 LINES: Final = "application/x-ndjson"
 ENDS: Final[Mapping[Reason, str]] = {
@@ -59,7 +62,12 @@ PATHS: Final = FieldPaths(
     result_name="lines[{turn}].answers",
     result_part="lines[{turn}].text",
     tool_schema="tools[{tool}].schema",
-    params={"temperature": "settings.temperature", "max_tokens": "settings.most", "stop": "settings.stop"},
+    params={
+        "messages": "lines",
+        "temperature": "settings.temperature",
+        "max_tokens": "settings.most",
+        "stop": "settings.stop",
+    },
     calls_term="calls",
     result_term="tool line",
     call_id_term="answers",
@@ -153,7 +161,7 @@ class JsonLinesEncoder:
         self._begun = False
         self._calls: dict[int, tuple[ToolCallStart, list[str]]] = {}
         self._end = "done"
-        self._tokens: list[int] | None = None
+        self._usage: UsageReport | None = None
         self._notices: list[str] = []
 
     def feed(self, events: Iterable[Event]) -> bytes:
@@ -166,7 +174,7 @@ class JsonLinesEncoder:
         return _encoded({"failed": msgspec.to_builtins(_failure(error, in_stream=True))})
 
     def close(self) -> bytes:
-        last: dict[str, Json] = {"end": self._end, "tokens": [*self._tokens] if self._tokens else None}
+        last: dict[str, Json] = {"end": self._end, "tokens": [*token_counts(self._usage)[:2]] if self._usage else None}
         if self._head.diagnostics:
             last["notices"] = [*self._notices]
         return self._opening() + _encoded(last)
@@ -189,10 +197,10 @@ class JsonLinesEncoder:
                 self._calls[event.index][1].append(event.arguments)
             case ToolCallEnd():
                 start, pieces = self._calls[event.index]
-                call: Json = {"id": start.id, "name": start.name, "input": _input("".join(pieces))}
+                call: Json = {"id": start.id, "name": start.name, "input": as_object("".join(pieces))}
                 return self._opening() + _encoded({"call": call})
             case UsageReport():
-                self._tokens = [event.prompt_tokens or 0, event.completion_tokens or 0]
+                self._usage = merge_usage(self._usage, event)
             case Finish():
                 self._end = ENDS[event.reason]
                 return self._opening()
@@ -235,19 +243,13 @@ class JsonLinesDialect:
         ),
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"x-lines-key"),)
-    history_field: ClassVar[str] = "lines"
+    paths: ClassVar[FieldPaths] = PATHS
     stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = ((b"content-type", LINES.encode()),)
     error_type: ClassVar[type[msgspec.Struct]] = LinesError
     explain_type: ClassVar[type[msgspec.Struct]] = LinesRequest
 
     def decode(self, document: Document, head: RequestHead) -> ClientRequest:
-        try:
-            request = msgspec.convert(document.fields, LinesRequest)
-        except msgspec.ValidationError as error:
-            reason, _, place = str(error).partition(" - at `$.")
-            raise InvalidRequest(f"{reason}.", param=place.rstrip("`") or None) from error
-        if not request.lines:
-            raise InvalidRequest("There are no lines.", param="lines")
+        request = read_fields(document.fields, LinesRequest)
         settings = request.settings
         params: dict[str, Json] = {
             "temperature": settings.temperature,
@@ -264,7 +266,7 @@ class JsonLinesDialect:
                 include_usage=True,
                 params={name: value for name, value in params.items() if value is not None},
                 dialect=self.name,
-                paths=PATHS,
+                paths=self.paths,
             )
         )
 
@@ -272,7 +274,9 @@ class JsonLinesDialect:
         results: list[JsonObject] = [
             {"from": "tool", "text": result.text, "answers": result.call_id} for result in turn.results
         ]
-        calls: list[Json] = [{"id": call.id, "name": call.name, "input": _input(call.arguments)} for call in turn.calls]
+        calls: list[Json] = [
+            {"id": call.id, "name": call.name, "input": as_object(call.arguments)} for call in turn.calls
+        ]
         return results or [{"from": SENDERS[turn.role], "text": turn.text, "calls": calls}]
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
@@ -311,14 +315,6 @@ def _turn(line: Line, index: int) -> Turn:
         return Turn("tool", (ToolResult(line.answers, (Text(line.text),)),), index=index)
     said: tuple[Block, ...] = (Text(line.text),) if line.text else ()
     return Turn(ROLES[line.sender], (*said, *calls), index=index)
-
-
-def _input(arguments: str) -> Json:
-    """Returns the object in a call's arguments; any other text as the only field of one."""
-    try:
-        return msgspec.json.decode(arguments or "{}", type=dict[str, Any])
-    except msgspec.DecodeError:
-        return {"text": arguments}
 
 
 def _failure(error: GatewayError, *, in_stream: bool = False) -> LinesFailure:

@@ -23,6 +23,7 @@ from gateway.server.telemetry.request_id import request_id
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings, LogSettings
 from gateway.testing.gateway import gateway_command
+from tests.field_paths import ITEM_PATHS
 from tests.server.conftest import settings_for
 from tests.server.samples import total
 
@@ -52,11 +53,13 @@ def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path:
         log_notice(Notice("profile", "changed", "CALL_ID_RENAMED", "renamed"), "req_1")
         log_notice(Notice("backend", "dropped", "ROLLED_BACK", "taken back"), "req_1")
         log_notice(Notice("unwrap", "changed", "R", "[MCP Gateway] Transformed call_mcp_tool -> f", 3), "req_1")
-    first, second, third, fourth = written(file)
+        log_notice(Notice("repair", "changed", "CALL_ARGS_TYPE", "arguments is an object", 3), "req_1", ITEM_PATHS)
+    first, second, third, fourth, fifth = written(file)
     assert first.endswith(" INFO req_1 repair messages[3] CALL_ARGS_TYPE: arguments is an object")
     assert second.endswith(" INFO req_1 profile CALL_ID_RENAMED: renamed")
     assert third.endswith(" INFO req_1 backend ROLLED_BACK: taken back")
     assert fourth.endswith(" INFO req_1 [MCP Gateway] Transformed call_mcp_tool -> f")
+    assert fifth.endswith(" INFO req_1 repair input[3] CALL_ARGS_TYPE: arguments is an object")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.usage import usage_note
+from gateway.dialects.usage import usage_note
 
 
-def diagnostics_field(usage: UsageReport | None, diagnostics: Sequence[Notice] | None) -> dict[str, Json]:
+def dragoman_field(usage: UsageReport | None, diagnostics: Sequence[Notice] | None) -> dict[str, Json]:
     """`usage`: how reliable the counts are. `diagnostics`: every notice; None unless the client requested them."""
     said: dict[str, Json] = {}
     if usage is not None and (remark := usage_note(usage)):

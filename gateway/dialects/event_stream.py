@@ -1,0 +1,24 @@
+"""Defines what every dialect of server-sent events sends: the headers, and data that is one line to every client."""
+
+from typing import Final
+
+from gateway.dialects.openapi import EVENT_STREAM
+
+EVENT_STREAM_HEADERS: Final = (
+    (b"content-type", f"{EVENT_STREAM}; charset=utf-8".encode()),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+def one_line_each(data: bytes) -> bytes:
+    """Escapes U+2028, U+2029 and U+0085.
+
+    They are legal in JSON and no line ends in SSE, but many clients split lines with a function that takes them for
+    line ends.
+    """
+    if data.isascii():
+        return data
+    if b"\xe2\x80" in data:
+        data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
+    return data.replace(b"\xc2\x85", b"\\u0085") if b"\xc2\x85" in data else data

@@ -1,0 +1,47 @@
+"""Merges the token counts of an answer, completes them, and says how far they can be trusted; invents none."""
+
+from typing import Literal
+
+from gateway.core.events import UsageReport
+
+UsageNote = Literal["total_only", "partial", "estimated"]
+
+
+def merge_usage(earlier: UsageReport | None, later: UsageReport) -> UsageReport:
+    """Merges another report: some wires report the prompt tokens first and the completion tokens last."""
+    if earlier is None:
+        return later
+    return UsageReport(
+        earlier.prompt_tokens if later.prompt_tokens is None else later.prompt_tokens,
+        earlier.completion_tokens if later.completion_tokens is None else later.completion_tokens,
+        earlier.total_tokens if later.total_tokens is None else later.total_tokens,
+        earlier.estimated or later.estimated,
+        {**earlier.extra, **later.extra},
+    )
+
+
+def token_counts(usage: UsageReport) -> tuple[int, int, int]:
+    """Returns the tokens of the prompt, of the completion, and of both, for clients that require numbers.
+
+    A missing count follows from the two others; where it does not, it is 0 and `usage_note` says so.
+    """
+    prompt, completion, total = usage.prompt_tokens, usage.completion_tokens, usage.total_tokens
+    if total is not None:
+        if prompt is None and completion is not None:
+            prompt = max(total - completion, 0)
+        elif completion is None and prompt is not None:
+            completion = max(total - prompt, 0)
+    prompt, completion = prompt or 0, completion or 0
+    return prompt, completion, prompt + completion if total is None else total
+
+
+def usage_note(usage: UsageReport) -> UsageNote | None:
+    """Returns how the counts came about; None when the backend reported all of them."""
+    if usage.estimated:
+        return "estimated"
+    asked, answered = usage.prompt_tokens is not None, usage.completion_tokens is not None
+    if asked and answered:
+        return None
+    if usage.total_tokens is None:
+        return "partial"
+    return None if asked or answered else "total_only"
