@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from gateway.core.errors import ServerShutdown
+from gateway.server.http.client_connection import ClientConnection
 from gateway.testing.gateway import RunningGateway, hello
 from tests.server.backend import END, HEAD, Connection, events
 from tests.server.conftest import Start
@@ -204,3 +205,46 @@ async def test_a_stream_whose_head_could_not_be_sent_yet_ends_with_a_status(star
     writer.close()
     refused = b"HTTP/1.1 503" in received
     assert refused
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [(events("nonsense"), "upstream_invalid_event"), (events("text end", "finish") + END, "server_shutdown")],
+    ids=["the backend fails", "the gateway stops behind the last event"],
+)
+async def test_a_failure_behind_a_keep_alive_that_waits_for_the_client_ends_the_stream(
+    start: Start, last: bytes, code: str
+) -> None:
+    """The stream is closed only when the keep-alive is sent: one that is closed could not tell the failure."""
+    silent, failing = asyncio.Event(), asyncio.Event()
+
+    def waiting() -> bool:
+        return any(task.get_coro().__qualname__ == "StreamResponder._send" for task in asyncio.all_tasks())  # type: ignore[union-attr]
+
+    async def script(connection: Connection) -> None:
+        await connection.send(HEAD)
+        (peer,) = gateway.server.server_state.connections
+        assert isinstance(peer, ClientConnection)
+        while not peer.flow.write_paused:
+            await connection.send(events(f"text {TEXT}"))
+            await asyncio.sleep(0.01)
+        silent.set()
+        await failing.wait()
+        await connection.send(last)
+        await connection.gone()
+
+    gateway, _ = await start(script, sse_ping_s=0.1)
+    reader, writer = await connected(gateway)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's stream stub says WriteTransport
+    writer.write(asking().replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+    await silent.wait()
+    assert await comes_true(waiting)
+    failing.set()
+    await asyncio.sleep(0.05)
+    gateway.app.gateway_state.scheduler.interrupt_all(lambda: ServerShutdown("stop"))
+    writer.transport.resume_reading()  # type: ignore[attr-defined]  # as above
+    received = await reader.read()
+    writer.close()
+    ended = received.rpartition(b"data: ")[2]
+    assert json.loads(ended.partition(b"\n")[0])["error"]["code"] == code
+    assert b"[DONE]" not in received
