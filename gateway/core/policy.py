@@ -1,7 +1,7 @@
 """The policy of a model route: limits, modes and wordings. The keys are those of settings.json."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -31,10 +31,14 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("two labels are the same")
 
 
+# How a transcript marks its turns (`gateway.history.transcript.styles`).
+StyleName: TypeAlias = Literal["labels", "json", "fenced"]
+
+
 class FlattenOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options for flattening a conversation into text."""
 
-    style: Literal["labels", "json", "fenced"] = "labels"
+    style: StyleName = "labels"
     labels: Labels = Labels()
     continuation: str = CONTINUATION
 

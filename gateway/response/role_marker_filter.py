@@ -20,6 +20,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import FlattenOptions
+from gateway.history.transcript.styles import STYLES
 
 RAW: Final = "turn_invented"
 TURN_INVENTED: Final = Notice(
@@ -36,13 +37,11 @@ _PASSING: Final = frozenset({ToolCallDelta, ReasoningDelta, UsageReport})
 _BLANKS: Final = 32
 # A blank line and the indentation of a label, which together must fit into the held text.
 _PARTED: Final = r"\n[ \t\r]{0,16}\n[ \t]{0,3}"
-# The beginnings of a line that opens a turn in the styles that separate turns by a line end alone.
-_LINES: Final = {"labels": (), "json": ('{"role":"',), "fenced": ("<<T-",)}
 
 
 def turn_stops(options: FlattenOptions) -> tuple[str, ...]:
     """Returns the texts that open another speaker's turn in a conversation rendered with these options."""
-    return (*(f"\n\n{label}" for label in _labels(options)), *(f"\n{line}" for line in _LINES[options.style]))
+    return (*(f"\n\n{label}" for label in _labels(options)), *(f"\n{line}" for line in STYLES[options.style].openings))
 
 
 def _labels(options: FlattenOptions) -> tuple[str, ...]:
@@ -62,7 +61,7 @@ class RoleMarkerFilter:
 
     def __init__(self, options: FlattenOptions) -> None:
         own = f"{options.labels.assistant}:"
-        lines = _LINES[options.style]
+        lines = STYLES[options.style].openings
         markers = (*_labels(options), own, *lines)
         spoken = "|".join(map(re.escape, (*_labels(options), own)))
         self._turn = re.compile("|".join([rf"{_PARTED}(?:{spoken})", *(f"\n{re.escape(line)}" for line in lines)]))

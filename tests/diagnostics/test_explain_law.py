@@ -23,12 +23,13 @@ from gateway.core.profiles import PROFILES
 from gateway.diagnostics.explain import Explanation, explain
 from gateway.diagnostics.explain_text import explain_text
 from gateway.exchange import Exchange
+from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.asking import adapter as text_adapter
 from tests.history.strategies import broken_turns, valid_turns
 
 MAX: int = 1 << 20
-STYLES = st.sampled_from(["labels", "json", "fenced"])
+ANY_STYLE = st.sampled_from(sorted(STYLES))
 CHOICES: st.SearchStrategy[ToolChoice] = st.sampled_from(["auto", "none", "required"])
 SPOKEN = Turn("assistant", (Text('<tool_call>\n{"name": "read", "arguments": {}}\n</tool_call>'),), index=90)
 
@@ -71,7 +72,7 @@ def explained(asked: Conversation, how: Policy, adapter: Adapter) -> tuple[Expla
 @pytest.mark.parametrize("wire", PRESETS)
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=15)
-@given(conversations(), STYLES)
+@given(conversations(), ANY_STYLE)
 def test_law_a_text_wire(wire: str, name: str, asked: Conversation, style: str) -> None:
     adapter = text_adapter(wire=wire, tool_format=name, force_tools="prompt")
     told, body = explained(asked, policy(style), adapter)
@@ -89,7 +90,7 @@ def test_law_a_text_wire(wire: str, name: str, asked: Conversation, style: str) 
 
 
 @pytest.mark.parametrize("encoding", ["flatten", "structured"])
-@given(conversations(), STYLES)
+@given(conversations(), ANY_STYLE)
 def test_law_a_protobuf_wire(encoding: Any, asked: Conversation, style: str) -> None:
     adapter = WarpAdapter(WarpOptions(encoding=encoding), MAX)
     told, body = explained(asked, policy(style), adapter)

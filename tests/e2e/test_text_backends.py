@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from gateway.core.conversation import Json
+from gateway.history.transcript.styles import STYLES
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.e2e.answers import Answer, read_stream, read_whole
 from tests.e2e.demo_gateway import STREAMED, WHOLE, user
@@ -29,8 +30,7 @@ SETTINGS: Final[dict[str, Json]] = {
     },
     "models": {
         "text": {"backend": "text"},
-        "json": {"backend": "same", "flatten": {"style": "json"}},
-        "fenced": {"backend": "same", "flatten": {"style": "fenced"}},
+        **{style: {"backend": "same", "flatten": {"style": style}} for style in STYLES},
         "open": {"backend": "open"},
         "words": {"backend": "words"},
     },
@@ -113,7 +113,7 @@ async def test_a_fault_is_an_error_in_either_form(
     assert (answer.code, answer.finish) == (code, None)
 
 
-@pytest.mark.parametrize("model", ["text", "json", "fenced"])
+@pytest.mark.parametrize("model", STYLES)
 async def test_every_style_makes_the_round_trip(gateway: RunningGateway, model: str) -> None:
     question = user("What is the weather in Paris?")
     first = await ask(gateway, model, [question], tools=[WEATHER])

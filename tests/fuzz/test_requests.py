@@ -25,6 +25,7 @@ from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.dialects.openai_chat.request_models import ChatCompletionRequest
 from gateway.dialects.openai_chat.stream import StreamEncoder
 from gateway.exchange import Exchange
+from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS as TOOL_FORMATS
 from tests.fuzz.strategies import FIELDS, TEXTS, WILD, bodies, encoded, requests
 
@@ -52,7 +53,7 @@ POLICIES: Final = st.builds(
     tool_result_overflow=st.sampled_from(["elide", "drop"]),
     repair=st.sampled_from(["repair", "repair", "strict", "off"]),
     orphaned_results=st.sampled_from(["note", "drop"]),
-    flatten=st.builds(FlattenOptions, style=st.sampled_from(["labels", "json", "fenced"])),
+    flatten=st.builds(FlattenOptions, style=st.sampled_from(sorted(STYLES))),
     wrapper_failure=st.sampled_from(["error", "pass"]),
     images=st.sampled_from(["refuse", "placeholder"]),
     profile=st.sampled_from(list(PROFILES.values())),

@@ -13,6 +13,7 @@ from gateway.core.events import Event, TextDelta, ToolCallDelta, ToolCallEnd, To
 from gateway.core.notices import Notice
 from gateway.core.policy import FlattenOptions, Policy, WrapperTool
 from gateway.history.transcript.parse import parse
+from gateway.history.transcript.styles import STYLES
 from gateway.testing.events import content
 from gateway.testing.strategies import TOOLS
 from gateway.tool_calls.parsers.formats import FORMATS
@@ -123,10 +124,10 @@ def test_any_enveloped_arguments_are_unwrapped_released_or_refused(pieces: list[
         assert any(isinstance(event, ToolCallEnd) for event in events)
 
 
-STYLES: Final = (FlattenOptions("labels"), FlattenOptions("json"), FlattenOptions("fenced"))
+OPTIONS: Final = tuple(FlattenOptions(style) for style in STYLES)
 
 
-@given(text=WRITTEN.map("".join), options=st.sampled_from(STYLES))
+@given(text=WRITTEN.map("".join), options=st.sampled_from(OPTIONS))
 def test_any_text_is_parsed_as_flattened_or_refused(text: str, options: FlattenOptions) -> None:
     with contextlib.suppress(ValueError):
         parse(text, options)

@@ -26,7 +26,7 @@ from gateway.core.backend_status import blot_keys, public_text
 from gateway.core.conversation import Json, ToolSpec
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import Event, PassthroughFields, TextDelta
-from gateway.core.policy import FlattenOptions, Labels, LoopGuard, Policy, RecentToolResults, WrapperTool
+from gateway.core.policy import FlattenOptions, Labels, LoopGuard, Policy, RecentToolResults, StyleName, WrapperTool
 from gateway.core.profiles import PROFILES
 from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import lint
@@ -39,6 +39,7 @@ from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.history.transcript.escape import guarded
+from gateway.history.transcript.styles import STYLES
 from gateway.response.stop_sequences import StopMatcher
 from gateway.server.upstream.credentials import CUT, redact_secrets
 from gateway.tool_calls.parsers.formats import FORMATS
@@ -137,8 +138,8 @@ def _fitted(profile: str) -> Policy:
     return msgspec.structs.replace(_FREE, profile=PROFILES[profile])
 
 
-def _styled(style: str) -> Policy:
-    return msgspec.structs.replace(_FREE, flatten=msgspec.convert({"style": style}, FlattenOptions))
+def _styled(style: StyleName) -> Policy:
+    return msgspec.structs.replace(_FREE, flatten=FlattenOptions(style))
 
 
 # A profile that joins neighbouring messages and renames identifiers.
@@ -150,8 +151,7 @@ WAYS: Final[Mapping[str, tuple[Adapter, Policy]]] = {
     f"native, {MERGES}": (_NATIVE, _fitted(MERGES)),
     "warp": (_WARP, _FREE),
     "warp, structured": (WarpAdapter(WarpOptions(encoding="structured"), LIMIT), _FREE),
-    "text, json": (_TEXT, _styled("json")),
-    "text, fenced": (_TEXT, _styled("fenced")),
+    **{f"text, {style}": (_TEXT, _styled(style)) for style in STYLES if style != FlattenOptions().style},
     "text, cut": (TextAdapter(TextOptions(wire="llama_cpp", tool_format="react"), LIMIT), _CUTS),
 }
 

@@ -17,6 +17,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import FlattenOptions, Labels
+from gateway.history.transcript.styles import STYLES
 from gateway.response.role_marker_filter import RAW, RoleMarkerFilter, turn_stops
 
 PLAIN = FlattenOptions()
@@ -154,10 +155,10 @@ def test_little_is_held_back() -> None:
 WORDS = ["User:", "Tool result (", "a", "Assistant:", "Us", "er: b", '{"role":"', "<<T-"]
 BLANKS = ["\n", "\n\n", " ", " " * 15, "\r"]
 PIECES = st.lists(st.sampled_from([*WORDS, *BLANKS]), max_size=12)
-STYLES = st.sampled_from([PLAIN, FlattenOptions(style="json"), FlattenOptions(style="fenced")])
+OPTIONS = st.sampled_from([FlattenOptions(style) for style in STYLES])
 
 
-@given(PIECES, STYLES, st.data())
+@given(PIECES, OPTIONS, st.data())
 def test_cuts_change_nothing(pieces: list[str], options: FlattenOptions, data: st.DataObject) -> None:
     said = "".join(pieces)
     places = sorted(data.draw(st.sets(st.integers(0, len(said)))))

@@ -3,12 +3,12 @@
 import functools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
-from gateway.core.policy import FlattenOptions, Labels
+from gateway.core.policy import FlattenOptions, Labels, StyleName
 from gateway.history.transcript.escape import unguarded, untoken
 from gateway.history.transcript.sections import Called, Section, Speaker
 from gateway.history.transcript.styles import CALL_SEPARATOR
@@ -121,7 +121,7 @@ def parse_fenced(text: str, options: FlattenOptions) -> tuple[Section, ...]:
     return tuple(sections)
 
 
-PARSERS: Final[dict[str, Callable[[str, FlattenOptions], tuple[Section, ...]]]] = {
+PARSERS: Final[Mapping[StyleName, Callable[[str, FlattenOptions], tuple[Section, ...]]]] = {
     "labels": parse_labels,
     "json": parse_json,
     "fenced": parse_fenced,

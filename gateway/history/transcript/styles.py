@@ -8,13 +8,13 @@ fenced  bodies byte for byte between fences that occur in none of them.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Json
-from gateway.core.policy import FlattenOptions, Labels
+from gateway.core.policy import FlattenOptions, Labels, StyleName
 from gateway.history.transcript.escape import guarded, needs_guard, token
 from gateway.history.transcript.sections import Called, Section
 
@@ -22,10 +22,14 @@ CALL_SEPARATOR: Final = "; Called "
 
 
 class Style(msgspec.Struct, frozen=True):
-    """A style: `write` converts each section to one piece, `join` makes a text of any run of the pieces."""
+    """A style: `write` converts each section to one piece, `join` makes a text of any run of the pieces.
+
+    `openings` are the beginnings of a line that opens a turn, if a line end alone separates the turns.
+    """
 
     write: Callable[[Sequence[Section], Labels], list[str]]
     join: Callable[[Sequence[str]], str]
+    openings: tuple[str, ...] = ()
 
     def render(self, sections: Sequence[Section], options: FlattenOptions) -> str:
         """Returns the text of the sections."""
@@ -132,8 +136,8 @@ def _digest(text: str) -> str:
     return "T-" + hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-STYLES: Final[dict[str, Style]] = {
+STYLES: Final[Mapping[StyleName, Style]] = {
     "labels": Style(_write_labels, "\n\n".join),
-    "json": Style(_write_json, "\n".join),
-    "fenced": Style(_write_fenced, _join_fenced),
+    "json": Style(_write_json, "\n".join, ('{"role":"',)),
+    "fenced": Style(_write_fenced, _join_fenced, ("<<T-",)),
 }

@@ -12,6 +12,7 @@ from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.events import TextDelta
 from gateway.core.policy import FlattenOptions, Labels, Policy
 from gateway.history.transcript.parse import parse
+from gateway.history.transcript.styles import STYLES
 from gateway.testing.events import fold, join
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.asking import ANSWERED, ASKED, CALLED, TIME, WEATHER, adapter, conversation, request, sent
@@ -131,7 +132,7 @@ def test_the_history_is_one_text_in_which_calls_stand_as_they_are_to_be_written(
     )
 
 
-@pytest.mark.parametrize("style", ["labels", "json", "fenced"])
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_call_that_the_assistant_only_spoke_of_is_marked(name: str, style: str) -> None:
     policy = msgspec.convert({"flatten": {"style": style}}, Policy)

@@ -16,13 +16,13 @@ from gateway.history.classify import classify
 from gateway.history.prepare import prepare
 from gateway.history.transcript.call_order import in_call_order
 from gateway.history.transcript.render import flatten
+from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text.asking import sent
 from tests.history.strategies import assistant, broken_turns, calling, conversation, numbered, result, user
 
 IDS = ["a", "b", "c", "d"]
 ORDERS = st.permutations(IDS)
-STYLES = ["labels", "json", "fenced"]
 
 
 def asked(order: list[str]) -> Conversation:
@@ -33,7 +33,7 @@ def results_in(text: str) -> list[str]:
     return sorted(IDS, key=lambda call_id: text.index(f"of {call_id}"))
 
 
-@given(ORDERS, st.sampled_from(STYLES))
+@given(ORDERS, st.sampled_from(sorted(STYLES)))
 def test_every_style_tells_results_in_the_order_of_their_calls(order: list[str], style: str) -> None:
     policy = msgspec.convert({"flatten": {"style": style}}, Policy)
     told = flatten(asked(order), policy)
@@ -42,7 +42,7 @@ def test_every_style_tells_results_in_the_order_of_their_calls(order: list[str],
     assert moved == ([] if order == IDS else ["RESULTS_IN_CALL_ORDER"])
 
 
-@given(ORDERS, st.sampled_from(sorted(FORMATS)), st.sampled_from(STYLES))
+@given(ORDERS, st.sampled_from(sorted(FORMATS)), st.sampled_from(sorted(STYLES)))
 def test_every_format_tells_them_so(order: list[str], name: str, style: str) -> None:
     policy = msgspec.convert({"flatten": {"style": style}}, Policy)
     tools = (ToolSpec("read"),)

@@ -11,6 +11,7 @@ from gateway.core.policy import CONTINUATION, FlattenOptions, Labels, Policy
 from gateway.history.transcript.call_order import in_call_order
 from gateway.history.transcript.parse import parse
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
+from gateway.history.transcript.styles import STYLES
 from tests.history.strategies import assistant, broken_turns, calling, conversation, result, system, user
 
 POLICY = Policy()
@@ -117,7 +118,7 @@ def test_system_text_and_transcript_are_apart_for_wires_with_a_place_for_both() 
     assert flattened.text == "System: one\n\nSystem: two\n\nUser: q\n\nSystem: late"
 
 
-@pytest.mark.parametrize("style", ["labels", "json", "fenced"])
+@pytest.mark.parametrize("style", STYLES)
 def test_nothing_is_told_of_an_empty_conversation(style: str) -> None:
     policy = Policy(flatten=msgspec.convert({"style": style}, FlattenOptions))
     assert flatten(conversation(), policy).text == ""
@@ -251,7 +252,7 @@ def test_odd_ids_and_names_are_written_as_ascii_json(word: str) -> None:
     assert (told[0].calls[0].name, told[1].call_id, len(told)) == (word, word, 3)
 
 
-@given(broken_turns(), st.sampled_from(["labels", "json", "fenced"]))
+@given(broken_turns(), st.sampled_from(sorted(STYLES)))
 def test_law_every_word_is_told_in_order_and_the_input_is_left_alone(turns: tuple[Turn, ...], style: str) -> None:
     asked = conversation(*turns)
     before = msgspec.json.encode(asked)

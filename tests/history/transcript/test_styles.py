@@ -1,10 +1,12 @@
 """The exact text of each style."""
 
+from typing import get_args
+
 import msgspec
 import pytest
 
-from gateway.core.policy import FlattenOptions, Policy
-from gateway.history.transcript.parse import parse
+from gateway.core.policy import FlattenOptions, Policy, StyleName
+from gateway.history.transcript.parse import PARSERS, parse
 from gateway.history.transcript.render import flatten
 from gateway.history.transcript.sections import Called, Section
 from gateway.history.transcript.styles import STYLES, one_line
@@ -57,7 +59,11 @@ def test_fences_leave_every_body_as_it_is() -> None:
     ]
 
 
-@pytest.mark.parametrize("style", ["labels", "json", "fenced"])
+def test_every_style_is_read_back_and_may_be_set() -> None:
+    assert STYLES.keys() == PARSERS.keys() == set(get_args(StyleName))
+
+
+@pytest.mark.parametrize("style", STYLES)
 def test_every_style_ends_with_the_continuation(style: str) -> None:
     policy = Policy(flatten=msgspec.convert({"style": style, "continuation": "Go on."}, FlattenOptions))
     flattened = flatten(conversation(system(), user("q"), calling("a"), result("a")), policy)
