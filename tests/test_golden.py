@@ -1,8 +1,10 @@
+import pkgutil
 from pathlib import Path
 
 import pytest
 
 from gateway.dialects.openai_chat.errors import error_object
+from gateway.testing.dialect_case import DialectCase
 from gateway.testing.events import content, join
 from gateway.testing.golden import Golden, read_all
 from gateway.testing.golden_format import show
@@ -50,10 +52,14 @@ def test_cuts_change_nothing(golden: Golden) -> None:
 @goldens
 def test_an_error_is_never_an_end(golden: Golden) -> None:
     outcome = play(golden, _bytewise(golden))
+    case: DialectCase = pkgutil.resolve_name(f"tests.dialects.{golden.scenario.dialect}.test_conformance:CASE")
+    read = case.read_stream(outcome.stream)
     if outcome.error is None:
-        assert outcome.stream.endswith(b"data: [DONE]\n\n")
+        assert read.finish is not None and read.error is None
+        assert case.read_stream(outcome.stream.rstrip()[:-1]).finish is None, "something follows the end"
     else:
         assert outcome.completion == b""
+        assert read.finish is None and (read.error is not None) is bool(outcome.stream)
         assert b"[DONE]" not in outcome.stream and b'"finish_reason":"' not in outcome.stream
 
 
@@ -61,7 +67,7 @@ def test_an_error_is_never_an_end(golden: Golden) -> None:
 def test_a_folder_holds_nothing_else(golden: Golden) -> None:
     names = {path.name for path in golden.folder.iterdir()}
     (wire,) = golden.folder.glob("backend_wire.*")
-    expected = {"backend_request.txt", "openai_stream.txt", "openai_completion.txt", "notices.txt"}
+    expected = {"backend_request.txt", "client_stream.txt", "client_answer.txt", "notices.txt"}
     assert names == {"scenario.toml", "request.json", wire.name, *expected}
     assert golden.scenario.purpose.endswith(".")
 

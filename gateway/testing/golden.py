@@ -1,8 +1,8 @@
 """Reads a golden folder as a scenario value.
 
 A folder holds `scenario.toml` (its purpose, its adapter), `request.json` (the client's request) and
-`backend_wire.*` (the backend's response). Expected beside them: `backend_request.txt`, `openai_stream.txt`,
-`openai_completion.txt` and `notices.txt`.
+`backend_wire.*` (the backend's response). Expected beside them: `backend_request.txt`, `client_stream.txt`,
+`client_answer.txt` and `notices.txt`.
 """
 
 import tomllib

@@ -12,8 +12,8 @@ def show(outcome: Outcome) -> dict[str, str]:
     """Return the expected files of the folder by name."""
     return {
         "backend_request.txt": _request(outcome),
-        "openai_stream.txt": _answer(outcome.stream.decode("utf-8"), outcome),
-        "openai_completion.txt": _answer(_json(json.loads(outcome.completion)) if outcome.completion else "", outcome),
+        "client_stream.txt": _answer(outcome.stream.decode("utf-8"), outcome),
+        "client_answer.txt": _answer(_json(json.loads(outcome.completion)) if outcome.completion else "", outcome),
         "notices.txt": "".join(f"{_notice(notice, outcome.paths)}\n" for notice in outcome.notices),
     }
 

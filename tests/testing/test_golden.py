@@ -43,21 +43,21 @@ def test_a_complete_answer_is_played_and_shown(tmp_path: Path) -> None:
     assert outcome.error is None and outcome.stream.endswith(b"[DONE]\n\n")
     assert shown["backend_request.txt"].startswith("POST /speak\naccept: text/event-stream\n")
     assert '"prompt": "User: Hi"' in shown["backend_request.txt"]
-    assert shown["openai_completion.txt"].startswith("HTTP 200\n\n{") and "Good morning." in shown["openai_stream.txt"]
+    assert shown["client_answer.txt"].startswith("HTTP 200\n\n{") and "Good morning." in shown["client_stream.txt"]
     assert shown["notices.txt"] == ""
 
 
 def test_an_error_in_the_stream_is_shown_as_one_frame(tmp_path: Path) -> None:
     shown = show(play(_golden(tmp_path, wire=WIRE[:40]), cut(WIRE[:40], range(40))))
-    assert shown["openai_stream.txt"].startswith("HTTP 200\n") and '"error"' in shown["openai_stream.txt"]
-    assert shown["openai_completion.txt"].startswith("HTTP 502\n")
+    assert shown["client_stream.txt"].startswith("HTTP 200\n") and '"error"' in shown["client_stream.txt"]
+    assert shown["client_answer.txt"].startswith("HTTP 502\n")
 
 
 def test_an_error_before_the_stream_is_a_status_with_its_headers(tmp_path: Path) -> None:
     scenario = SCENARIO + 'status = 429\nheaders = {retry-after = "7"}\n'
     shown = show(play(_golden(tmp_path, scenario, wire=b"busy"), [b"busy"]))
-    assert shown["openai_stream.txt"] == shown["openai_completion.txt"]
-    assert shown["openai_stream.txt"].startswith("HTTP 429\nretry-after: 7\n\n{")
+    assert shown["client_stream.txt"] == shown["client_answer.txt"]
+    assert shown["client_stream.txt"].startswith("HTTP 429\nretry-after: 7\n\n{")
 
 
 def test_a_refused_request_sends_nothing(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_refused_request_sends_nothing(tmp_path: Path) -> None:
     shown = show(outcome)
     assert outcome.request is None and outcome.events == ()
     assert shown["backend_request.txt"] == "Nothing is sent.\n"
-    assert shown["openai_stream.txt"].startswith("HTTP 400\n")
+    assert shown["client_stream.txt"].startswith("HTTP 400\n")
 
 
 def test_a_notice_is_one_line(tmp_path: Path) -> None:
