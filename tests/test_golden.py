@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from gateway.dialects.openai_chat.errors import error_object
+from gateway.registry import ADAPTERS, DIALECTS
 from gateway.testing.dialect_case import DialectCase
 from gateway.testing.events import content, join
 from gateway.testing.golden import Golden, read_all
@@ -72,9 +73,9 @@ def test_a_folder_holds_nothing_else(golden: Golden) -> None:
     assert golden.scenario.purpose.endswith(".")
 
 
-def test_every_kind_of_backend_is_told() -> None:
-    told = {golden.scenario.adapter for golden in EVERY}
-    assert told >= {"adapters.warp:WarpAdapter", "adapters.openai_chat:OpenAIChatAdapter", "adapters.text:TextAdapter"}
+def test_every_adapter_and_every_dialect_is_told() -> None:
+    assert {golden.scenario.adapter for golden in EVERY} == set(ADAPTERS.values())
+    assert {golden.scenario.dialect for golden in EVERY} == DIALECTS.keys()
 
 
 def _bytewise(golden: Golden) -> list[bytes]:

@@ -13,11 +13,13 @@ from gateway.demo.fault_kinds import FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
 from gateway.demo.text.faults import FAULTS as TEXT
 from gateway.demo.warp.scenarios import SCENARIOS
+from gateway.registry import ADAPTERS
 from gateway.testing.faults import FAULTS, FAULTS_BY_KIND
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.promises.table import PROMISES
 from tests.promises.test_oddities import ODDITIES
 from tests.promises.wire_gateway import SHORT, finishes, frames
+from tests.promises.wires import WIRES
 
 PROMISED: Final = {row.id: row for row in PROMISES}
 DEMO: Final[Mapping[str, Mapping[str, str]]] = {
@@ -35,6 +37,10 @@ def test_every_failure_is_promised_and_played_and_every_oddity_is_served() -> No
     assert len(FAULTS) == sum(map(len, FAULTS_BY_KIND.values()))
     assert [odd.id for odd in ODDITIES] == [*ODD_KINDS]
     assert not FAILURES.keys() & ODD_KINDS.keys()
+
+
+def test_every_adapter_has_a_wire_on_which_they_are_played() -> None:
+    assert {wire.entry["adapter"] for wire in WIRES.values()} == set(ADAPTERS.values())
 
 
 def test_every_fault_of_a_demo_backend_is_of_a_listed_kind() -> None:

@@ -1,17 +1,16 @@
 """docs/settings.md lists every key with its default."""
 
 import json
+import pkgutil
 import re
 from collections.abc import Iterator
 
 import msgspec
 import pytest
 
-from adapters.openai_chat import OpenAIChatOptions
-from adapters.text import TextOptions
-from adapters.warp.options import WarpOptions
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.core.profiles import PROFILES, Profile
+from gateway.registry import ADAPTERS
 from gateway.server.process.reload_policy import restart_only
 from gateway.settings import BackendSettings, KeySettings, LimitSettings, LogSettings, ServerSettings, TracingSettings
 from tests.paths import ROOT
@@ -32,9 +31,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("tracing.", TracingSettings),
     ("keys.*.", KeySettings),
     ("backends.*.", BackendSettings),
-    ("", WarpOptions),
-    ("", OpenAIChatOptions),
-    ("", TextOptions),
+    *(("", pkgutil.resolve_name(adapter).Options) for adapter in ADAPTERS.values()),
 ]
 
 
