@@ -130,7 +130,7 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
         if models:
             lines += ["Try it:", f"  {curl(address, models[0], key)}"]
         if shows_demos:
-            lines += ["What the demo backends were asked:", f"  {get(address, DEMO_REQUESTS, key)}"]
+            lines += ["Requests that the demo backends received:", f"  {get(address, DEMO_REQUESTS, key)}"]
         # One write: where output is not buffered, lines of the log may come between two.
         print("\n".join([*lines, ""]), end="", flush=True)
 

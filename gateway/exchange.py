@@ -118,7 +118,7 @@ class Exchange:
         if media_type and media_type not in self.request.accepts:
             expected = " or ".join(self.request.accepts)
             raise BackendProtocolError(
-                f"The backend answered with another media type than {expected}.",
+                f"The backend responded with another media type than {expected}.",
                 code="upstream_invalid_response",
             )
 
@@ -150,7 +150,7 @@ class Exchange:
             return self._emit(error.take(), error)
         events = self._emit(events)
         if not self.finished:
-            truncated = BackendTruncated("The backend's answer ended before it was complete.")
+            truncated = BackendTruncated("The backend's response ended before it was complete.")
             truncated.keep(events)
             raise truncated
         return events
@@ -202,7 +202,7 @@ class Exchange:
             raise fault
         # A complete response stays complete.
         self._over = True
-        detail = "an error or a malformed event after the end of the answer"
+        detail = "an error or a malformed event after the end of the response"
         return [*events, *fault.notices, Notice("backend", "ignored", "LATE_FAULT", detail, level="warning")]
 
     def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
@@ -222,7 +222,7 @@ class Exchange:
             elif type(event) is Finish:
                 if event.reason == "tool_calls" and not self._called:
                     # To call it a stop would report a lost call as a success.
-                    lost = InvalidToolCall("The backend ended its answer with tool calls, and sent none.")
+                    lost = InvalidToolCall("The backend ended its response with tool calls, but sent none.")
                     lost.notices = () if fault is None else fault.notices
                     lost.keep(events[:position])
                     raise lost

@@ -58,7 +58,7 @@ class ChunkReader:
 
     def late(self, events: list[Event]) -> None:
         """Report data that follows the end of the stream."""
-        self._note(events, "ignored", "LATE_EVENT", "the backend sent more after it had closed its stream")
+        self._note(events, "ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")
 
     def completion(self, answer: Json) -> list[Event]:
         """Return the events of a whole response. Raises BackendError."""
@@ -70,14 +70,14 @@ class ChunkReader:
         for choice in choices:
             self._choice(choice, events, whole=True)
         if not self.finished:
-            self._note(events, "added", "FINISH_REASON_MISSING", "a whole answer without a finish reason")
+            self._note(events, "added", "FINISH_REASON_MISSING", "a whole response without a finish reason")
             self._finish("stop", None, events)
         self._usage(answer, events)
         return events
 
     def _open(self, chunk: Json) -> tuple[list[Event], list[Json]]:
         if not isinstance(chunk, dict):
-            raise invalid_event("it is no object")
+            raise invalid_event("it is not an object")
         if (error := chunk.get("error")) is not None:
             raise reported_failure(error)
         if chunk.get("object") == "error":
@@ -91,7 +91,7 @@ class ChunkReader:
                 return events, []
             choices = []
         if not isinstance(choices, list):
-            raise invalid_event("choices is no array")
+            raise invalid_event("choices is not an array")
         if not self._started:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
@@ -101,15 +101,15 @@ class ChunkReader:
 
     def _choice(self, choice: Json, events: list[Event], *, whole: bool = False) -> None:
         if not isinstance(choice, dict):
-            raise invalid_event("a choice is no object")
+            raise invalid_event("a choice is not an object")
         if choice.get("index") not in (0, None):
-            self._note(events, "dropped", "OTHER_CHOICE", "a choice that nobody asked for")
+            self._note(events, "dropped", "OTHER_CHOICE", "a choice that was not requested")
             return
         delta = choice.get("message" if whole else "delta")
         if delta is None:
             delta = {}
         if not isinstance(delta, dict):
-            raise invalid_event("the delta of a choice is no object")
+            raise invalid_event("the delta of a choice is not an object")
         self.empty = False
         if self.finished:
             self._after_finish(delta, choice.get("finish_reason"), events)
@@ -121,14 +121,14 @@ class ChunkReader:
         if isinstance(reason, str) and reason:
             self._finish(reason, self._stop(choice), events)
         elif reason:
-            raise invalid_event("the finish reason is no text")
+            raise invalid_event("the finish reason is not text")
 
     def _after_finish(self, delta: dict[str, Json], reason: Json, events: list[Event]) -> None:
         """Report content or another reason after the finish reason, which some backends repeat beside the usage."""
         if any(said for field, said in delta.items() if field != "role"):
             self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
         if reason not in (None, "", self._reason):
-            self._note(events, "ignored", "LATE_EVENT", "a second finish reason, unlike the first")
+            self._note(events, "ignored", "LATE_EVENT", "a second finish reason that differs from the first")
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
         if unknown := _unknown_fields(delta, _DELTA_KEYS):

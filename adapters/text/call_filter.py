@@ -91,7 +91,7 @@ class CallFilter:
         events += self._allowed(self._parser.close(reason))
         if self._waits:
             param = self._paths.param("tool_choice")
-            raise InvalidToolCall(f"The model answered without the tool call that {param} asks for.")
+            raise InvalidToolCall(f"The model responded without the tool call that {param} requires.")
 
     def _close_thought(self, thought: Thought, reason: Reason, events: list[Event]) -> None:
         thinks, says = thought.close()
@@ -121,11 +121,11 @@ class CallFilter:
 
     def _one_call(self) -> Notice:
         param = self._paths.param("parallel_tool_calls")
-        detail = f"{param} is false, so the answer ends before its second call"
+        detail = f"{param} is false, so the response ends before its second call"
         return Notice("backend", "dropped", "SECOND_CALL_DROPPED", detail)
 
 
 _UNCLOSED: Final = Notice(
-    "backend", "seen", "THOUGHT_UNCLOSED", "the answer ended inside the model's thought", level="warning"
+    "backend", "seen", "THOUGHT_UNCLOSED", "the response ended inside the model's reasoning", level="warning"
 )
 _SECOND: Final = "one_call"

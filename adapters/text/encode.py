@@ -27,7 +27,7 @@ def encode_request(
     calling = plan_tool_choice(conversation, wire, tool_format)
     if calling.forced and options.force_tools == "constrain" and not (calling.constraint and wire.constrains):
         param = conversation.paths.param("tool_choice")
-        raise Unsupported(f"{param} cannot be made sure here for so many tools.", param=param)
+        raise Unsupported(f"{param} cannot be enforced for so many tools.", param=param)
     prompt = write_prompt(conversation, policy, tool_format, calling)
     values: dict[str, Json] = {
         "$prompt": prompt.text,
@@ -54,7 +54,7 @@ def _body(wire: Wire, values: Mapping[str, Json]) -> bytes:
     try:
         return msgspec.json.encode(render(dict(wire.request), values))
     except UnicodeEncodeError as error:
-        raise InvalidRequest("The request holds half a surrogate pair, which is no character.") from error
+        raise InvalidRequest("The request contains half of a surrogate pair, which is not a character.") from error
 
 
 def _sampling(conversation: Conversation, wire: Wire) -> dict[str, Json]:
@@ -81,7 +81,7 @@ def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
         return None
     if calling.tools:
         param = conversation.paths.param("response_format")
-        raise Unsupported(f"{param} cannot be kept here while tools may be called.", param=param)
+        raise Unsupported(f"{param} cannot be enforced while tools may be called.", param=param)
     described = shape.get("json_schema")
     schema = described.get("schema") if isinstance(described, dict) else None
     return schema if isinstance(schema, dict) else _ANY_JSON

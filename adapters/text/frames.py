@@ -51,7 +51,7 @@ class Document:
     def feed(self, data: bytes) -> list[bytes]:
         self._body += data
         if len(self._body) > self._limit:
-            message = f"The backend's answer is larger than {self._limit} bytes."
+            message = f"The backend's response is larger than {self._limit} bytes."
             raise BackendProtocolError(message, code="upstream_response_too_large")
         return []
 

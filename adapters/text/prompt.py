@@ -81,4 +81,4 @@ def _written(turn: Turn, tool_format: ToolFormat, tools: Declared, notices: list
     return turn.changed(*blocks)
 
 
-_ESCAPED: Final = "words of the assistant look like a call it made; its mark stands behind a backslash"
+_ESCAPED: Final = "text of the assistant looks like a tool call; its marker was escaped with a backslash"

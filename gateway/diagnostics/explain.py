@@ -262,7 +262,7 @@ def explain_document(
     if route is None and settings.models:
         known = ", ".join(settings.models)
         raise InvalidRequest(
-            f"The model {conversation.model!r} does not exist here. Known models: {known}.",
+            f"Unknown model {conversation.model!r}. Known models: {known}.",
             status=404,
             code="model_not_found",
             param="model",
@@ -284,7 +284,7 @@ def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Pro
     recent = changes.get("recent_tool_results")
     if isinstance(recent, dict) and "redact" in recent:
         # A regular expression from outside could keep the process busy for hours.
-        raise InvalidRequest("settings.recent_tool_results.redact belongs into settings.json.", param="settings")
+        raise InvalidRequest("settings.recent_tool_results.redact can be set only in settings.json.", param="settings")
     if document.get("profile") is not None:
         changes = {**changes, "profile": document["profile"]}
     try:

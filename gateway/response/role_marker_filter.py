@@ -27,7 +27,7 @@ TURN_INVENTED: Final = Notice(
     "backend",
     "dropped",
     "TURN_INVENTED",
-    "the model went on with a turn that is not its own; the answer ends before it",
+    "the model began a turn of another role; the response ends before it",
     level="warning",
 )
 
@@ -173,7 +173,7 @@ class RoleMarkerFilter:
         self._first = len(said) < len(self._own) and self._own.startswith(said)
         if not said.startswith(self._own):
             return text
-        detail = "the answer began with the assistant's own label, which is left out"
+        detail = "the response began with the assistant's own label, which is removed"
         shown.append(Notice("backend", "dropped", "ANSWER_LABEL_DROPPED", detail, level="debug"))
         return said.removeprefix(self._own)
 

@@ -93,8 +93,8 @@ class Unwrapper:
             names = ", ".join(repr(field[:_LONGEST_TOLD]) for field in opened.unused[:_MOST_TOLD])
             more = ", ..." if len(opened.unused) > _MOST_TOLD else ""
             count = len(opened.unused)
-            fields = "1 field that was" if count == 1 else f"{count} fields that were"
-            detail = f"{start.name} had {fields} left out: {names}{more}"
+            fields = "1 unused field" if count == 1 else f"{count} unused fields"
+            detail = f"{start.name} had {fields}, which were dropped: {names}{more}"
             shown.append(_notice("dropped", "ENVELOPE_FIELD_DROPPED", detail, start.id, "warning"))
         shown.append(ToolCallStart(start.index, start.id, opened.name, extra=start.extra))
         shown.append(ToolCallDelta(start.index, opened.arguments))

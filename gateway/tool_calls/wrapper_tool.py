@@ -48,7 +48,7 @@ def unwrap_arguments(
         if inner is None:
             return UnwrappedCall(name, text, tuple(unused))
         wrapper = inner
-    raise BrokenWrapper("envelopes are nested too deeply")
+    raise BrokenWrapper("wrapped calls are nested too deeply")
 
 
 def _take(fields: dict[str, str], keys: Sequence[str]) -> str | None:
@@ -60,10 +60,10 @@ def _name(written: str | None, declared: Container[str]) -> str:
     if written is None:
         raise BrokenWrapper("the name is missing")
     if not written.startswith('"'):
-        raise BrokenWrapper("the name is no string")
+        raise BrokenWrapper("the name is not a string")
     name = _decoded(written)
     if name not in declared and not _NAME.fullmatch(name):
-        raise BrokenWrapper("the name is no function name" if name else "the name is empty")
+        raise BrokenWrapper("the name is not a function name" if name else "the name is empty")
     return name
 
 
@@ -78,12 +78,12 @@ def _arguments(fields: dict[str, str], keys: Sequence[str]) -> str:
         elif found is not None:
             continue
         elif held is None:
-            raise BrokenWrapper("the arguments are no object")
+            raise BrokenWrapper("the arguments are not an object")
         else:
             found = written
         del fields[key]
     if found is None and empty is None and any(value != "null" for value in fields.values()):
-        raise BrokenWrapper("the arguments are missing beside fields that nobody declared")
+        raise BrokenWrapper("the arguments are missing, and there are undeclared fields")
     return found or empty or "{}"
 
 
@@ -99,12 +99,12 @@ def _fields(text: str) -> dict[str, str]:
         fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         pairs = json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str)
     except msgspec.ValidationError:
-        raise BrokenWrapper("it is no object") from None
+        raise BrokenWrapper("it is not an object") from None
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         # No chain: the decoder's message may quote what the model wrote.
         raise BrokenWrapper("it is not valid JSON" if text.strip() else "it is empty") from None
     if len(fields) < len(pairs):
-        raise BrokenWrapper("a field stands twice")
+        raise BrokenWrapper("a field is set twice")
     return {key: bytes(value).decode() for key, value in fields.items()}
 
 

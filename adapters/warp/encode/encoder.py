@@ -26,7 +26,7 @@ def encode_request(conversation: Conversation, policy: Policy, options: WarpOpti
         body, told, notices = _serialize(conversation, policy, options)
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            "The request holds half a surrogate pair, which is no character; protobuf text is UTF-8."
+            "The request contains half of a surrogate pair, which is not a character; protobuf text is UTF-8."
         ) from error
     return BackendRequest(options.path, _headers(options), body, (EVENTS,), tuple(notices), told=told)
 

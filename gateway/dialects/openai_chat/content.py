@@ -101,7 +101,7 @@ def _part_fault(part: Json) -> str:
     kind = part.get("type")
     if not isinstance(kind, str) or not kind:
         return "a content part has no type"
-    return f"a content part of type {kind[:40]!r} lacks what its type promises"
+    return f"a content part of type {kind[:40]!r} lacks the field that its type requires"
 
 
 def _rest(part: JsonObject, *read: str) -> JsonObject:

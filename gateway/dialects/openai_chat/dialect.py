@@ -37,7 +37,7 @@ _GENERATE: Final = Operation(
     answers={
         JSON: reference(ChatCompletion),
         EVENT_STREAM: events_of(
-            "Server-sent events. The last is `[DONE]` or, when the answer failed on its way, an error.",
+            "Server-sent events. The last is `[DONE]`, or an error if the response failed after it began.",
             {"const": "[DONE]"},
             json_text(reference(ChatCompletionChunk), reference(ErrorBody)),
         ),

@@ -99,7 +99,7 @@ def _rest(fields: Mapping[str, Json], read: frozenset[str]) -> dict[str, Json]:
 
 def _check(specs: Sequence[ToolSpec], names: Sequence[str], faults: Faults) -> None:
     if len(specs) > MAX_TOOLS:
-        detail = f"{len(specs)} functions are offered, more than {MAX_TOOLS}"
+        detail = f"{len(specs)} functions are in the request, more than {MAX_TOOLS}"
         faults.add("TOOLS_COUNT", -1, names[0].partition("[")[0], detail)
     for spec, place in zip(specs, names, strict=True):
         if not _NAME.fullmatch(spec.name):
@@ -139,4 +139,4 @@ def _forced(choice: ForcedTool, source: Json) -> ToolChoice:
         case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode}}:
             return "required" if mode == "required" else "auto"
         case _:
-            raise InvalidRequest("tool_choice names no function.", param="tool_choice.function")
+            raise InvalidRequest("tool_choice has no function name.", param="tool_choice.function")

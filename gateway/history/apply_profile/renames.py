@@ -52,7 +52,9 @@ def _answering(conversation: Conversation) -> Iterator[str]:
 
 def _told(rule: str, what: str, renamed: Mapping[str, str]) -> list[Notice]:
     return [
-        Notice("profile", "changed", rule, f"{what} {own!r} sent as {sent!r} and restored in the answer", level="debug")
+        Notice(
+            "profile", "changed", rule, f"{what} {own!r} sent as {sent!r} and restored in the response", level="debug"
+        )
         for own, sent in renamed.items()
     ]
 

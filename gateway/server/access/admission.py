@@ -77,7 +77,7 @@ class Admission:
         models = self._entry(key).models
         if models is not None and model not in models:
             raise InvalidRequest(
-                f"The model {model[:200]!r} is not among those of this API key.",
+                f"This API key may not use the model {model[:200]!r}.",
                 status=403,
                 code="model_not_allowed",
                 param="model",

@@ -78,7 +78,7 @@ class MemoryRateLimits:
 def take_one(usage: Usage, limits: KeySettings, now: float) -> Usage:
     """Returns the usage with one more request. Raises GatewayError 429."""
     if limits.concurrent_streams is not None and usage.running >= limits.concurrent_streams:
-        raise _limited("As many requests are running as concurrent_streams of this API key allows.", 1)
+        raise _limited("This API key has reached its limit concurrent_streams.", 1)
     due = usage.due
     if limits.requests_per_minute is not None:
         due = _next_due(due, limits.requests_per_minute, now)
@@ -90,7 +90,7 @@ def _next_due(due: float, per_minute: int, now: float) -> float:
     gap = MINUTE / per_minute
     wait = due - (MINUTE - gap) - now
     if wait > 0:
-        raise _limited("The requests_per_minute of this API key are used up.", wait)
+        raise _limited("This API key has reached its limit requests_per_minute.", wait)
     return max(due, now) + gap
 
 

@@ -43,7 +43,7 @@ COMPRESSED: Final = Notice(
     "backend",
     "seen",
     "RESPONSE_COMPRESSED",
-    "the backend compressed its answer although identity was asked for; it was decompressed",
+    "the backend compressed its response although the request accepts only identity; it was decompressed",
 )
 # The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
 SETTLE_S: Final = 0.05

@@ -46,23 +46,27 @@ class Told(msgspec.Struct, frozen=True):
 Place: TypeAlias = tuple[str, str]
 
 _FEED: Final = events_of(
-    "Server-sent events without an end: what is told of each request, or how many of these a slow reader has missed.",
+    "An endless stream of server-sent events: the notices and the outcome of each request, or the number of events "
+    "that a slow reader has missed.",
     json_text({"type": "object"}, {"type": "integer"}),
 )
 _TEXT: Final = {"type": "string"}
 _EXPLAIN: Final = {
     "name": "x-dragoman-explain",
     "in": "header",
-    "description": "`1` puts every notice into the `dragoman` field of the answer.",
+    "description": "`1` puts every notice into the `dragoman` field of the response.",
     "schema": _TEXT,
 }
 _REQUEST_ID: Final = {"x-request-id": {"required": True, "schema": _TEXT}}
 _SAID: Final = {
-    "x-dragoman-backend": {"description": "The backend that was chosen.", "schema": _TEXT},
-    "x-dragoman-changes": {"description": "What was changed on the way, counted by stage.", "schema": _TEXT},
+    "x-dragoman-backend": {"description": "The backend of the model.", "schema": _TEXT},
+    "x-dragoman-changes": {
+        "description": "The number of changes to the request and the response, by stage.",
+        "schema": _TEXT,
+    },
 }
-_METRICS: Final = {"type": "string", "description": "Prometheus text, or OpenMetrics where it is asked for."}
-_KEYS: Final = "One of the gateway's own keys. A gateway that has none reads no key."
+_METRICS: Final = {"type": "string", "description": "Prometheus text, or OpenMetrics if the `Accept` header names it."}
+_KEYS: Final = "A client key of the gateway. A gateway without client keys ignores it."
 
 # Malformed HTTP, a foreign origin, an unknown Host, a bug, and no room for another connection.
 _ALWAYS: Final = (400, 403, 421, 500, 503)
@@ -139,7 +143,7 @@ def _path_parameter(name: str) -> Schema:
 def _dialect_parameter(dialects: RouteTable) -> Schema:
     names = [dialect.name for dialect in dialects.dialects]
     schema = {"enum": names, "default": dialects.default.name}
-    return {"name": "dialect", "in": "query", "description": "What the client speaks.", "schema": schema}
+    return {"name": "dialect", "in": "query", "description": "The dialect of the request.", "schema": schema}
 
 
 def _any_of(choices: Iterable[Schema]) -> Schema:

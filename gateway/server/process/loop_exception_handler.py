@@ -21,5 +21,8 @@ class LoopExceptionHandler:
         if count:
             error: BaseException | None = context.get("exception")
             LOGGER.error(
-                "in the event loop, %d since the last such line: %s", count, context["message"], exc_info=error
+                "exception in the event loop (%d since the last such line): %s",
+                count,
+                context["message"],
+                exc_info=error,
             )

@@ -98,7 +98,7 @@ class GatewayServer(uvicorn.Server):
             self._state.settle()
             await asyncio.sleep(BEAT_S)
         if self._tells:
-            LOGGER.error("the supervisor has ended; its workers stop, too")
+            LOGGER.error("the supervisor has ended; this worker stops")
         self.handle_exit(signal.SIGTERM, None)
 
     def _watch(self, reloader: Reloader) -> None:
@@ -217,7 +217,7 @@ def _tell_models(gateway_state: GatewayState) -> None:
     if gateway_state.settings.models:
         LOGGER.info("limits of each model's history: %s", gateway_state.backends.limits)
     else:
-        LOGGER.warning("the settings name no models: every chat request is a 404; see docs/settings.md")
+        LOGGER.warning("the settings define no models: every chat request gets status 404; see docs/settings.md")
 
 
 def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
@@ -237,7 +237,7 @@ def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
 
 
 def _not_started() -> SettingsError:
-    return SettingsError("the gateway could not be started; the log says why")
+    return SettingsError("the gateway could not start; its log states the cause")
 
 
 async def _serve(server: GatewayServer, listener: socket.socket) -> None:

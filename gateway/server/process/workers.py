@@ -176,7 +176,7 @@ class Supervisor:
         code = os.waitstatus_to_exitcode(status)
         how = f"by signal {-code}" if code < 0 else f"with status {code}"
         if not self._served[child.number - 1]:
-            LOGGER.error("worker %d ended %s before it served anything", child.number, how)
+            LOGGER.error("worker %d ended %s before it was ready", child.number, how)
             self.failed = True
             self._stops.append(signal.SIGTERM)
             return
@@ -187,7 +187,7 @@ class Supervisor:
     def _again_later(self, child: _Child, what: str) -> None:
         failures = child.failures + 1 if time.monotonic() - child.since < SHORT_S else 0
         wait = min(FIRST_WAIT_S * 2**failures, LAST_WAIT_S)
-        LOGGER.error("worker %d %s; it is started again in %.1f s", child.number, what, wait)
+        LOGGER.error("worker %d %s; it restarts in %.1f s", child.number, what, wait)
         self._due.append((time.monotonic() + wait, child.number, failures))
 
     @contextlib.contextmanager

@@ -106,7 +106,7 @@ class SharedRateLimits:
             self._quiet_until = now + QUIET_S
             self._warned = True
             LOGGER.warning(
-                "the store %s cannot be used: %s; until it can, the limits of API keys hold for each worker by itself",
+                "the store %s cannot be used: %s; until then, each worker counts the limits of API keys by itself",
                 self._path,
                 error,
             )

@@ -109,7 +109,7 @@ async def _ask(backend: Backend) -> tuple[str, ...]:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         # Its text may contain the address, and so may its cause.
         reason = type(error).__name__
-        raise BackendUnavailable(f"The backend could not be asked for its list of models ({reason}).") from None
+        raise BackendUnavailable(f"The request for the backend's list of models failed ({reason}).") from None
     names = cast(ListingAdapter, backend.adapter).decode_models(body)
     return tuple(name for name in names[:MOST_NAMES] if name and len(name) <= LONGEST_NAME and name.isprintable())
 

@@ -55,11 +55,11 @@ def encode_head(method: str, url: Url, headers: Mapping[str, str]) -> Lines:
 
 def truncated() -> BackendTruncated:
     """Returns the error for a body that ended, or whose framing broke, before the response was complete."""
-    return BackendTruncated("The backend's answer ended before it was complete.")
+    return BackendTruncated("The backend's response ended before it was complete.")
 
 
 def _hung_up() -> BackendError:
-    return BackendUnavailable("The backend closed the connection before it answered.")
+    return BackendUnavailable("The backend closed the connection before it responded.")
 
 
 _FAULTS: Final[Mapping[type[HttpError], Callable[[], BackendError]]] = {
@@ -71,10 +71,12 @@ _FAULTS: Final[Mapping[type[HttpError], Callable[[], BackendError]]] = {
     RemoteDisconnected: _hung_up,
     StaleConnection: _hung_up,
     HttpProtocolError: lambda: BackendProtocolError(
-        "The backend's answer is not HTTP.", code="upstream_protocol_error"
+        "The backend's response is not HTTP.", code="upstream_protocol_error"
     ),
     Truncated: truncated,
-    TooLarge: lambda: BackendError("The backend's answer is larger than allowed.", code="upstream_response_too_large"),
+    TooLarge: lambda: BackendError(
+        "The backend's response is larger than allowed.", code="upstream_response_too_large"
+    ),
 }
 
 
@@ -262,7 +264,7 @@ class Transport:
 
 def _unreadable(coding: str) -> BackendError:
     error = BackendProtocolError(
-        "The backend compressed its answer, though identity was asked for, in a way that cannot be read here.",
+        "The backend sent a compressed response that cannot be decoded; the request accepts only identity.",
         code="upstream_invalid_response",
     )
     error.words = f"content-encoding: {coding}"
@@ -270,4 +272,4 @@ def _unreadable(coding: str) -> BackendError:
 
 
 def _redirect() -> BackendError:
-    return BackendError("The backend answered with a redirect, which is never followed.", code="upstream_redirect")
+    return BackendError("The backend sent a redirect; redirects are not followed.", code="upstream_redirect")

@@ -117,7 +117,7 @@ class JsonCallReader(CallReader):
         elif self._key in ARGUMENTS_KEYS and self._awaits_arguments:
             self._in_arguments = True
             if self._doubtful and first not in '{"n':
-                self.refuse("its arguments are no object")
+                self.refuse("its arguments are not an object")
             elif first == "{" and self._called is not None:
                 self.name = self._called
         elif self._key not in _BESIDE and self._key not in ARGUMENTS_KEYS:
@@ -142,7 +142,7 @@ class JsonCallReader(CallReader):
             if self._called is not None:
                 self._fail_twofold()
         else:
-            self.mended["other fields were left out"] += 1
+            self.mended["other fields were dropped"] += 1
 
     def _end_name(self, name: str) -> None:
         if name not in self._declared:
@@ -194,14 +194,14 @@ class JsonCallReader(CallReader):
             if self._called is None:
                 self.refuse("it has no name")
             elif self._has_strange_key:
-                self.failure = "its arguments are missing beside keys that no call has"
+                self.failure = "its arguments are missing, and it has keys that a call does not have"
             else:
                 self.mended["missing arguments became {}"] += 1
                 self._call()
 
     def _break(self) -> None:
         if self.name is None or self._in_arguments:
-            self.end_broken("it is no valid JSON")
+            self.end_broken("it is not valid JSON")
         else:
             self.done = True
             self.mended["objects without their last brace were closed"] += 1

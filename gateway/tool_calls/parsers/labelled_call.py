@@ -78,7 +78,7 @@ class LabelledReader(CallReader):
         if text[at] == "{":
             self.name = self._called
         elif text[at] not in '"n':
-            self.end_broken("its arguments are no object")
+            self.end_broken("its arguments are not an object")
         self._step = self._value
         return at
 
@@ -90,7 +90,7 @@ class LabelledReader(CallReader):
         else:
             self._take(text[begin:at])
         if self._scanner.signal is Signal.BROKEN:
-            self.end_broken("it is no valid JSON")
+            self.end_broken("it is not valid JSON")
         elif self._scanner.signal is Signal.END:
             self._end()
         return at

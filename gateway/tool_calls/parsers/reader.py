@@ -71,9 +71,9 @@ class CallReader(ABC):
     def spoil(self, doubtful: bool, written: str) -> None:
         """Records arguments that are no object: a failure, unless the text may also be no call."""
         if doubtful and not begins_object(written):
-            self.refuse("its arguments are no object")
+            self.refuse("its arguments are not an object")
         else:
-            self.failure, self.done = "its arguments are no object", True
+            self.failure, self.done = "its arguments are not an object", True
 
     def refuse_name(self, name: str) -> None:
         shown = f" {name}" if _NAME.fullmatch(name) else ""

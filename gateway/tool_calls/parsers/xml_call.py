@@ -151,7 +151,7 @@ class XmlCallReader(CallReader):
             self.arguments.append(written)
 
     def _fail(self, at: int) -> int:
-        self.end_broken("it holds something that does not belong there")
+        self.end_broken("it contains unexpected text")
         return at
 
 

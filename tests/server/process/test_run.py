@@ -160,7 +160,7 @@ async def test_what_the_demo_backends_were_asked_is_shown_at_the_address_that_is
         assert gateway.process.stdout is not None
         said = await gateway.process.stdout.readline()
         show = (await gateway.process.stdout.readline()).decode().strip()
-        assert said == b"What the demo backends were asked:\n"
+        assert said == b"Requests that the demo backends received:\n"
         for command in (gateway.printed.partition("Try it:\n")[2].strip(), show):
             assert gateway.base_url in command
             shell = await asyncio.create_subprocess_shell(
@@ -205,7 +205,7 @@ async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -
     ("settings", "arguments", "said"),
     [
         ({"prot": 1}, (), "unknown setting 'prot'"),
-        ({"server": {"host": "0.0.0.0"}}, (), "without a key would let everybody in"),
+        ({"server": {"host": "0.0.0.0"}}, (), "without a key would accept every client"),
         ({}, ("--port", "x"), "the port must be a number"),
         ({}, ("--port", "70000"), "server.port"),
         ({}, ("--settings", "none.json"), "none.json: cannot be read: No such file or directory\n"),

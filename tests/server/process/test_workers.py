@@ -179,7 +179,7 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
             await metrics_become(gateway, {"gateway_open_streams": 5, "gateway_store_failures_total": 0})
             gateway.process.send_signal(signal.SIGTERM)
             _, errors = await gateway.ended()
-    assert re.search(r"ERROR - worker [12] ended by signal 9; it is started again in 0\.\d s", errors)
+    assert re.search(r"ERROR - worker [12] ended by signal 9; it restarts in 0\.\d s", errors)
 
 
 @pytest.mark.parametrize("group", [False, True])
@@ -301,8 +301,8 @@ async def test_a_worker_that_cannot_begin_ends_the_gateway(tmp_path: Path) -> No
     async with gateway_command(tmp_path, settings, *TWO) as gateway:
         status, errors = await gateway.ended()
     assert status == 2
-    assert "ended with status 3 before it served anything" in errors
-    assert errors.endswith("dragoman: the gateway could not be started; the log says why\n")
+    assert "ended with status 3 before it was ready" in errors
+    assert errors.endswith("dragoman: the gateway could not start; its log states the cause\n")
 
 
 async def test_a_wrong_number_of_workers_is_one_line(tmp_path: Path) -> None:

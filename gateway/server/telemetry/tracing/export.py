@@ -106,7 +106,7 @@ class Exporter:
         if problem and time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
             self._failing = True
-            LOGGER.warning("traces cannot be exported (%s); requests go on, their spans are dropped", problem)
+            LOGGER.warning("traces cannot be exported (%s); requests continue, and their spans are dropped", problem)
         elif not problem and self._failing:
             self._failing = False
             LOGGER.info("traces are exported again; %d spans were dropped so far", self.dropped)

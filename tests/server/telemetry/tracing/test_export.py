@@ -99,7 +99,7 @@ async def test_a_fault_for_good_is_told_once_and_so_is_its_end(lines: Callable[[
             await settled(exporter, number)
         assert (len(collector.backend.seen), exporter.exported, exporter.dropped) == (5, 1, 4)
     first, second = lines()
-    assert first == "WARNING traces cannot be exported (status 400); requests go on, their spans are dropped"
+    assert first == "WARNING traces cannot be exported (status 400); requests continue, and their spans are dropped"
     assert second == "INFO traces are exported again; 4 spans were dropped so far"
 
 
