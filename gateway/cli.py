@@ -134,7 +134,7 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
         # One write: where output is not buffered, lines of the log may come between two.
         print("\n".join([*lines, ""]), end="", flush=True)
 
-    serve(settings, insecure, announce, Source(*source) if source else None)
+    serve(settings, insecure, announce, SettingsSource(*source) if source else None)
 
 
 def key_to_show(variable: str | None, file: str | None) -> str:

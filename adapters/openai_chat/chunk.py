@@ -38,7 +38,7 @@ class ChunkReader:
         self.words = ""
         self._reason = ""
         self._started = False
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._seed = seed
         self._stops = stops
         self._calls: CallTracker | None = None
@@ -192,8 +192,8 @@ class ChunkReader:
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
-        if rule not in self._told:
-            self._told.add(rule)
+        if rule not in self._noted:
+            self._noted.add(rule)
             events.append(Notice("backend", action, rule, detail, level="warning"))
 
 

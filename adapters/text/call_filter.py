@@ -44,7 +44,7 @@ class CallFilter:
         """Add the events of pieces that arrived together, each with its own events. Raises BackendError for an invalid
         call, after adding the events before it."""
         if self._thought is not None:
-            texts = self._said(self._thought, texts, events)
+            texts = self._without_thought(self._thought, texts, events)
         if not self._waits and not self._prefill and (passed := self._parser.pass_on(texts)) is not None:
             events += passed
             return
@@ -59,7 +59,7 @@ class CallFilter:
         if self._thought is not None and self._thought.expected:
             self._thought = None
 
-    def _said(self, thought: Thought, texts: Sequence[str], events: list[Event]) -> list[str]:
+    def _without_thought(self, thought: Thought, texts: Sequence[str], events: list[Event]) -> list[str]:
         """Add the events of the thoughts in the pieces and return the text outside the thoughts."""
         said: list[str] = []
         for text in texts:

@@ -10,7 +10,7 @@ from adapters.text.prompt import Prompt, write_prompt
 from adapters.text.request_template import render
 from adapters.text.tool_choice import ToolChoicePlan, plan_tool_choice
 from adapters.text.wire import FIELD, MEDIA, Wire
-from gateway.adapter import BackendRequest, Told
+from gateway.adapter import BackendRequest, SentText
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.policy import Policy
@@ -41,13 +41,15 @@ def encode_request(
     }
     accepts = wire.accepts or MEDIA[wire.framing]
     headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
-    return BackendRequest(wire.path, headers, _body(wire, values), accepts, prompt.notices, told=_told(prompt, wire))
+    return BackendRequest(
+        wire.path, headers, _body(wire, values), accepts, prompt.notices, sent_text=_sent_text(prompt, wire)
+    )
 
 
-def _told(prompt: Prompt, wire: Wire) -> Told:
+def _sent_text(prompt: Prompt, wire: Wire) -> SentText:
     if wire.has_cue:
-        return Told(prompt.text, prompt.system)
-    return Told(prompt.transcript, prompt.system if "$system" in wire.names else "", apart=True)
+        return SentText(prompt.text, prompt.system)
+    return SentText(prompt.transcript, prompt.system if "$system" in wire.names else "", apart=True)
 
 
 def _body(wire: Wire, values: Mapping[str, Json]) -> bytes:

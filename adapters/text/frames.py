@@ -39,7 +39,7 @@ class Bytes:
         return None
 
 
-class Document:
+class WholeBody:
     """Collects one event that ends with the body."""
 
     fault = None
@@ -63,7 +63,7 @@ FRAMES: Final[Mapping[str, Callable[[int], Frames]]] = {
     "sse": SSEDecoder,
     "sse_text": SSEDecoder,
     "ndjson": NDJSONDecoder,
-    "json": Document,
+    "json": WholeBody,
     "text": Bytes,
 }
 

@@ -110,13 +110,13 @@ class DemandCheck:
         shown: list[Event] = []
         try:
             for event in events:
-                self._take(event, shown)
+                self._filter(event, shown)
         except (InvalidToolCall, BackendProtocolError) as error:
             error.keep(shown)
             raise
         return shown
 
-    def _take(self, event: Event, shown: list[Event]) -> None:
+    def _filter(self, event: Event, shown: list[Event]) -> None:
         if type(event) is TextDelta and (self._waits or self._demands.schema is not None):
             self._held.append(event)
             return

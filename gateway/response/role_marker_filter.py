@@ -92,7 +92,7 @@ class RoleMarkerFilter:
                 if not self._cut:
                     self._text(event.text, shown)
             else:
-                self._take(event, shown)
+                self._filter(event, shown)
             if self._cut and not self._open_calls:
                 self.stopped = True
                 shown.append(Finish("stop", RAW))
@@ -120,7 +120,7 @@ class RoleMarkerFilter:
         self._held, texts[-1] = last[certain:], last[:certain]
         return list(map(TextDelta, texts))
 
-    def _take(self, event: Event, shown: list[Event]) -> None:
+    def _filter(self, event: Event, shown: list[Event]) -> None:
         match event:
             case ToolCallStart(index):
                 if self._cut:

@@ -146,7 +146,7 @@ def events_are_bounded(case: Case) -> None:
         assert decoder.done or fed - shown < budget // 2, f"{fed} bytes of {filler[:8]!r}... were kept"
 
 
-def errors_are_told(case: Case) -> None:
+def errors_are_reported(case: Case) -> None:
     """Every status but 200, with any body, becomes a BackendError that a client can act on."""
     adapter = case.build()
     for status in (*range(201, 209), *range(300, 309), *range(400, 452), *range(500, 530), 599):
@@ -200,5 +200,5 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     decoders_share_nothing,
     calls_are_usable,
     events_are_bounded,
-    errors_are_told,
+    errors_are_reported,
 )

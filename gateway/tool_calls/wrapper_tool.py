@@ -41,7 +41,7 @@ def unwrap_arguments(
     unused: list[str] = []
     for _ in range(_DEEPEST):
         fields = _fields(_unquoted(text))
-        name = _name(_take(fields, wrapper.name_keys), declared)
+        name = _name(_pop(fields, wrapper.name_keys), declared)
         text = _arguments(fields, wrapper.args_keys)
         unused += fields
         inner = None if name in declared else wrapper_tools.get(name)
@@ -51,7 +51,7 @@ def unwrap_arguments(
     raise BrokenWrapper("wrapped calls are nested too deeply")
 
 
-def _take(fields: dict[str, str], keys: Sequence[str]) -> str | None:
+def _pop(fields: dict[str, str], keys: Sequence[str]) -> str | None:
     """Removes and returns the first of these fields that is present."""
     return next((fields.pop(key) for key in keys if key in fields), None)
 

@@ -68,9 +68,9 @@ class WarpDecoder:
             if self._sse.fault is not None and not self.done:
                 raise self._sse.fault
         except BackendError as error:
-            error.keep(self._output.take())
+            error.keep(self._output.drain())
             raise
-        return self._output.take()
+        return self._output.drain()
 
     def close(self) -> list[Event]:
         """Return the events at the end of the bytes. A last frame without its blank line counts if it is whole. Raises
@@ -86,14 +86,14 @@ class WarpDecoder:
         except BackendProtocolError:
             half = True  # handled below
         except BackendError as error:
-            error.keep(self._output.take())
+            error.keep(self._output.drain())
             raise
         if self.done:
-            return self._output.take()
+            return self._output.drain()
         truncated = BackendTruncated("The backend's response ended before it was complete.")
         if not (self._started or half):
             truncated = BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
-        truncated.keep(self._output.take())
+        truncated.keep(self._output.drain())
         raise truncated
 
     def _frame(self, data: bytes) -> None:

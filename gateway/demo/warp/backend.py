@@ -44,7 +44,7 @@ class _Agent:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._token_exchange = TokenExchange()
-        self._asked: dict[str, int] = {}
+        self._attempts: dict[str, int] = {}
         self._answers = 0
 
     async def turn(self, request: Request) -> Response:
@@ -75,11 +75,11 @@ class _Agent:
         steps = _steps(scenario, asked)
         return _performed(steps, ScenarioState(asked, self._answers), knobs)
 
-    def _instead(self, name: str, scenario: Scenario, headers: Mapping[str, str]) -> Response | None:
+    def _instead(self, name: str, scenario: AgentScenario, headers: Mapping[str, str]) -> Response | None:
         if scenario.needs_refresh and not self._token_exchange.accepts(headers.get("authorization", "")):
             return Response((b'{"error":"expired token"}',), 401, {"content-type": "application/json"})
-        count = self._asked.get(name, 0)
-        self._asked[name] = count + 1
+        count = self._attempts.get(name, 0)
+        self._attempts[name] = count + 1
         rotation = (*scenario.instead, None) if scenario.turns else scenario.instead
         return rotation[count % len(rotation)]
 
@@ -111,7 +111,7 @@ def _wanted(request: Request, asked: AgentRequest) -> tuple[str, dict[str, str]]
     return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
 
 
-def _steps(scenario: Scenario | None, asked: AgentRequest) -> Iterable[Step]:
+def _steps(scenario: AgentScenario | None, asked: AgentRequest) -> Iterable[Step]:
     rounds = len(asked.dialogue.rounds)
     if scenario is not None and rounds < len(scenario.turns):
         return scenario.turns[rounds]

@@ -41,7 +41,7 @@ def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:
     return (*steps, finish(_finished(request, spoken)))
 
 
-def _calls(calls: tuple[Call, ...]) -> Step:
+def _calls(calls: tuple[PlannedCall, ...]) -> Step:
     def build(state: ScenarioState) -> pb.ClientAction:
         task = state.ids.task
         made = (actions.mcp_call(state.new_message(), task, call.id, call.name, call.arguments) for call in calls)

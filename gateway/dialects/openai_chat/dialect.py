@@ -27,7 +27,7 @@ from gateway.dialects.openai_chat.response_models import (
     Model,
     ModelList,
 )
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
 
 _GENERATE: Final = Operation(
@@ -90,8 +90,8 @@ class OpenAIChatDialect:
             events, id=_answer_id(head), created=head.created, model=head.model, diagnostics=head.diagnostics
         )
 
-    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> StreamEncoder:
-        return StreamEncoder(
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
+        return ChatStreamEncoder(
             _answer_id(head),
             head.created,
             head.model,

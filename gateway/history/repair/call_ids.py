@@ -33,7 +33,7 @@ def repair_call_ids(
             if call.id and reused == "keep":
                 name = names.keep(call.id)
             else:
-                name = names.take(call.id or f"call_{index_of(turns, position)}_{ordinal}")
+                name = names.unused(call.id or f"call_{index_of(turns, position)}_{ordinal}")
             if name != call.id:
                 renamed.setdefault(position, {})[ordinal] = name
                 notices.append(_call_notice(call, name, turns[position].index))
@@ -64,7 +64,7 @@ class _Names:
         self._taken.add(name)
         return name
 
-    def take(self, wanted: str) -> str:
+    def unused(self, wanted: str) -> str:
         """Returns the id itself if it is free, else one derived from it."""
         fits = len(wanted) <= LONGEST - SUFFIX or len(wanted) > LONGEST
         base = wanted if fits else wanted[: LONGEST - SUFFIX]

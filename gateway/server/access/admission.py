@@ -112,14 +112,14 @@ class Permit:
 
     def __enter__(self) -> None:
         self._slots.check()
-        self._store.take(self._key, self._now)
+        self._store.acquire(self._key, self._now)
         self._slots.taken += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._slots.taken -= 1
-        self._store.give_back(self._key)
+        self._store.release(self._key)
 
 
 def backend_concurrency(name: str, most: int | None) -> ConcurrencyLimit:

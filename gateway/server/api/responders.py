@@ -32,7 +32,7 @@ class Responder(Protocol):
     @property
     def opening(self) -> bool: ...
 
-    async def take(self, events: Sequence[Event]) -> None:
+    async def send(self, events: Sequence[Event]) -> None:
         """Accepts events; more will follow."""
         ...
 
@@ -166,7 +166,7 @@ class StreamResponder:
 
     async def rescue(self, events: Sequence[Event]) -> None:
         if events and self._response.status:
-            await self.take(events)
+            await self.send(events)
 
     async def _end_keep_alive(self, keep_alive: asyncio.Task[None]) -> None:
         """Waits until the last keep-alive is sent in full; no other one follows for now."""

@@ -186,7 +186,7 @@ class HttpProtocol(ClientConnection):
 
     def _send_away(self) -> None:
         given = self._refuse(NO_ROOM)
-        if count := self._sent_away.tell(self.loop.time()):
+        if count := self._sent_away.count(self.loop.time()):
             LOGGER.warning(
                 "refused %d connections for lack of capacity since the last such line",
                 count,

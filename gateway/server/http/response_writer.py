@@ -34,7 +34,7 @@ class Peer(Protocol):
         ...
 
 
-class Connection(Peer, Protocol):
+class WriterConnection(Peer, Protocol):
     """The client's connection to our own server."""
 
     transport: asyncio.Transport
@@ -96,7 +96,7 @@ class ResponseWriter:
     )
 
     def __init__(
-        self, connection: Connection, request_body: RequestBody, method: str, version: str, keep_alive: bool
+        self, connection: WriterConnection, request_body: RequestBody, method: str, version: str, keep_alive: bool
     ) -> None:
         self.connection = connection
         self.flow = connection.flow

@@ -17,7 +17,7 @@ class LoopExceptionHandler:
         self._throttle = LogThrottle()
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # as asyncio calls it
-        count = self._throttle.tell(loop.time())
+        count = self._throttle.count(loop.time())
         if count:
             error: BaseException | None = context.get("exception")
             LOGGER.error(

@@ -50,7 +50,7 @@ class _Listed:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.due = 0.0
-        self.said: tuple[str, ...] | GatewayError = ()
+        self.result: tuple[str, ...] | GatewayError = ()
 
 
 class ModelLists:
@@ -68,20 +68,20 @@ class ModelLists:
         entry, backend = backends.any
         if entry.name is not None:
             return Names(_once((*backends.models, entry.name)))
-        said = await self._said(backend)
-        if not isinstance(said, GatewayError):
-            return Names(_once((*backends.models, *said)))
+        result = await self._result(backend)
+        if not isinstance(result, GatewayError):
+            return Names(_once((*backends.models, *result)))
         if not backends.models:
             # A copy of the cached exception: a raised exception keeps the frames it went through.
-            raise type(said)(said.message, status=said.status, code=said.code)
-        return Names(backends.models, said.message)
+            raise type(result)(result.message, status=result.status, code=result.code)
+        return Names(backends.models, result.message)
 
-    async def _said(self, backend: Backend) -> tuple[str, ...] | GatewayError:
+    async def _result(self, backend: Backend) -> tuple[str, ...] | GatewayError:
         listed = self._listed.setdefault(backend, _Listed())
         async with listed.lock:
             if self._clock() >= listed.due:
                 try:
-                    listed.said, life = await _ask(backend), KEPT_S
+                    listed.result, life = await _ask(backend), KEPT_S
                 except GatewayError as error:
                     said = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
                     LOGGER.warning(
@@ -89,7 +89,7 @@ class ModelLists:
                     )
                     listed.said, life = error, FAILURE_KEPT_S
                 listed.due = self._clock() + life
-            return listed.said
+            return listed.result
 
 
 async def _ask(backend: Backend) -> tuple[str, ...]:

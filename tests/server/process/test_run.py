@@ -78,7 +78,7 @@ async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
         async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             asking = asyncio.create_task(read_stream(gateway))
-            await backend.asked.wait()
+            await backend.requested.wait()
             gateway.process.send_signal(signal.SIGTERM)
             await until_refused(gateway)
             gateway.process.send_signal(signal.SIGTERM)
@@ -274,7 +274,7 @@ async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobod
     file.parent.mkdir()
     other = SharedRateLimits(file, process_identity(os.getpid()), time.monotonic())
     other.limit(ANONYMOUS, KeySettings(requests_per_minute=1))
-    other.take(ANONYMOUS, time.monotonic())
+    other.acquire(ANONYMOUS, time.monotonic())
     async with faulty_backend(brief) as backend:
         settings: dict[str, Json] = {
             **settings_for(backend.base_url, rate_limit_file=str(file)),

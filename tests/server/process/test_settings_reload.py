@@ -167,7 +167,7 @@ async def watched(path: Path, settings: dict[str, Json]) -> AsyncIterator[tuple[
         return msgspec.structs.replace(found, server=msgspec.structs.replace(found.server, port=0))
 
     async with running_gateway(settings) as gateway:
-        reloader = Reloader(gateway.app.gateway_state, Source(path, load), look_s=0.02)
+        reloader = Reloader(gateway.app.gateway_state, SettingsSource(path, load), look_s=0.02)
         task = asyncio.create_task(reloader.run())
         yield gateway, reloader
         task.cancel()

@@ -193,7 +193,7 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
             if group:
                 await until(lambda: len(children(gateway)) == 2)
                 stream = asyncio.create_task(read_stream(gateway))
-                await backend.asked.wait()
+                await backend.requested.wait()
                 for pid in children(gateway):
                     os.kill(pid, signal.SIGTERM)
                 gateway.process.send_signal(signal.SIGTERM)
@@ -213,7 +213,7 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
         async with gateway_command(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             asking = asyncio.create_task(read_stream(gateway))
-            await backend.asked.wait()
+            await backend.requested.wait()
             gateway.process.send_signal(signal.SIGINT)
             await until_refused(gateway)
             assert len(children(gateway)) >= 1

@@ -215,7 +215,7 @@ def test_braces_that_are_too_many_are_left_out_and_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "mended"),
+    ("raw", "repaired"),
     [
         ("a\nb", "a\\nb"),
         ("\r\n\t", "\\r\\n\\t"),
@@ -228,11 +228,11 @@ def test_braces_that_are_too_many_are_left_out_and_told() -> None:
 @pytest.mark.parametrize(
     "quoted", ['{"name": "write", "arguments": {"text": "%s"}}', '{"args": {"text": "%s"}, "name": "write"}']
 )
-def test_what_json_forbids_in_a_string_is_escaped_as_it_streams(raw: str, mended: str, quoted: str) -> None:
+def test_what_json_forbids_in_a_string_is_escaped_as_it_streams(raw: str, repaired: str, quoted: str) -> None:
     text = "<tool_call>" + quoted.replace("%s", raw)
     for pieces in ([text], list(text)):
         parsed = parse(pieces)
-        assert arguments(parsed) == [f'{{"text": "{mended}"}}']
+        assert arguments(parsed) == [f'{{"text": "{repaired}"}}']
         json.loads(parsed.calls[0].arguments)
         assert parsed.rules == ["TEXT_CALL_MENDED"]
 

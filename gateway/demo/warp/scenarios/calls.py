@@ -63,23 +63,23 @@ def _calls(*wanted: tuple[str, str], text: str = "") -> Expect:
     return Expect(text=text, calls=wanted, finish="tool_calls")
 
 
-CALLS: Final[dict[str, Scenario]] = {
-    "single_mcp_call": Scenario(
+CALLS: Final[dict[str, AgentScenario]] = {
+    "single_mcp_call": AgentScenario(
         about="a little text, then one call",
         turns=((*_HEAD, say("Let me"), call("Execute", CAT), *_END),),
         expect=_calls(_CAT, text="Let me"),
     ),
-    "parallel_calls": Scenario(
+    "parallel_calls": AgentScenario(
         about="two calls in one action",
         turns=((*_HEAD, calls(("Execute", CAT), ("get_weather", PARIS)), *_END),),
         expect=_calls(_CAT, _PARIS),
     ),
-    "parallel_calls_two_events": Scenario(
+    "parallel_calls_two_events": AgentScenario(
         about="two calls in two events",
         turns=((*_HEAD, call("Execute", CAT), call("get_weather", PARIS, position=2), *_END),),
         expect=_calls(_CAT, _PARIS),
     ),
-    "parallel_calls_same_tool": Scenario(
+    "parallel_calls_same_tool": AgentScenario(
         about="the same tool twice",
         turns=((*_HEAD, calls(("get_weather", PARIS), ("get_weather", ROME)), *_END),),
         expect=_calls(_PARIS, _ROME),
@@ -112,27 +112,27 @@ CALLS: Final[dict[str, Scenario]] = {
         turns=((*_HEAD, call("measure", NUMBERS), *_END),),
         expect=_calls(_NUMBERS),
     ),
-    "duplicate_tool_id": Scenario(
+    "duplicate_tool_id": AgentScenario(
         about="two calls with one id",
         turns=((*_HEAD, calls(("get_weather", PARIS), ("get_weather", ROME), call_id="same-id"), *_END),),
         expect=_calls(_PARIS, _ROME),
     ),
-    "missing_tool_id": Scenario(
+    "missing_tool_id": AgentScenario(
         about="a call without an id",
         turns=((*_HEAD, call("Execute", CAT, call_id=""), *_END),),
         expect=_calls(_CAT),
     ),
-    "empty_tool_name": Scenario(
+    "empty_tool_name": AgentScenario(
         about="a call without a name",
         turns=((*_HEAD, call("", CAT), *_END),),
         expect=failure("lost_call", 502, "upstream_invalid_tool_call"),
     ),
-    "missing_args": Scenario(
+    "missing_args": AgentScenario(
         about="a call without arguments",
         turns=((*_HEAD, call("Execute", None), *_END),),
         expect=_calls(("Execute", "{}")),
     ),
-    "empty_args": Scenario(
+    "empty_args": AgentScenario(
         about="a call with an empty object as its arguments",
         turns=((*_HEAD, call("Execute", {}), *_END),),
         expect=_calls(("Execute", "{}")),

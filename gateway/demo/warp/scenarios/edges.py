@@ -86,8 +86,8 @@ def _metadata(state: ScenarioState) -> list[Frame]:
     ]
 
 
-EDGES: Final[dict[str, Scenario]] = {
-    "unknown_variant": Scenario(
+EDGES: Final[dict[str, AgentScenario]] = {
+    "unknown_variant": AgentScenario(
         about="an unknown event, action, message and field",
         turns=(
             (
@@ -124,12 +124,12 @@ EDGES: Final[dict[str, Scenario]] = {
         turns=((*_HEAD, say("Mine"), _child, say(" only."), COMMIT, finish()),),
         expect=Expect(text="Mine only."),
     ),
-    "metadata": Scenario(
+    "metadata": AgentScenario(
         about="summary, suggestions, model name, web search and an empty event around the text",
         turns=((*_HEAD, _metadata, tell(HELLO), COMMIT, _metadata, finish()),),
         expect=Expect(text=HELLO),
     ),
-    "events_after_finish": Scenario(
+    "events_after_finish": AgentScenario(
         about="text and a second finish after the finish",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(), say(" (late)"), finish()),),
         expect=Expect(text=HELLO),

@@ -13,16 +13,16 @@ _BEGUN: Final = (*PRELUDE, BEGIN, tell(_PART), COMMIT)
 _QUOTA: Final = _F(quota_limit=_F.QuotaLimit())
 
 
-def _ends(kind: str, about: str, finished: pb.StreamFinished, status: int | None, code: str) -> Scenario:
-    return Scenario(about=about, turns=((*PRELUDE, finish(finished)),), expect=failure(kind, status, code))
+def _ends(kind: str, about: str, finished: pb.StreamFinished, status: int | None, code: str) -> AgentScenario:
+    return AgentScenario(about=about, turns=((*PRELUDE, finish(finished)),), expect=failure(kind, status, code))
 
 
-def _ends_after_text(kind: str, about: str, finished: pb.StreamFinished, code: str) -> Scenario:
-    return Scenario(about=about, turns=((*_BEGUN, finish(finished)),), expect=failure(kind, None, code, _PART))
+def _ends_after_text(kind: str, about: str, finished: pb.StreamFinished, code: str) -> AgentScenario:
+    return AgentScenario(about=about, turns=((*_BEGUN, finish(finished)),), expect=failure(kind, None, code, _PART))
 
 
-def _broken(kind: str, about: str, *steps: Step, code: str) -> Scenario:
-    return Scenario(about=about, turns=((*_BEGUN, *steps),), expect=failure(kind, None, code, _PART))
+def _broken(kind: str, about: str, *steps: Step, code: str) -> AgentScenario:
+    return AgentScenario(about=about, turns=((*_BEGUN, *steps),), expect=failure(kind, None, code, _PART))
 
 
 _TRUNCATED: Final = "upstream_stream_truncated"
@@ -63,17 +63,17 @@ FAILURES: Final[dict[str, Scenario]] = {
     "disconnect_reset": _broken("truncated", "the connection is reset after some text", cut("reset"), code=_TRUNCATED),
     "disconnect_fin": _broken("truncated", "the connection closes inside the body", cut("fin"), code=_TRUNCATED),
     "disconnect_eof": _broken("no_finish", "a well-formed end without the last event", cut("end"), code=_TRUNCATED),
-    "disconnect_before_actions": Scenario(
+    "disconnect_before_actions": AgentScenario(
         about="the connection closes before any action",
         turns=((INIT, cut("fin")),),
         expect=failure("truncated", 502, _TRUNCATED),
     ),
-    "disconnect_in_transaction": Scenario(
+    "disconnect_in_transaction": AgentScenario(
         about="a well-formed end inside an open transaction",
         turns=((*PRELUDE, BEGIN, say("This much"), more(" arrived"), cut("end")),),
         expect=failure("no_finish", 502, _TRUNCATED, _PART),
     ),
-    "stall": Scenario(
+    "stall": AgentScenario(
         about="silence after some text",
         turns=((*_BEGUN, silence()),),
         expect=failure("stall", None, "upstream_timeout", _PART),

@@ -18,15 +18,15 @@ def _answer(status: int, body: bytes = b"", kind: str = _JSON, headers: Mapping[
     return Response((body,) if body else (), status, {"content-type": kind, **(headers or {})})
 
 
-def _always(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
-    return Scenario(about=about, instead=(answer,), expect=failure(kind, status, code))
+def _always(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> AgentScenario:
+    return AgentScenario(about=about, instead=(answer,), expect=failure(kind, status, code))
 
 
-def _once(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
-    return Scenario(about=about, instead=(answer,), turns=_OK, expect=failure(kind, status, code))
+def _once(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> AgentScenario:
+    return AgentScenario(about=about, instead=(answer,), turns=_OK, expect=failure(kind, status, code))
 
 
-HTTP: Final[dict[str, Scenario]] = {
+HTTP: Final[dict[str, AgentScenario]] = {
     "quota_http": _always(
         "quota",
         "429 with the code for an exhausted quota and a message for the user",
@@ -79,7 +79,7 @@ HTTP: Final[dict[str, Scenario]] = {
         502,
         "upstream_invalid_response",
     ),
-    "stall_headers": Scenario(
+    "stall_headers": AgentScenario(
         about="silence instead of a status",
         instead=(Response(hold=FOREVER),),
         expect=failure("no_head", 504, "upstream_timeout"),

@@ -81,8 +81,8 @@ _ENCODINGS: Final = (
     framed(FramingOptions(name=False, comments=True), more(".")),
 )
 
-TEXT: Final[dict[str, Scenario]] = {
-    "plain_text": Scenario(
+TEXT: Final[dict[str, AgentScenario]] = {
+    "plain_text": AgentScenario(
         about="text in several pieces, with the user's echo and a title around it",
         turns=((*_HEAD, tell(HELLO), *_TAIL, finish()),),
         expect=Expect(text=HELLO),
@@ -97,7 +97,7 @@ TEXT: Final[dict[str, Scenario]] = {
         turns=((*_HEAD, tell("This answer is cut"), COMMIT, finish(_LIMIT)),),
         expect=Expect(text="This answer is cut", finish="length"),
     ),
-    "finished_without_reason": Scenario(
+    "finished_without_reason": AgentScenario(
         about="finished without a reason and without any output",
         turns=((INIT, CREATE_TASK, finish(pb.StreamFinished())),),
         expect=Expect(),
@@ -117,17 +117,17 @@ TEXT: Final[dict[str, Scenario]] = {
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(_usage(exact=False))),),
         expect=Expect(text=HELLO),
     ),
-    "usage_exact": Scenario(
+    "usage_exact": AgentScenario(
         about="usage of this turn: 30 in (4 of them cached), 12 out",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(_usage(exact=True))),),
         expect=Expect(text=HELLO),
     ),
-    "unicode": Scenario(
+    "unicode": AgentScenario(
         about="characters of every plane and the controls, word by word",
         turns=((*_HEAD, tell(UNICODE), COMMIT, finish()),),
         expect=Expect(text=UNICODE),
     ),
-    "long_unicode": Scenario(
+    "long_unicode": AgentScenario(
         about="the same, 1 MiB of it",
         turns=((*_HEAD, _in_large_pieces(LONG, 4099), COMMIT, finish()),),
         expect=Expect(text=LONG),
