@@ -67,11 +67,11 @@ def test_without_keys_everybody_is_nobody() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "there is no key in"),
-        ("# only a remark\n", "there is no key in"),
+        ("", "no key was found in"),
+        ("# only a remark\n", "no key was found in"),
         ("a:1\nsecret\n", "line 2: the line must have the form name:key"),
-        ("a:\n", "line 1: it must be"),
-        ("two words:secret\n", "line 1: it must be"),
+        ("a:\n", "line 1: the line must have the form name:key"),
+        ("two words:secret\n", "line 1: the line must have the form name:key"),
         ("a:secret\nb:secret\n", "line 2: this key already belongs to another name"),
     ],
 )

@@ -205,7 +205,7 @@ async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -
     ("settings", "arguments", "said"),
     [
         ({"prot": 1}, (), "unknown setting 'prot'"),
-        ({"server": {"host": "0.0.0.0"}}, (), "without a key would accept every client"),
+        ({"server": {"host": "0.0.0.0"}}, (), "without client keys would accept every client"),
         ({}, ("--port", "x"), "the port must be a number"),
         ({}, ("--port", "70000"), "server.port"),
         ({}, ("--settings", "none.json"), "none.json: cannot be read: No such file or directory\n"),
@@ -265,7 +265,7 @@ async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         async with gateway_command(tmp_path, {}, "serve", DRAGOMAN_PORT=port) as gateway:
             status, errors = await gateway.ended()
     assert status == 2
-    assert errors == f"dragoman: 127.0.0.1:{port} cannot be bound: Address already in use\n"
+    assert errors == f"dragoman: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
 async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobody(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_key_without_limits_never_touches_the_file(path: Path, monkeypatch: py
         def touched(*_: object) -> None:
             raise AssertionError
 
-        for name in ("take", "tell"):
+        for name in ("acquire", "tell"):
             monkeypatch.setattr(f"gateway.server.state.sqlite.RateLimitFile.{name}", touched)
         for _ in range(9):
             one.acquire("free", 0)
@@ -270,6 +270,6 @@ def test_a_clock_jump_changes_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
     for wall in (2e9, 1e8):
         monkeypatch.setattr("time.time", lambda wall=wall: wall)
-        with pytest.raises(GatewayError, match="used up") as caught, admission.admit("a"):
+        with pytest.raises(GatewayError, match="limit requests_per_minute") as caught, admission.admit("a"):
             pass
         assert 55 <= int(caught.value.headers["retry-after"]) <= 60
