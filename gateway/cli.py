@@ -116,7 +116,7 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     # The heavy imports follow every error that can be reported without them.
     from gateway.server.access.request_checks import is_loopback
     from gateway.server.process.run import serve
-    from gateway.server.process.settings_reload import Source
+    from gateway.server.process.settings_reload import SettingsSource
     from gateway.server.upstream.backends import DEMO
     from gateway.server.upstream.demo_backends import DEMO_REQUESTS
 

@@ -64,7 +64,7 @@ class ChunkReader:
         """Return the events of a whole response. Raises BackendError."""
         events, choices = self._open(answer)
         if not choices:
-            empty = BackendProtocolError("The backend's answer holds no choice.", code="upstream_invalid_response")
+            empty = BackendProtocolError("The backend's response contains no choice.", code="upstream_invalid_response")
             empty.words = self.words
             raise empty
         for choice in choices:
@@ -87,7 +87,7 @@ class ChunkReader:
         if choices is None:
             if not isinstance(chunk.get("usage"), dict):
                 self.words = message_of(chunk) or self.words
-                self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is no chunk of an answer")
+                self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is not a chunk of a response")
                 return events, []
             choices = []
         if not isinstance(choices, list):

@@ -110,7 +110,7 @@ class _Stream:
         """Create the error for an incomplete response: `upstream_invalid_response` when no part of a response or event
         arrived."""
         if self._reader.empty and half is None:
-            error = BackendTruncated("The backend's answer holds no choice.", code="upstream_invalid_response")
+            error = BackendTruncated("The backend's response contains no choice.", code="upstream_invalid_response")
         else:
             error = BackendTruncated(message)
         error.words = self._reader.words

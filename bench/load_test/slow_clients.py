@@ -59,7 +59,7 @@ async def readers(
     for connection in connections:
         connection.abort()
     return [
-        Figure("clients that take nothing", many),
+        Figure("clients that read nothing", many),
         Figure("reading ahead took, s", took),
         Figure("memory more for all of them, MB", grown, most=GROWN_MB),
         *service.figures(),

@@ -15,7 +15,7 @@ from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.markers import read_options
 from gateway.demo.warp.framing_options import FramingOptions, read_framing_options, write_frames
 from gateway.demo.warp.request import AgentRequest, broken_rule, read_agent, summarize
-from gateway.demo.warp.scenario import Scenario
+from gateway.demo.warp.scenario import WarpScenario
 from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.demo.warp.script import scripted_steps
 from gateway.demo.warp.steps import ScenarioState, Step
@@ -75,7 +75,7 @@ class _Agent:
         steps = _steps(scenario, asked)
         return _performed(steps, ScenarioState(asked, self._answers), knobs)
 
-    def _instead(self, name: str, scenario: AgentScenario, headers: Mapping[str, str]) -> Response | None:
+    def _instead(self, name: str, scenario: WarpScenario, headers: Mapping[str, str]) -> Response | None:
         if scenario.needs_refresh and not self._token_exchange.accepts(headers.get("authorization", "")):
             return Response((b'{"error":"expired token"}',), 401, {"content-type": "application/json"})
         count = self._attempts.get(name, 0)
@@ -111,7 +111,7 @@ def _wanted(request: Request, asked: AgentRequest) -> tuple[str, dict[str, str]]
     return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
 
 
-def _steps(scenario: AgentScenario | None, asked: AgentRequest) -> Iterable[Step]:
+def _steps(scenario: WarpScenario | None, asked: AgentRequest) -> Iterable[Step]:
     rounds = len(asked.dialogue.rounds)
     if scenario is not None and rounds < len(scenario.turns):
         return scenario.turns[rounds]

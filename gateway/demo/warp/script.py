@@ -3,7 +3,7 @@
 import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.scripted_model.dialogue import Call
+from gateway.demo.scripted_model.dialogue import PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count
 from gateway.demo.warp import actions

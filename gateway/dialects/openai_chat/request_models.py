@@ -115,7 +115,7 @@ _MESSAGES: Final = {
     "contains": {"not": {"type": "null"}},
     "items": {
         "description": "A message as OpenAI knows it: an object with `role`, `content`, `tool_calls`, `tool_call_id`. "
-        "It may have any other shape: that is mended and told, or refused where the settings say `strict`.",
+        "A message of any other shape is repaired with a notice, or refused if `repair` is `strict`.",
     },
 }
 

@@ -46,10 +46,10 @@ def repair_call_ids(
                 renamed.setdefault(answer.turn, {})[answer.ordinal] = name
             if not result.id_derived and (not said or said != call.id):
                 notices.append(_result_notice(said, call, name, turns[answer.turn].index, paths))
-    mended = list(turns)
+    repaired = list(turns)
     for position, changes in renamed.items():
-        mended[position] = _rename(turns[position], changes)
-    return tuple(mended), notices
+        repaired[position] = _rename(turns[position], changes)
+    return tuple(repaired), notices
 
 
 class _Names:

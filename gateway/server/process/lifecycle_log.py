@@ -5,7 +5,7 @@ One process writes these lines: the supervisor where one exists.
 
 import signal
 
-from gateway.server.process.settings_reload import Source
+from gateway.server.process.settings_reload import SettingsSource
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings

@@ -24,7 +24,7 @@ from gateway.server.process.lifecycle_log import log_end, log_start, log_stop
 from gateway.server.process.listener import address, bind
 from gateway.server.process.loop_exception_handler import LoopExceptionHandler
 from gateway.server.process.process_identity import process_identity
-from gateway.server.process.settings_reload import Reloader, Source
+from gateway.server.process.settings_reload import Reloader, SettingsSource
 from gateway.server.process.workers import Supervisor, Worker
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.telemetry.log import LOGGER, logging_to

@@ -19,10 +19,10 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from gateway.core.errors import SettingsError
-from gateway.server.process.lifecycle_log import tell_end, tell_stop
+from gateway.server.process.lifecycle_log import log_end, log_stop
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.process.runtime_directory import RuntimeDirectory
-from gateway.server.process.settings_reload import Source
+from gateway.server.process.settings_reload import SettingsSource
 from gateway.server.telemetry.log import LEVELS, LOGGER, LineFormatter
 from gateway.server.telemetry.log_file import SharedFile
 from gateway.server.telemetry.metrics import Metrics

@@ -83,11 +83,11 @@ class ModelLists:
                 try:
                     listed.result, life = await _ask(backend), KEPT_S
                 except GatewayError as error:
-                    said = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
+                    words = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
                     LOGGER.warning(
-                        "the models of the backend %s are not listed: %s said=%r", backend.name, error.message, said
+                        "the models of the backend %s are not listed: %s said=%r", backend.name, error.message, words
                     )
-                    listed.said, life = error, FAILURE_KEPT_S
+                    listed.result, life = error, FAILURE_KEPT_S
                 listed.due = self._clock() + life
             return listed.result
 
@@ -164,11 +164,13 @@ async def _refused(backend: Backend, answer: httpx.Response) -> BackendError:
     hold a credential."""
     status = answer.status_code
     code = "upstream_auth_error" if status in (401, 403) else "upstream_error"
-    error = BackendError(f"The backend answered with status {status} when asked for its list of models.", code=code)
+    error = BackendError(
+        f"The backend responded with status {status} to the request for its list of models.", code=code
+    )
     if not 300 <= status < 400 and "content-encoding" not in answer.headers:
         body = await _beginning(answer)
-        said = backend.adapter.decode_error(status, dict(answer.headers), body).words
-        error.words = said or body.decode("utf-8", "replace")
+        words = backend.adapter.decode_error(status, dict(answer.headers), body).words
+        error.words = words or body.decode("utf-8", "replace")
     return error
 
 

@@ -111,7 +111,7 @@ class JsonCallReader(CallReader):
         self._taken.clear()
         if self._key == NAME_KEY and self._called is None:
             if first != '"':
-                self.refuse("its name is no string")
+                self.refuse("its name is not a string")
         elif self._key == _FUNCTION_KEY and first == "{" and self._around is None and self._called is None:
             self._around, self._scanner = self._scanner, JsonScanner()
         elif self._key in ARGUMENTS_KEYS and self._awaits_arguments:
@@ -161,7 +161,7 @@ class JsonCallReader(CallReader):
         if taken in ("null", '""'):
             return
         self._held = None
-        written = whole_arguments(taken, self.mended)
+        written = whole_arguments(taken, self.repaired)
         if written is None:
             self._spoilt = taken
             if self._called is not None:

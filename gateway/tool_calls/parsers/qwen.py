@@ -43,7 +43,7 @@ class EitherReader(CallReader):
                 return at
             is_json = text[at] in "{["
             self._reader = JsonCallReader(self._declared) if is_json else XmlCallReader(self._declared, opened=False)
-            self._reader.arguments, self._reader.mended = self.arguments, self.mended
+            self._reader.arguments, self._reader.repaired = self.arguments, self.repaired
             self._reader.in_list = self.in_list
         at = self._reader.read(text, at)
         self.name, self.done = self._reader.name, self._reader.done

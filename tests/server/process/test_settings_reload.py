@@ -16,7 +16,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.server.process.reload_policy import RESTART_ONLY, keep_restart_only, restart_only
-from gateway.server.process.settings_reload import Reloader, Source
+from gateway.server.process.settings_reload import Reloader, SettingsSource
 from gateway.settings import (
     LimitSettings,
     LogSettings,
