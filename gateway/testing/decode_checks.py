@@ -156,9 +156,11 @@ def errors_are_reported(case: Case) -> None:
                 assert isinstance(error, BackendError), f"status {status} gave {error!r}"
                 assert 400 <= error.status <= 599, f"status {status} became {error.status}"
                 assert error.status < 500 or status not in (400, 422, 429), f"status {status} became {error.status}"
-                assert error.status >= 500 or status < 500, f"the backend's {status} was blamed on the client"
+                assert error.status >= 500 or status < 500, (
+                    f"the backend's {status} was reported as an error of the client"
+                )
                 assert error.message and len(error.message) < 2000, "no message, or one without end"
-                assert "<html" not in error.message, "a page is no message"
+                assert "<html" not in error.message, "the error message contains an HTML page"
                 error.message.encode()
 
 

@@ -101,7 +101,7 @@ def routes_are_sound(case: DialectCase) -> None:
     dialect = case.dialect()
     table = RouteTable([dialect])
     for route in dialect.routes:
-        assert route.method.isupper() and route.path.startswith("/"), f"{route.method} {route.path} is no route"
+        assert route.method.isupper() and route.path.startswith("/"), f"{route.method} {route.path} is not a route"
         parameters = re.findall(r"\{\w+\}", route.path)
         assert len(parameters) == (route.kind == "model") or (route.kind == "generate" and len(parameters) < 2), (
             route.path
@@ -261,7 +261,7 @@ def early_errors_are_reported(case: DialectCase) -> None:
         assert answer.status == error.status and answer.media_type
         assert {name.lower(): value for name, value in error.headers.items()}.items() <= {
             name.lower(): value for name, value in answer.headers.items()
-        }.items(), "a header is lost"
+        }.items(), "a header is missing"
         assert case.read_error(answer.body) == error.message
 
 

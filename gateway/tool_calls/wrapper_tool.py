@@ -33,7 +33,7 @@ def unwrap_arguments(
 ) -> UnwrappedCall:
     """Finds the real call in the arguments of a wrapped one. Raises BrokenWrapper.
 
-    Missing, null and blank arguments are `{}`, unless a field that nobody declared may hold them; the first object
+    Missing, null and blank arguments are `{}`, unless an undeclared field may hold them; the first object
     that is not empty is kept as it was written; a JSON string is opened once. Anything else (a list, a number, a string
     that holds no object) is no argument object, and none is invented.
     An envelope in an envelope is opened too, unless the client declared a tool of that name.

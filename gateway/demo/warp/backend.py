@@ -53,7 +53,7 @@ class _Agent:
         try:
             decoded = pb.Request.FromString(body)
         except DecodeError as error:
-            return _refusal(400, f"the body is no Request: {error}")
+            return _refusal(400, f"the body is not a Request: {error}")
         if _content_type(request) != PROTOBUF:
             return _refusal(415, f"the content type must be {PROTOBUF}")
         if (broken := broken_rule(decoded)) is not None:
@@ -67,7 +67,7 @@ class _Agent:
         try:
             knobs = read_framing_options(options)
         except ValueError as error:
-            return _refusal(400, f"unusable knob: {error}")
+            return _refusal(400, f"invalid option: {error}")
         scenario = SCENARIOS.get(name)
         if scenario is not None and (answer := self._instead(name, scenario, request.headers)) is not None:
             return answer

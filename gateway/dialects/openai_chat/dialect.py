@@ -47,8 +47,8 @@ _GENERATE: Final = Operation(
 )
 _MODELS: Final = Operation(
     name="list_models",
-    description="The models this gateway serves, or those of them that the key may use. Where any name is passed on to "
-    "a backend, its own models are among them.",
+    description="The models that the gateway serves and the API key may use. If the settings pass any model name on to "
+    "a backend, the list includes the models of that backend.",
     tag="models",
     answers={JSON: reference(ModelList)},
     types=(ModelList,),

@@ -28,13 +28,13 @@ _ESCAPES: Final = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}
 class Signal(Enum):
     """The reason why a scan stopped. Those of keys and values concern the outermost object only."""
 
-    MORE = "the text is used up"
+    MORE = "the end of the text is reached"
     KEY = "a key has ended"
     VALUE = "a value begins at the cursor"
     VALUE_END = "a value has ended before the cursor"
     END = "the whole value has ended before the cursor"
     REPAIRED = "the character before the cursor must be written as `repaired`"
-    BROKEN = "the character at the cursor cannot stand there"
+    BROKEN = "the character at the cursor is not allowed there"
 
 
 class JsonScanner:
