@@ -147,7 +147,7 @@ def history_is_read(case: DialectCase) -> None:
         assert not read.faults, f"a sound history has faults: {read.faults}"
         sources = [turn.source for turn in read.turns if turn.source is not None]
         assert {read.dialect, *(source.dialect for source in sources)} == {dialect.name}
-        assert read.paths == dialect.paths, "errors would name places that the client has not"
+        assert read.paths == dialect.paths, "errors would name places that the client does not have"
         assert case.decode(body).conversation == read
 
     law()
@@ -173,14 +173,14 @@ def saved_history_is_read(case: DialectCase) -> None:
     """The field with the history is the one that the dialect names, and the path of a turn leads into it."""
     paths = case.dialect().paths
     history = paths.param("messages")
-    assert isinstance(read_document(case.write(ASKED)).fields[history], list)
+    assert isinstance(read_document(case.write(GREETING)).fields[history], list)
     assert paths.turn.startswith(f"{history}["), f"{paths.turn} is not in {history}"
 
 
 def empty_history_is_refused(case: DialectCase) -> None:
     """A request without messages breaks MESSAGES_EMPTY, at the field that the client knows."""
     history = case.dialect().paths.param("messages")
-    fields = read_document(case.write(ASKED)).fields
+    fields = read_document(case.write(GREETING)).fields
     try:
         prepare(case.decode(msgspec.json.encode({**fields, history: []})).conversation, Policy())
     except InvalidRequest as error:

@@ -55,7 +55,7 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
         exchange = Exchange(adapter, request.conversation, golden.scenario.policy)
     except GatewayError as error:
         body = dialect.encode_error(error).body
-        return Outcome(None, (), b"", b"", error.notices, error=error, error_body=body, paths=dialect.paths)
+        return ScenarioResult(None, (), b"", b"", error.notices, error=error, error_body=body, paths=dialect.paths)
     describe = adapter.describe(exchange.request.body)
     head = AnswerHead(UNIQUE, CREATED, request.conversation.model)
     encoder = dialect.stream_encoder(request, head)
@@ -77,9 +77,11 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
     if failed is not None:
         told = (*notices, *failed.notices)
         body = dialect.encode_error(failed).body
-        return Outcome(exchange.request, tuple(events), stream, b"", told, describe, failed, body, dialect.paths)
+        return ScenarioResult(exchange.request, tuple(events), stream, b"", told, describe, failed, body, dialect.paths)
     completion = dialect.encode_answer(request, head, events)
-    return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices), describe, paths=dialect.paths)
+    return ScenarioResult(
+        exchange.request, tuple(events), stream, completion, tuple(notices), describe, paths=dialect.paths
+    )
 
 
 def _answer(exchange: Exchange, golden: Golden, cutting: Sequence[bytes]) -> Iterator[list[Event]]:
