@@ -66,7 +66,7 @@ def test_a_key_without_limits_never_touches_the_file(path: Path, monkeypatch: py
         def touched(*_: object) -> None:
             raise AssertionError
 
-        for name in ("acquire", "tell"):
+        for name in ("acquire", "write"):
             monkeypatch.setattr(f"gateway.server.state.sqlite.RateLimitFile.{name}", touched)
         for _ in range(9):
             one.acquire("free", 0)
