@@ -23,7 +23,7 @@ import uvloop
 
 from bench import payload
 from bench.cases import CASES, STREAMED, warm
-from bench.gateways import BACKEND_PORT, Gateway, Running, known, started
+from bench.gateways import BACKEND_PORT, MeasuredGateway, Running, known, started
 from bench.load import Target
 
 Figures = dict[str, list[float]]
@@ -59,12 +59,12 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _running(url: str, headers: Sequence[str]) -> Gateway:
+def _running(url: str, headers: Sequence[str]) -> MeasuredGateway:
     pairs = (header.partition(":") for header in headers)
-    return Gateway(Target(url, tuple((name.strip(), value.strip()) for name, _, value in pairs)))
+    return MeasuredGateway(Target(url, tuple((name.strip(), value.strip()) for name, _, value in pairs)))
 
 
-def _measure(name: str, gateway: Gateway, seconds: float, folder: Path, figures: dict[str, Figures]) -> None:
+def _measure(name: str, gateway: MeasuredGateway, seconds: float, folder: Path, figures: dict[str, Figures]) -> None:
     with contextlib.ExitStack() as stack:
         running = Running(None, math.nan)
         if gateway.command is not None:

@@ -18,7 +18,7 @@ from bench import payload
 from gateway.adapter import Adapter
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 
 CHUNKS: Final = 512
@@ -43,7 +43,7 @@ def microseconds(path: str, per_read: int) -> float:
     events = write(CHUNKS)
     reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
     exchange = Exchange(adapter, decode(payload.request("m", stream=True, tools=tools)), Policy())
-    encoder = StreamEncoder("id", 1, "m")
+    encoder = ChatStreamEncoder("id", 1, "m")
     gc.collect()
     begun = time.process_time()
     for read in reads:

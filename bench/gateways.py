@@ -24,7 +24,7 @@ _PAGE_KB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
-class Gateway(msgspec.Struct, frozen=True):
+class MeasuredGateway(msgspec.Struct, frozen=True):
     """One gateway to measure. `command` None: it is already running. `models`: paths beside the native one, and their
     model."""
 
@@ -65,10 +65,10 @@ class Running:
                 yield Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def known(folder: Path) -> dict[str, Gateway]:
+def known(folder: Path) -> dict[str, MeasuredGateway]:
     """Return Dragoman with its defaults and the installed control gateways. Their files are written to `folder`."""
     python = sys.executable
-    own = Gateway(
+    own = MeasuredGateway(
         Target(f"http://127.0.0.1:9201{CHAT}", (("authorization", f"Bearer {KEY}"),)),
         (python, "-m", "gateway", "serve", "--settings", str(_settings(folder))),
         {"DRAGOMAN_API_KEYS": KEY},
@@ -77,14 +77,16 @@ def known(folder: Path) -> dict[str, Gateway]:
     relay = (python, "-m", "uvicorn", "bench.relay:app", "--no-access-log", "--log-level", "warning", "--port")
     to_backend = {"BENCH_BACKEND": BACKEND}
     found = {
-        "direct": Gateway(Target(BACKEND + CHAT)),
+        "direct": MeasuredGateway(Target(BACKEND + CHAT)),
         "dragoman": own,
-        "relay": Gateway(Target(f"http://127.0.0.1:9202{CHAT}"), (*relay, "9202"), to_backend),
-        "relay, h11": Gateway(Target(f"http://127.0.0.1:9204{CHAT}"), (*relay, "9204", "--http", "h11"), to_backend),
+        "relay": MeasuredGateway(Target(f"http://127.0.0.1:9202{CHAT}"), (*relay, "9202"), to_backend),
+        "relay, h11": MeasuredGateway(
+            Target(f"http://127.0.0.1:9204{CHAT}"), (*relay, "9204", "--http", "h11"), to_backend
+        ),
     }
     if (nginx := shutil.which("nginx")) is not None:
         command = (nginx, "-p", str(folder), "-c", str(_nginx(folder)))
-        found["nginx"] = Gateway(Target(f"http://127.0.0.1:9203{CHAT}"), command)
+        found["nginx"] = MeasuredGateway(Target(f"http://127.0.0.1:9203{CHAT}"), command)
     return found
 
 

@@ -45,7 +45,7 @@ def _plain(write: Callable[[int, str], Sequence[bytes]], count: int) -> Sequence
     return _marked(write, count, "")
 
 
-class Backend(asyncio.Protocol):
+class MockProtocol(asyncio.Protocol):
     """One connection. Without a delay every iteration of the loop writes one event, as a fast backend would."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
@@ -98,7 +98,7 @@ class Backend(asyncio.Protocol):
 
 async def serve(port: int) -> None:
     """Serve until the process ends."""
-    server = await asyncio.get_running_loop().create_server(Backend, "127.0.0.1", port, backlog=4096)
+    server = await asyncio.get_running_loop().create_server(MockProtocol, "127.0.0.1", port, backlog=4096)
     await server.serve_forever()
 
 

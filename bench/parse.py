@@ -27,7 +27,7 @@ def call(tool_format: ToolFormat, size: int) -> str:
     return tool_format.render_call(_TOOL.name, json.dumps({"text": _content(size)}, ensure_ascii=False))
 
 
-def mended_call(tool_format: ToolFormat, size: int) -> str:
+def repaired_call(tool_format: ToolFormat, size: int) -> str:
     """Write the same with raw line ends inside strings, which models write although JSON forbids them."""
     return call(tool_format, size).replace("\\n", "\n")
 
@@ -69,7 +69,7 @@ def _length(event: Event) -> int:
 
 CASES: Final[Mapping[str, tuple[str, Callable[[ToolFormat, int], str]]]] = {
     **{f"a call, {name}": (name, call) for name in FORMATS},
-    "a call, hermes_json, raw line ends": ("hermes_json", mended_call),
+    "a call, hermes_json, raw line ends": ("hermes_json", repaired_call),
     "no call, hermes_json": ("hermes_json", prose),
 }
 

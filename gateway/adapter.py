@@ -48,7 +48,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     native: bool = False
 
 
-class Told(msgspec.Struct, frozen=True):
+class SentText(msgspec.Struct, frozen=True):
     """The conversation as the text in a body, for a diagnosis of what is sent.
 
     `system` is its leading system text; when that has a separate field (`apart`), `text` is the part after it.
@@ -63,7 +63,7 @@ class BackendRequest(msgspec.Struct, frozen=True):
     """One HTTP request to the backend, without its credential. `path` is joined to the backend's base_url.
 
     `accepts` lists the allowed media types of a 200 response. `notices` report what encoding had to change or leave
-    out. `told` is the text in the body, where the conversation is sent as text.
+    out. `sent_text` is the text in the body, where the conversation is sent as text.
     """
 
     path: str
@@ -72,7 +72,7 @@ class BackendRequest(msgspec.Struct, frozen=True):
     accepts: tuple[str, ...]
     notices: tuple[Notice, ...] = ()
     method: str = "POST"
-    told: Told | None = None
+    sent_text: SentText | None = None
 
 
 class Decoder(Protocol):

@@ -116,7 +116,7 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     # The heavy imports follow every error that can be reported without them.
     from gateway.server.access.request_checks import is_loopback
     from gateway.server.process.run import serve
-    from gateway.server.process.settings_reload import Source
+    from gateway.server.process.settings_reload import SettingsSource
     from gateway.server.upstream.backends import DEMO
     from gateway.server.upstream.demo_backends import DEMO_REQUESTS
 
@@ -130,11 +130,11 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
         if models:
             lines += ["Try it:", f"  {curl(address, models[0], key)}"]
         if shows_demos:
-            lines += ["What the demo backends were asked:", f"  {get(address, DEMO_REQUESTS, key)}"]
+            lines += ["Requests that the demo backends received:", f"  {get(address, DEMO_REQUESTS, key)}"]
         # One write: where output is not buffered, lines of the log may come between two.
         print("\n".join([*lines, ""]), end="", flush=True)
 
-    serve(settings, insecure, announce, Source(*source) if source else None)
+    serve(settings, insecure, announce, SettingsSource(*source) if source else None)
 
 
 def key_to_show(variable: str | None, file: str | None) -> str:

@@ -118,7 +118,7 @@ class Exchange:
         if media_type and media_type not in self.request.accepts:
             expected = " or ".join(self.request.accepts)
             raise BackendProtocolError(
-                f"The backend answered with another media type than {expected}.",
+                f"The backend responded with another media type than {expected}.",
                 code="upstream_invalid_response",
             )
 
@@ -127,7 +127,7 @@ class Exchange:
         try:
             events = self._decoder.feed(data)
         except BackendError as error:
-            return self._emit(error.take(), error)
+            return self._emit(error.take_events(), error)
         if not events:
             return events
         holds = self._unwrapper is not None and self._unwrapper.held
@@ -137,7 +137,7 @@ class Exchange:
         if self.uncounted:
             self._unsized += events
             if self._decoded > self._size_due:
-                self._take_size()
+                self._add_size()
         return events
 
     def close(self) -> list[Event]:
@@ -147,10 +147,10 @@ class Exchange:
         try:
             events = self._decoder.close()
         except BackendError as error:
-            return self._emit(error.take(), error)
+            return self._emit(error.take_events(), error)
         events = self._emit(events)
         if not self.finished:
-            truncated = BackendTruncated("The backend's answer ended before it was complete.")
+            truncated = BackendTruncated("The backend's response ended before it was complete.")
             truncated.keep(events)
             raise truncated
         return events
@@ -159,7 +159,7 @@ class Exchange:
         """Returns the events after a complete response: nothing unless `uncounted`."""
         if not self.uncounted:
             return ()
-        self._take_size()
+        self._add_size()
         if self._prompt_size is None:
             self.size_prompt()
         return estimate_usage(self._prompt_size or 0, self._size)
@@ -169,7 +169,7 @@ class Exchange:
         that is prepared in a thread because it is long."""
         self._prompt_size = prompt_size(self.conversation)
 
-    def _take_size(self) -> None:
+    def _add_size(self) -> None:
         self._size += answer_size(self._unsized)
         self._size_due = self._decoded + _UNSIZED
         self._unsized = []
@@ -188,7 +188,7 @@ class Exchange:
         except BackendError as error:
             # Events that the decoder attached to its own fault precede that fault.
             error.notices = (*(fault.notices if fault is not None else ()), *error.notices)
-            events, fault = error.take(), error
+            events, fault = error.take_events(), error
         if self._renamed:
             events = self.profiled.identifiers.restore(events)
         events = self._filter(events, fault)
@@ -202,7 +202,7 @@ class Exchange:
             raise fault
         # A complete response stays complete.
         self._over = True
-        detail = "an error or a malformed event after the end of the answer"
+        detail = "an error or a malformed event after the end of the response"
         return [*events, *fault.notices, Notice("backend", "ignored", "LATE_FAULT", detail, level="warning")]
 
     def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
@@ -222,7 +222,7 @@ class Exchange:
             elif type(event) is Finish:
                 if event.reason == "tool_calls" and not self._called:
                     # To call it a stop would report a lost call as a success.
-                    lost = InvalidToolCall("The backend ended its answer with tool calls, and sent none.")
+                    lost = InvalidToolCall("The backend ended its response with tool calls, but sent none.")
                     lost.notices = () if fault is None else fault.notices
                     lost.keep(events[:position])
                     raise lost

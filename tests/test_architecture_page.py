@@ -10,7 +10,7 @@ import pytest
 from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, StreamInput
 from gateway.server.http.client_connection_state import CLIENT_TRANSITIONS, ClientInput
 from gateway.server.upstream.http1.backend_connection_state import BACKEND_TRANSITIONS, BackendInput
-from gateway.testing.layering import RULES, Rule
+from gateway.testing.layering import RULES, ImportRule
 from tests.paths import ROOT
 from tests.transitions import markdown
 
@@ -50,7 +50,7 @@ def _values() -> tuple[str, ...]:
     return tuple(f"gateway.{name}" for name in re.findall(r"`([\w.]+)`", listed))
 
 
-def _allowed(rule: Rule) -> tuple[str, str]:
+def _allowed(rule: ImportRule) -> tuple[str, str]:
     """What the page must say of a rule: what of the project, and what else."""
     if rule.gateway is None:
         ours = "all of `gateway`"

@@ -20,7 +20,7 @@ from gateway.asgi import Application, changed_unused, is_local
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import AsgiConnection, AsgiWriter, through_asgi
 from gateway.settings import ServerSettings
@@ -31,7 +31,7 @@ from tests.server.conftest import settings_for
 
 PROTOCOLS: Final = ("httptools", "h11")
 DIALECT: Final = OpenAIChatDialect()
-ENCODER: Final = StreamEncoder("1", 0, "m")
+ENCODER: Final = ChatStreamEncoder("1", 0, "m")
 # What differs between two answers.
 VARYING: Final = re.compile(rb'"(id|created)":("[^"]*"|\d+)')
 

@@ -25,7 +25,7 @@ from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -76,7 +76,7 @@ def chunk_cost(
 
         def stream() -> None:
             exchange = Exchange(adapter, decode(body), POLICY)
-            encoder = StreamEncoder("id", 1, "m")
+            encoder = ChatStreamEncoder("id", 1, "m")
             for read in reads:
                 encoder.feed(exchange.feed(read))
             assert exchange.finished

@@ -157,7 +157,7 @@ def test_a_broken_call_before_another_fault_hides_no_notice() -> None:
     with pytest.raises(InvalidToolCall) as caught:
         exchange.feed(b".")
     assert [notice.rule for notice in caught.value.notices] == ["SCRIPTED", "ENVELOPE_BROKEN"]
-    assert caught.value.take() == [START]
+    assert caught.value.take_events() == [START]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_finish_for_calls_that_did_not_come_is_an_error(said: list[Event], at_
     with pytest.raises(InvalidToolCall) as caught:
         for data in [b"..."] if at_once else [b"."] * 3:
             shown += exchange.feed(data)
-    assert [*shown, *caught.value.take()] == [START, *said]
+    assert [*shown, *caught.value.take_events()] == [START, *said]
     assert (caught.value.status, caught.value.code) == (502, "upstream_invalid_tool_call")
     assert not exchange.finished
 

@@ -106,11 +106,11 @@ class CallTracker:
         """Return the events of a `tool_calls` array. With `whole`, its entries are complete calls, numbered by
         position. Raises BackendProtocolError."""
         if not isinstance(entries, list):
-            raise invalid_event("tool_calls is no array")
+            raise invalid_event("tool_calls is not an array")
         events: list[Event] = []
         for position, entry in enumerate(entries):
             if not isinstance(entry, dict):
-                raise invalid_event("a tool call is no object")
+                raise invalid_event("a tool call is not an object")
             piece = _read(entry)
             if whole:
                 piece = msgspec.structs.replace(piece, key=position)
@@ -132,7 +132,7 @@ class CallTracker:
                 if stubs_alone or not call.is_stub:
                     message = "The backend sent a tool call without the name of a function."
                     raise BackendProtocolError(message, code="upstream_invalid_tool_call")
-                events.append(_notice("dropped", "CALL_EMPTY", "a tool call that says nothing"))
+                events.append(_notice("dropped", "CALL_EMPTY", "an empty tool call"))
                 continue
             events += self._flush(call)
             if not call.pieces:
@@ -153,7 +153,7 @@ class CallTracker:
             self._by_id.setdefault(piece.id, call)
         call.name = call.name or piece.name
         if piece.extra and call.started:
-            yield _notice("dropped", "CALL_FIELD_LATE", f"{', '.join(piece.extra)} of a call that had begun")
+            yield _notice("dropped", "CALL_FIELD_LATE", f"{', '.join(piece.extra)} of a call that had already begun")
         elif piece.extra:
             call.extra.update(piece.extra)
         if piece.arguments:
@@ -187,7 +187,7 @@ class CallTracker:
         if piece.id is None or piece.id not in self._by_id:
             return call, []
         call.id = self._derive(piece.id, call)
-        return call, [_notice("changed", "CALL_ID_RENAMED", "two calls of the answer had the same id", call.id)]
+        return call, [_notice("changed", "CALL_ID_RENAMED", "two calls of the response had the same id", call.id)]
 
     def _flush(self, call: _Call) -> Iterator[Event]:
         if not call.started:
@@ -229,7 +229,7 @@ def _read(entry: dict[str, Json]) -> _Piece:
     if body is None:
         body = {}
     if not isinstance(body, dict):
-        raise invalid_event(f"{kind} of a tool call is no object")
+        raise invalid_event(f"{kind} of a tool call is not an object")
     key, identity, name = entry.get("index"), entry.get("id"), body.get("name")
     return _Piece(
         key if isinstance(key, int | str) else None,

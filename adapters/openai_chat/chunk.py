@@ -38,7 +38,7 @@ class ChunkReader:
         self.words = ""
         self._reason = ""
         self._started = False
-        self._told: set[str] = set()
+        self._noted: set[str] = set()
         self._seed = seed
         self._stops = stops
         self._calls: CallTracker | None = None
@@ -58,26 +58,26 @@ class ChunkReader:
 
     def late(self, events: list[Event]) -> None:
         """Report data that follows the end of the stream."""
-        self._note(events, "ignored", "LATE_EVENT", "the backend sent more after it had closed its stream")
+        self._note(events, "ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")
 
     def completion(self, answer: Json) -> list[Event]:
         """Return the events of a whole response. Raises BackendError."""
         events, choices = self._open(answer)
         if not choices:
-            empty = BackendProtocolError("The backend's answer holds no choice.", code="upstream_invalid_response")
+            empty = BackendProtocolError("The backend's response contains no choice.", code="upstream_invalid_response")
             empty.words = self.words
             raise empty
         for choice in choices:
             self._choice(choice, events, whole=True)
         if not self.finished:
-            self._note(events, "added", "FINISH_REASON_MISSING", "a whole answer without a finish reason")
+            self._note(events, "added", "FINISH_REASON_MISSING", "a whole response without a finish reason")
             self._finish("stop", None, events)
         self._usage(answer, events)
         return events
 
     def _open(self, chunk: Json) -> tuple[list[Event], list[Json]]:
         if not isinstance(chunk, dict):
-            raise invalid_event("it is no object")
+            raise invalid_event("it is not an object")
         if (error := chunk.get("error")) is not None:
             raise reported_failure(error)
         if chunk.get("object") == "error":
@@ -87,11 +87,11 @@ class ChunkReader:
         if choices is None:
             if not isinstance(chunk.get("usage"), dict):
                 self.words = message_of(chunk) or self.words
-                self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is no chunk of an answer")
+                self._note(events, "ignored", "UNKNOWN_EVENT", "an event that is not a chunk of a response")
                 return events, []
             choices = []
         if not isinstance(choices, list):
-            raise invalid_event("choices is no array")
+            raise invalid_event("choices is not an array")
         if not self._started:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
@@ -101,15 +101,15 @@ class ChunkReader:
 
     def _choice(self, choice: Json, events: list[Event], *, whole: bool = False) -> None:
         if not isinstance(choice, dict):
-            raise invalid_event("a choice is no object")
+            raise invalid_event("a choice is not an object")
         if choice.get("index") not in (0, None):
-            self._note(events, "dropped", "OTHER_CHOICE", "a choice that nobody asked for")
+            self._note(events, "dropped", "OTHER_CHOICE", "a choice that was not requested")
             return
         delta = choice.get("message" if whole else "delta")
         if delta is None:
             delta = {}
         if not isinstance(delta, dict):
-            raise invalid_event("the delta of a choice is no object")
+            raise invalid_event("the delta of a choice is not an object")
         self.empty = False
         if self.finished:
             self._after_finish(delta, choice.get("finish_reason"), events)
@@ -121,14 +121,14 @@ class ChunkReader:
         if isinstance(reason, str) and reason:
             self._finish(reason, self._stop(choice), events)
         elif reason:
-            raise invalid_event("the finish reason is no text")
+            raise invalid_event("the finish reason is not text")
 
     def _after_finish(self, delta: dict[str, Json], reason: Json, events: list[Event]) -> None:
         """Report content or another reason after the finish reason, which some backends repeat beside the usage."""
         if any(said for field, said in delta.items() if field != "role"):
             self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
         if reason not in (None, "", self._reason):
-            self._note(events, "ignored", "LATE_EVENT", "a second finish reason, unlike the first")
+            self._note(events, "ignored", "LATE_EVENT", "a second finish reason that differs from the first")
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
         if unknown := _unknown_fields(delta, _DELTA_KEYS):
@@ -192,8 +192,8 @@ class ChunkReader:
 
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
-        if rule not in self._told:
-            self._told.add(rule)
+        if rule not in self._noted:
+            self._noted.add(rule)
             events.append(Notice("backend", action, rule, detail, level="warning"))
 
 

@@ -85,21 +85,21 @@ def read_plain(body: bytes) -> list[Event] | None:
     if finish is None:
         return None
     events: list[Event] = [ResponseStart(answer.id or None, answer.model or None)]
-    if unknown := _said(answer, _OF_ANSWER):
+    if unknown := _present(answer, _OF_ANSWER):
         events.append(PassthroughFields("response", unknown))
     if choice.message.annotations is not None:
         events.append(PassthroughFields("delta", {"annotations": []}))
     events += (TextDelta(choice.message.content), finish)
-    if (said := answer.usage) is not None:
-        extra = _said(said, _OF_USAGE)
-        events.append(UsageReport(said.prompt_tokens, said.completion_tokens, said.total_tokens, False, extra))
+    if (usage := answer.usage) is not None:
+        extra = _present(usage, _OF_USAGE)
+        events.append(UsageReport(usage.prompt_tokens, usage.completion_tokens, usage.total_tokens, False, extra))
     return events
 
 
-def _said(answer: _Answer | _Usage, fields: Sequence[str]) -> JsonObject:
-    said: dict[str, Json] = {}
+def _present(answer: _Answer | _Usage, fields: Sequence[str]) -> JsonObject:
+    present: dict[str, Json] = {}
     for field in fields:
         value = getattr(answer, field)
         if value is not None:
-            said[field] = value
-    return said or EMPTY
+            present[field] = value
+    return present or EMPTY

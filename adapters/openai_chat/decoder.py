@@ -49,7 +49,7 @@ class ChatDecoder:
     def close(self) -> list[Event]:
         """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
         if self._form is None:
-            raise BackendTruncated("The backend's answer is empty.", code="upstream_invalid_response")
+            raise BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
         self.done = True
         return self._form.close()
 
@@ -86,7 +86,7 @@ class _Stream:
                 self._tail(tail, events)
             self.done = True
             if not self._reader.finished:
-                raise self._incomplete("The backend's stream ended before the answer did.", tail)
+                raise self._incomplete("The backend's stream ended before the response was complete.", tail)
         except BackendError as error:
             error.keep(events)
             raise
@@ -101,7 +101,7 @@ class _Stream:
             try:
                 chunk = decode_json(data, lenient=True)
             except NotJson as error:
-                raise invalid_event(f"no JSON: {error.reason}") from error
+                raise invalid_event(f"not JSON: {error.reason}") from error
             read = self._reader.chunk(chunk)
             self._template.learn(data, chunk, read)
             events += read
@@ -110,7 +110,7 @@ class _Stream:
         """Create the error for an incomplete response: `upstream_invalid_response` when no part of a response or event
         arrived."""
         if self._reader.empty and half is None:
-            error = BackendTruncated("The backend's answer holds no choice.", code="upstream_invalid_response")
+            error = BackendTruncated("The backend's response contains no choice.", code="upstream_invalid_response")
         else:
             error = BackendTruncated(message)
         error.words = self._reader.words
@@ -126,7 +126,7 @@ class _Stream:
                 if isinstance(error, BackendProtocolError):
                     error.notices = (*error.notices, malformed_event(data))
                 raise
-            detail = "an error or a malformed event after the end of the answer"
+            detail = "an error or a malformed event after the end of the response"
             events.append(Notice("backend", "ignored", "LATE_FAULT", detail, level="warning"))
 
     def _tail(self, tail: bytes, events: list[Event]) -> None:
@@ -136,7 +136,7 @@ class _Stream:
             self._event(tail, events)
         except BackendProtocolError:
             if self._reader.finished:
-                detail = "half an event after the end of the answer"
+                detail = "an incomplete event after the end of the response"
                 events.append(Notice("backend", "dropped", "TAIL_BROKEN", detail, level="warning"))
 
 
@@ -152,7 +152,7 @@ class _Whole(msgspec.Struct):
     def feed(self, data: bytes) -> list[Event]:
         self.body += data
         if len(self.body) > self.limit:
-            message = f"The backend's answer is larger than {self.limit} bytes."
+            message = f"The backend's response is larger than {self.limit} bytes."
             raise BackendProtocolError(message, code="upstream_response_too_large")
         return []
 
@@ -169,11 +169,11 @@ class _Whole(msgspec.Struct):
             answer = decode_json(body, lenient=True)
         except NotJson as error:
             if error.truncated:
-                raise BackendTruncated("The backend's answer ended in the middle of its JSON.") from error
-            message = f"The backend's answer is not valid JSON: {error.reason}."
+                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
+            message = f"The backend's response is not valid JSON: {error.reason}."
             raise BackendProtocolError(message, code="upstream_invalid_response") from error
         if isinstance(answer, list) and len(answer) > 1:
-            message = f"The backend sent {len(answer)} answers in the place of one."
+            message = f"The backend sent {len(answer)} responses instead of one."
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]

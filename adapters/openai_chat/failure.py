@@ -43,7 +43,7 @@ def reported_failure(said: Json) -> BackendError:
     status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
     if status is not None and 400 <= status <= 599:
         return status_error(status, {}, message=message_of(fields), code=_text(code) or kind)
-    error = BackendRejected("The backend reported an error in its answer.")
+    error = BackendRejected("The backend reported an error in its response.")
     error.words = message_of(fields) or ""
     return error
 

@@ -40,6 +40,6 @@ def decode_finish(raw: str, stop: str | None) -> tuple[Finish, Notice | None]:
     if reason is not None:
         return Finish(reason, raw, stop), None
     if word in FAILURES:
-        raise BackendRejected(f"The backend broke the answer off: {word}.")
+        raise BackendRejected(f"The backend ended the response early: {word}.")
     detail = f"the backend's finish reason {raw[:40]!r} is unknown; read as stop"
     return Finish("stop", raw, stop), Notice("backend", "changed", "FINISH_REASON_UNKNOWN", detail, level="warning")

@@ -44,7 +44,7 @@ class CallFilter:
         """Add the events of pieces that arrived together, each with its own events. Raises BackendError for an invalid
         call, after adding the events before it."""
         if self._thought is not None:
-            texts = self._said(self._thought, texts, events)
+            texts = self._without_thought(self._thought, texts, events)
         if not self._waits and not self._prefill and (passed := self._parser.pass_on(texts)) is not None:
             events += passed
             return
@@ -59,7 +59,7 @@ class CallFilter:
         if self._thought is not None and self._thought.expected:
             self._thought = None
 
-    def _said(self, thought: Thought, texts: Sequence[str], events: list[Event]) -> list[str]:
+    def _without_thought(self, thought: Thought, texts: Sequence[str], events: list[Event]) -> list[str]:
         """Add the events of the thoughts in the pieces and return the text outside the thoughts."""
         said: list[str] = []
         for text in texts:
@@ -91,7 +91,7 @@ class CallFilter:
         events += self._allowed(self._parser.close(reason))
         if self._waits:
             param = self._paths.param("tool_choice")
-            raise InvalidToolCall(f"The model answered without the tool call that {param} asks for.")
+            raise InvalidToolCall(f"The model responded without the tool call that {param} requires.")
 
     def _close_thought(self, thought: Thought, reason: Reason, events: list[Event]) -> None:
         thinks, says = thought.close()
@@ -121,11 +121,11 @@ class CallFilter:
 
     def _one_call(self) -> Notice:
         param = self._paths.param("parallel_tool_calls")
-        detail = f"{param} is false, so the answer ends before its second call"
+        detail = f"{param} is false, so the response ends before its second call"
         return Notice("backend", "dropped", "SECOND_CALL_DROPPED", detail)
 
 
 _UNCLOSED: Final = Notice(
-    "backend", "seen", "THOUGHT_UNCLOSED", "the answer ended inside the model's thought", level="warning"
+    "backend", "seen", "THOUGHT_UNCLOSED", "the response ended inside the model's reasoning", level="warning"
 )
 _SECOND: Final = "one_call"

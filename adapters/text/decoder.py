@@ -46,7 +46,7 @@ class TextDecoder:
             payloads = self._frames.feed(data)
             while at < len(payloads):
                 if self.done:
-                    self._late("more came after the end of the answer", events)
+                    self._late("more data came after the end of the response", events)
                     break
                 if texts := self._plain.read(payloads, at):
                     self._empty = False
@@ -85,7 +85,7 @@ class TextDecoder:
         if self._empty:
             raise _hollow()
         if self._wire.ends == "event":
-            raise BackendTruncated("The backend's answer ended before it was complete.")
+            raise BackendTruncated("The backend's response ended before it was complete.")
         self._text(self._utf8.decode(b"", True), events)
         if not self.done:
             self._finish("stop", None, events)
@@ -105,7 +105,7 @@ class TextDecoder:
 
     def _event(self, event: Json, events: list[Event]) -> None:
         if not self._reader.takes(event):
-            raise invalid_event("it is no object")
+            raise invalid_event("it is not an object")
         self._piece(self._reader.read(event), events)
 
     def _end(self, events: list[Event]) -> None:
@@ -124,10 +124,10 @@ class TextDecoder:
             self._payload(tail, events)
         except BackendProtocolError:
             if self._finished:
-                detail = "half an event after the end of the answer"
+                detail = "an incomplete event after the end of the response"
                 events.append(Notice("backend", "dropped", "TAIL_BROKEN", detail, level="warning"))
             else:
-                raise BackendTruncated("The backend's answer ended in the middle of an event.") from None
+                raise BackendTruncated("The backend's response ended in the middle of an event.") from None
 
     def _document(self, body: bytes, events: list[Event]) -> None:
         """Read the whole response of a wire without events."""
@@ -135,7 +135,7 @@ class TextDecoder:
             self._payload(body, events)
         except BackendProtocolError as error:
             if isinstance(error.__cause__, NotJson) and error.__cause__.truncated:
-                raise BackendTruncated("The backend's answer ended in the middle of its JSON.") from error
+                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
             raise BackendProtocolError(
                 error.message, code="upstream_invalid_response", notices=error.notices
             ) from error
@@ -160,10 +160,10 @@ class TextDecoder:
 
     def _unknown(self, events: list[Event]) -> None:
         if self._wire.framing == "json":
-            raise BackendProtocolError("The backend's answer holds no text.", code="upstream_invalid_response")
+            raise BackendProtocolError("The backend's response contains no text.", code="upstream_invalid_response")
         if not self._noted_unknown:
             self._noted_unknown = True
-            detail = "an event has none of the places that the wire names"
+            detail = "an event has none of the fields that the wire defines"
             events.append(Notice("backend", "ignored", "UNKNOWN_EVENT", detail, level="warning"))
 
     def _start(self, events: list[Event]) -> None:
@@ -182,7 +182,7 @@ class TextDecoder:
         if not texts:
             return
         if self._finished:
-            self._late("text came after the end of the answer", events)
+            self._late("text came after the end of the response", events)
             return
         self.progress += len(texts)
         self._speech.feed(texts, events)
@@ -209,7 +209,7 @@ class TextDecoder:
 
     def _close(self, word: str, stop: str, events: list[Event]) -> None:
         if word.lower() in FAILURES:
-            raise BackendRejected("The backend broke its answer off.", code="upstream_stream_truncated")
+            raise BackendRejected("The backend ended its response early.", code="upstream_stream_truncated")
         reason = self._reader.reason(word)
         if reason is None:
             detail = f"the backend's finish reason {word[:40]!r} is unknown; read as stop"
@@ -228,11 +228,11 @@ class TextDecoder:
 
 
 def _hollow() -> BackendTruncated:
-    return BackendTruncated("The backend's answer is empty.", code="upstream_invalid_response")
+    return BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
 
 
 def _decoded(payload: bytes) -> Json:
     try:
         return decode_json(payload, lenient=True)
     except NotJson as error:
-        raise invalid_event(f"no JSON: {error.reason}") from error
+        raise invalid_event(f"not JSON: {error.reason}") from error

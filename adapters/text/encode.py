@@ -10,7 +10,7 @@ from adapters.text.prompt import Prompt, write_prompt
 from adapters.text.request_template import render
 from adapters.text.tool_choice import ToolChoicePlan, plan_tool_choice
 from adapters.text.wire import FIELD, MEDIA, Wire
-from gateway.adapter import BackendRequest, Told
+from gateway.adapter import BackendRequest, SentText
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.policy import Policy
@@ -27,7 +27,7 @@ def encode_request(
     calling = plan_tool_choice(conversation, wire, tool_format)
     if calling.forced and options.force_tools == "constrain" and not (calling.constraint and wire.constrains):
         param = conversation.paths.param("tool_choice")
-        raise Unsupported(f"{param} cannot be made sure here for so many tools.", param=param)
+        raise Unsupported(f"{param} cannot be enforced for so many tools.", param=param)
     prompt = write_prompt(conversation, policy, tool_format, calling)
     values: dict[str, Json] = {
         "$prompt": prompt.text,
@@ -41,20 +41,22 @@ def encode_request(
     }
     accepts = wire.accepts or MEDIA[wire.framing]
     headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
-    return BackendRequest(wire.path, headers, _body(wire, values), accepts, prompt.notices, told=_told(prompt, wire))
+    return BackendRequest(
+        wire.path, headers, _body(wire, values), accepts, prompt.notices, sent_text=_sent_text(prompt, wire)
+    )
 
 
-def _told(prompt: Prompt, wire: Wire) -> Told:
+def _sent_text(prompt: Prompt, wire: Wire) -> SentText:
     if wire.has_cue:
-        return Told(prompt.text, prompt.system)
-    return Told(prompt.transcript, prompt.system if "$system" in wire.names else "", apart=True)
+        return SentText(prompt.text, prompt.system)
+    return SentText(prompt.transcript, prompt.system if "$system" in wire.names else "", apart=True)
 
 
 def _body(wire: Wire, values: Mapping[str, Json]) -> bytes:
     try:
         return msgspec.json.encode(render(dict(wire.request), values))
     except UnicodeEncodeError as error:
-        raise InvalidRequest("The request holds half a surrogate pair, which is no character.") from error
+        raise InvalidRequest("The request contains half of a surrogate pair, which is not a character.") from error
 
 
 def _sampling(conversation: Conversation, wire: Wire) -> dict[str, Json]:
@@ -81,7 +83,7 @@ def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
         return None
     if calling.tools:
         param = conversation.paths.param("response_format")
-        raise Unsupported(f"{param} cannot be kept here while tools may be called.", param=param)
+        raise Unsupported(f"{param} cannot be enforced while tools may be called.", param=param)
     described = shape.get("json_schema")
     schema = described.get("schema") if isinstance(described, dict) else None
     return schema if isinstance(schema, dict) else _ANY_JSON

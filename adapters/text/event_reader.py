@@ -78,12 +78,12 @@ class Reader:
 
     def _word(self, event: Json) -> str | None:
         if self.wire.framing == "json":
-            return self._said(event) or "stop"
+            return self._finish_word(event) or "stop"
         if self._final is None:
-            return self._said(event)
-        return (self._said(event) or "stop") if look_up(event, self._final) else None
+            return self._finish_word(event)
+        return (self._finish_word(event) or "stop") if look_up(event, self._final) else None
 
-    def _said(self, event: Json) -> str | None:
+    def _finish_word(self, event: Json) -> str | None:
         for name, path in self._finish:
             found = look_up(event, path)
             if found is True:

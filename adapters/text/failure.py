@@ -45,7 +45,7 @@ def reported_failure(said: Json) -> BackendError:
         code = _MEANT.get(_text(fields.get("type")) or "")
     if code is not None and 400 <= code <= 599:
         return status_error(code, {}, message=message)
-    error = BackendRejected("The backend reported an error in its answer.")
+    error = BackendRejected("The backend reported an error in its response.")
     error.words = message or ""
     return error
 

@@ -39,7 +39,7 @@ class Bytes:
         return None
 
 
-class Document:
+class WholeBody:
     """Collects one event that ends with the body."""
 
     fault = None
@@ -51,7 +51,7 @@ class Document:
     def feed(self, data: bytes) -> list[bytes]:
         self._body += data
         if len(self._body) > self._limit:
-            message = f"The backend's answer is larger than {self._limit} bytes."
+            message = f"The backend's response is larger than {self._limit} bytes."
             raise BackendProtocolError(message, code="upstream_response_too_large")
         return []
 
@@ -63,7 +63,7 @@ FRAMES: Final[Mapping[str, Callable[[int], Frames]]] = {
     "sse": SSEDecoder,
     "sse_text": SSEDecoder,
     "ndjson": NDJSONDecoder,
-    "json": Document,
+    "json": WholeBody,
     "text": Bytes,
 }
 

@@ -17,7 +17,7 @@ def parse_path(written: str) -> Path:
     while position < len(written):
         step = _STEP.match(written, position)
         if step is None:
-            raise ValueError(f"{written!r} is no path; write names and places like choices[0].text")
+            raise ValueError(f"{written!r} is not a path; write names and indices like choices[0].text")
         steps.append(int(step[2]) if step[1] is None else step[1])
         position = step.end()
     return tuple(steps)

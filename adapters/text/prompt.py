@@ -34,8 +34,8 @@ def write_prompt(
     # Rendering turns the calls, whose order determines the order of results, into text.
     turns, notices = in_call_order(conversation.turns)
     ordered = msgspec.structs.replace(conversation, turns=turns)
-    told = msgspec.structs.replace(ordered, turns=tuple(_told(ordered, tool_format, calling, notices)))
-    flattened = flatten(told, policy)
+    shown = msgspec.structs.replace(ordered, turns=tuple(_with_tools(ordered, tool_format, calling, notices)))
+    flattened = flatten(shown, policy)
     cue = f"{policy.flatten.labels.assistant}:"
     # The cue has no trailing blank: tokens begin with their blank, so that a model has no matching token after one.
     begun = f"{cue} {calling.prefill}" if calling.prefill else cue
@@ -43,7 +43,7 @@ def write_prompt(
     return Prompt(text, flattened.system_text, flattened.transcript, (*notices, *flattened.notices))
 
 
-def _told(
+def _with_tools(
     conversation: Conversation, tool_format: ToolFormat, calling: ToolChoicePlan, notices: list[Notice]
 ) -> Iterator[Turn]:
     """Yield the turns with the tools after the leading system text, and with calls in the format that the model must
@@ -81,4 +81,4 @@ def _written(turn: Turn, tool_format: ToolFormat, tools: Declared, notices: list
     return turn.changed(*blocks)
 
 
-_ESCAPED: Final = "words of the assistant look like a call it made; its mark stands behind a backslash"
+_ESCAPED: Final = "text of the assistant looks like a tool call; its marker was escaped with a backslash"

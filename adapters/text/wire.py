@@ -101,9 +101,11 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"the path {self.path!r} must begin with /")
         for name in self.names:
             if name not in VALUES and not (name.startswith(FIELD) and len(name) > len(FIELD)):
-                raise ValueError(f"the request asks for {name!r}; there are {', '.join(VALUES)} and {FIELD}NAME")
+                raise ValueError(
+                    f"the request uses the unknown value {name!r}; there are {', '.join(VALUES)} and {FIELD}NAME"
+                )
         if not {"$prompt", "$transcript"} & self.names:
-            raise ValueError("the request must hold $prompt, or $transcript")
+            raise ValueError("the request must contain $prompt or $transcript")
         self._check_answer()
 
     def _check_answer(self) -> None:
@@ -115,7 +117,7 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.ends == "event" and not (self.finish or self.final or self.framing == "json"):
             tells = self.framing == "sse_text" and self.last is not None
             if not tells:
-                raise ValueError("nothing tells where the answer ends; name `final` or `finish`, or set ends: close")
+                raise ValueError("the end of the response is not defined; set `final` or `finish`, or set ends: close")
 
     @property
     def names(self) -> frozenset[str]:

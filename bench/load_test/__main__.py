@@ -18,7 +18,13 @@ import uvloop
 
 from bench.load_test.descriptors import LIMIT, descriptors
 from bench.load_test.figures import Figure, table
-from bench.load_test.gateway_process import Backends, GatewayProcess, allow_descriptors, backends, gateway_process
+from bench.load_test.gateway_process import (
+    BackendAddresses,
+    GatewayProcess,
+    allow_descriptors,
+    backends,
+    gateway_process,
+)
 from bench.load_test.idle import idle
 from bench.load_test.slow_clients import readers
 from bench.load_test.soak import soak
@@ -66,7 +72,9 @@ def _options() -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def _gateway(behind: Backends, server: Mapping[str, Json] | None = None, limit: int = 0) -> Iterator[GatewayProcess]:
+def _gateway(
+    behind: BackendAddresses, server: Mapping[str, Json] | None = None, limit: int = 0
+) -> Iterator[GatewayProcess]:
     with (
         tempfile.TemporaryDirectory() as name,
         gateway_process(Path(name), behind, server, limit, pinned=True) as opened,
@@ -74,29 +82,29 @@ def _gateway(behind: Backends, server: Mapping[str, Json] | None = None, limit: 
         yield opened
 
 
-def _streams(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+def _streams(options: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
     with _gateway(behind) as opened:
         for wire in (*WIRES, WIRES[0]):
             yield f"streams, {wire}", uvloop.run(streams(opened, (wire,), options.streams))
 
 
-def _idle(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+def _idle(options: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
     many = min(options.connections, allow_descriptors() - SPARE)
     with _gateway(behind, {"max_connections": many, "header_timeout_s": HEAD_TIMEOUT_S}) as opened:
         yield "idle connections", uvloop.run(idle(opened, many, HEAD_TIMEOUT_S))
 
 
-def _descriptors(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+def _descriptors(_: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
     with _gateway(behind, {"max_connections": 10 * LIMIT}, LIMIT) as opened:
         yield "no descriptors", uvloop.run(descriptors(opened))
 
 
-def _readers(_: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+def _readers(_: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
     with _gateway(behind, {"write_timeout_s": WRITE_TIMEOUT_S}) as opened:
         yield "slow readers", uvloop.run(readers(opened, READERS, WRITE_TIMEOUT_S))
 
 
-def _soak(options: argparse.Namespace, behind: Backends) -> Iterable[Table]:
+def _soak(options: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
     print()
     with _gateway(behind) as opened:
         yield "soak", uvloop.run(soak(opened, options.minutes, _tell))
@@ -106,7 +114,7 @@ def _tell(line: str) -> None:
     print(line, flush=True)
 
 
-PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Backends], Iterable[Table]]]] = {
+PARTS: Final[Mapping[str, Callable[[argparse.Namespace, BackendAddresses], Iterable[Table]]]] = {
     "streams": _streams,
     "idle": _idle,
     "descriptors": _descriptors,

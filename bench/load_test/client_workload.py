@@ -8,7 +8,7 @@ import msgspec
 
 from bench import payload
 from bench.load import Target
-from bench.load_test.http_client import Answer, Connection, connect
+from bench.load_test.http_client import HttpConnection, WholeResponse, connect
 from bench.load_test.streams import WIRES, ask, verdict
 from gateway.core.conversation import Json
 from gateway.testing.faults import FAULTS
@@ -29,20 +29,20 @@ class Visitor:
     def __init__(self, target: Target, seed: int) -> None:
         self.target = target
         self.chance = random.Random(seed)
-        self._connection: Connection | None = None
+        self._connection: HttpConnection | None = None
 
-    async def ask(self, body: bytes) -> Answer:
+    async def ask(self, body: bytes) -> WholeResponse:
         """Send a request on the reused connection and return the response."""
         if self._connection is None or self._connection.gone.done():
             self._connection = await connect(self.target)
         return await self._connection.ask(self.target.encode(body))
 
-    async def chat(self, model: str, *messages: Json, **fields: Json) -> Answer:
+    async def chat(self, model: str, *messages: Json, **fields: Json) -> WholeResponse:
         return await self.ask(msgspec.json.encode({"model": model, "messages": messages, **fields}))
 
-    def leave(self) -> None:
+    def close(self) -> None:
         if self._connection is not None:
-            self._connection.leave()
+            self._connection.abort()
 
 
 def _user(text: str) -> Json:
@@ -92,7 +92,7 @@ async def too_large(visitor: Visitor) -> str:
         head = visitor.target.encode(b"").replace(b"content-length: 0", b"content-length: %d" % (99 * MEGABYTE))
         return f"status {(await connection.ask(head)).status}"
     finally:
-        connection.leave()
+        connection.abort()
 
 
 async def garbage(visitor: Visitor) -> str:
@@ -111,7 +111,7 @@ async def departure(visitor: Visitor) -> str:
         else:
             await connection.begin(request)
     finally:
-        connection.leave()
+        connection.abort()
     return "left"
 
 

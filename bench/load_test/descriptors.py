@@ -10,7 +10,7 @@ from typing import Final
 from bench.load import Target
 from bench.load_test.figures import Figure
 from bench.load_test.gateway_process import GatewayProcess
-from bench.load_test.http_client import HEALTH, Connection, connect
+from bench.load_test.http_client import HEALTH, HttpConnection, connect
 from bench.load_test.streams import ask, verdict
 
 # Far below the usual load of such a gateway, far above what it needs to start.
@@ -20,7 +20,7 @@ RECOVERED_S: Final = 10
 LOG_KB_PER_S: Final = 50
 
 
-async def _knock(target: Target) -> Connection | None:
+async def _try_connect(target: Target) -> HttpConnection | None:
     try:
         return await connect(target)
     except OSError:
@@ -29,7 +29,7 @@ async def _knock(target: Target) -> Connection | None:
 
 async def is_healthy(target: Target, seconds: float = 2) -> bool:
     """Whether the health endpoint responds with 200 on a new connection."""
-    if (connection := await _knock(target)) is None:
+    if (connection := await _try_connect(target)) is None:
         return False
     try:
         async with asyncio.timeout(seconds):
@@ -37,13 +37,13 @@ async def is_healthy(target: Target, seconds: float = 2) -> bool:
     except (TimeoutError, ConnectionError):
         return False
     finally:
-        connection.leave()
+        connection.abort()
 
 
 async def descriptors(gateway_process: GatewayProcess, seconds: float = 5, share: float = CPU_SHARE) -> list[Figure]:
     """Exceed the gateway's limit of LIMIT open descriptors. `share` is the permitted share of a core meanwhile."""
     streaming = await _streaming(gateway_process)
-    opened = [await _knock(gateway_process.target) for _ in range(4 * LIMIT)]
+    opened = [await _try_connect(gateway_process.target) for _ in range(4 * LIMIT)]
     connections = [connection for connection in opened if connection is not None]
     await asyncio.sleep(0.3)  # the access log writes the streams' lines with a delay
     cpu, log = gateway_process.running.cpu_s, gateway_process.log_bytes
@@ -55,7 +55,7 @@ async def descriptors(gateway_process: GatewayProcess, seconds: float = 5, share
     written = (gateway_process.log_bytes - log) / 1024 / seconds
     told = sum(connection.gone.done() for connection in connections)
     for connection in connections:
-        connection.leave()
+        connection.abort()
     recovered = await _recovered(gateway_process)
     return [
         *streaming,

@@ -62,7 +62,7 @@ class GatewayProcess(msgspec.Struct, frozen=True):
         return self.running.descriptors
 
 
-class Backends(msgspec.Struct, frozen=True):
+class BackendAddresses(msgspec.Struct, frozen=True):
     """Addresses of a backend that responds at once, one that fails as its model's name selects, and the scripted demo
     model."""
 
@@ -72,7 +72,7 @@ class Backends(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def backends(folder: Path, pinned: bool = False) -> Iterator[Backends]:
+def backends(folder: Path, pinned: bool = False) -> Iterator[BackendAddresses]:
     """Start the backends; with `pinned` on the last core."""
     ports = free_ports(3)
     mock, faulty, demo = map(str, ports)
@@ -82,13 +82,13 @@ def backends(folder: Path, pinned: bool = False) -> Iterator[Backends]:
         started((*python, "bench.mock", mock), ports[0], core, {}, folder / "mock.log"),
         started((*python, "bench.load_test.faulty_backends", faulty, demo), ports[2], core, {}, folder / "failing.log"),
     ):
-        yield Backends(*(f"http://127.0.0.1:{port}" for port in ports))
+        yield BackendAddresses(*(f"http://127.0.0.1:{port}" for port in ports))
 
 
 @contextlib.contextmanager
 def gateway_process(
     folder: Path,
-    behind: Backends,
+    behind: BackendAddresses,
     server: Mapping[str, Json] | None = None,
     descriptors: int = 0,
     pinned: bool = False,
@@ -105,7 +105,7 @@ def gateway_process(
         yield GatewayProcess(Target(f"http://127.0.0.1:{port}{CHAT}"), running, folder, running.descriptors)
 
 
-def _settings(folder: Path, behind: Backends, server: Mapping[str, Json]) -> dict[str, Json]:
+def _settings(folder: Path, behind: BackendAddresses, server: Mapping[str, Json]) -> dict[str, Json]:
     entries: dict[str, dict[str, Json]] = {
         "native": {"adapter": NATIVE, "base_url": f"{behind.mock}/v1"},
         "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": behind.mock, "rollback": "stream"},

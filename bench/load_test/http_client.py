@@ -12,7 +12,7 @@ from bench.load import Target
 HEALTH: Final = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-class Answer(msgspec.Struct, frozen=True):
+class WholeResponse(msgspec.Struct, frozen=True):
     """A response. `begun` and `ended` are times of the event loop's clock: the body's first byte, and the response's
     end."""
 
@@ -23,7 +23,7 @@ class Answer(msgspec.Struct, frozen=True):
     ended: float
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One connection with one response at a time, requested or not. `gone` is done when the other side has closed
     it."""
 
@@ -41,7 +41,7 @@ class Connection(asyncio.Protocol):
         self.begun = self._loop.create_future()
         self._answer = self._loop.create_future()
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> WholeResponse:
         """Send a request and wait for the end of its response. Raises ConnectionError."""
         self.say(request)
         return await self.answer()
@@ -50,9 +50,9 @@ class Connection(asyncio.Protocol):
         """Send a request without waiting."""
         self._transport.write(request)
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> WholeResponse:
         """Return the next response. Raises ConnectionError when there will be none."""
-        answer: Answer = await self._answer
+        answer: WholeResponse = await self._answer
         self._begin()
         return answer
 
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         body, now = b"".join(self._pieces), self._loop.time()
-        answer = Answer(self._parser.get_status_code(), self._headers, body, self._begun or now, now)
+        answer = WholeResponse(self._parser.get_status_code(), self._headers, body, self._begun or now, now)
         self._answer.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -90,14 +90,14 @@ class Connection(asyncio.Protocol):
         """Stop reading from the connection."""
         self._transport.pause_reading()
 
-    def leave(self) -> None:
+    def abort(self) -> None:
         """Close the connection at once."""
         self._transport.abort()
 
 
-async def connect(target: Target) -> Connection:
+async def connect(target: Target) -> HttpConnection:
     """Open a connection. Raises OSError."""
     place = urlsplit(target.url)
     host, port = place.hostname or "127.0.0.1", place.port or 80
-    _, connection = await asyncio.get_running_loop().create_connection(Connection, host, port)
+    _, connection = await asyncio.get_running_loop().create_connection(HttpConnection, host, port)
     return connection

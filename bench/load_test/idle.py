@@ -5,7 +5,7 @@ from typing import Final
 
 from bench.load_test.figures import Figure
 from bench.load_test.gateway_process import GatewayProcess
-from bench.load_test.http_client import HEALTH, Answer, Connection, connect
+from bench.load_test.http_client import HEALTH, HttpConnection, WholeResponse, connect
 from bench.load_test.service import Service
 
 KB_EACH: Final = 20
@@ -16,29 +16,29 @@ BATCH: Final = 200
 LATE_S: Final = 2
 
 
-async def crowd(gateway_process: GatewayProcess, many: int, speaking: bool) -> list[Connection]:
+async def crowd(gateway_process: GatewayProcess, many: int, speaking: bool) -> list[HttpConnection]:
     """Open this many connections; with `speaking`, each has received one response before it becomes idle."""
 
-    async def one() -> Connection:
+    async def one() -> HttpConnection:
         connection = await connect(gateway_process.target)
         if speaking:
             await connection.ask(HEALTH)
         return connection
 
-    found: list[Connection] = []
+    found: list[HttpConnection] = []
     while len(found) < many:
         found += await asyncio.gather(*(one() for _ in range(min(BATCH, many - len(found)))))
     return found
 
 
-async def leave(connections: list[Connection]) -> None:
+async def abort_all(connections: list[HttpConnection]) -> None:
     """Close all connections."""
     for connection in connections:
-        connection.leave()
+        connection.abort()
     await asyncio.gather(*(connection.gone for connection in connections))
 
 
-async def one_too_many(gateway_process: GatewayProcess) -> tuple[Answer | None, bool]:
+async def one_too_many(gateway_process: GatewayProcess) -> tuple[WholeResponse | None, bool]:
     """Return the unrequested response to a connection above the limit, and whether the connection is closed."""
     connection = await connect(gateway_process.target)
     try:
@@ -48,7 +48,7 @@ async def one_too_many(gateway_process: GatewayProcess) -> tuple[Answer | None, 
     except (TimeoutError, ConnectionError):
         return None, connection.gone.done()
     finally:
-        connection.leave()
+        connection.abort()
     return answer, True
 
 
@@ -71,7 +71,7 @@ async def idle(
         costs.append((gateway_process.running.memory_mb - empty) * 1024 / (many - spare))
         await service.measure(crowded=True)
         still = sum(not connection.gone.done() for connection in speaking)
-        await leave(speaking)
+        await abort_all(speaking)
         last = await gateway_process.settled(descriptors)
     return [
         Figure("connections idle after a request", many - spare),

@@ -7,7 +7,7 @@ import msgspec
 
 from bench.load_test.figures import Figure
 from bench.load_test.gateway_process import ENDLESS, GatewayProcess
-from bench.load_test.http_client import Connection, connect
+from bench.load_test.http_client import HttpConnection, connect
 from bench.load_test.service import Service
 
 GROWN_MB: Final = 64
@@ -18,7 +18,7 @@ POLL_S: Final = 0.2
 IDLE: Final = 4
 
 
-async def _ask_and_wait(gateway_process: GatewayProcess) -> Connection:
+async def _ask_and_wait(gateway_process: GatewayProcess) -> HttpConnection:
     connection = await connect(gateway_process.target)
     body = {"model": ENDLESS, "stream": True, "messages": [{"role": "user", "content": "go"}]}
     await connection.begin(gateway_process.target.encode(msgspec.json.encode(body)))
@@ -57,9 +57,9 @@ async def readers(
     last = await gateway_process.settled(descriptors, write_timeout_s + LATE_S)
     left = loop.time() - begun - took - write_timeout_s
     for connection in connections:
-        connection.leave()
+        connection.abort()
     return [
-        Figure("clients that take nothing", many),
+        Figure("clients that read nothing", many),
         Figure("reading ahead took, s", took),
         Figure("memory more for all of them, MB", grown, most=GROWN_MB),
         *service.figures(),

@@ -24,7 +24,7 @@ GROWN_MB: Final = 16
 GROWN_BLOCKS: Final = 10_000
 
 
-class Sample(msgspec.Struct, frozen=True):
+class SoakSample(msgspec.Struct, frozen=True):
     """`minute` counts since the warm-up, `requests` until then; the times are those of plain requests since the
     previous sample, and the event loop's greatest delay in the last half second."""
 
@@ -68,12 +68,12 @@ class Mixture:
                 self._times.append(1000 * (self._loop.time() - begun))
             # Users pause between requests, and the machine has other work.
             await asyncio.sleep(visitor.chance.random() * 0.05)
-        visitor.leave()
+        visitor.close()
 
-    def sample(self, begun: float) -> Sample:
+    def sample(self, begun: float) -> SoakSample:
         read, running, times = self._gateway.read(), self._gateway.running, self._times
         self._times = []
-        return Sample(
+        return SoakSample(
             (self._loop.time() - begun) / 60,
             self.done.total(),
             running.memory_mb,
@@ -91,7 +91,7 @@ async def _outcome(visit: Callable[[Visitor], Awaitable[str]], visitor: Visitor)
         async with asyncio.timeout(WAIT_S):
             return await visit(visitor)
     except (OSError, TimeoutError) as error:
-        visitor.leave()
+        visitor.close()
         return type(error).__name__
 
 
@@ -109,8 +109,8 @@ async def soak(
     before = await quiet(gateway_process, settled_s)
     warm, begun = mixture.done.total(), asyncio.get_running_loop().time()
     running = asyncio.create_task(mixture.run((1 - WARM_SHARE) * seconds))
-    tell(f"| {' | '.join(Sample.__struct_fields__)} |\n|{'---|' * len(Sample.__struct_fields__)}")
-    told: list[Sample] = []
+    tell(f"| {' | '.join(SoakSample.__struct_fields__)} |\n|{'---|' * len(SoakSample.__struct_fields__)}")
+    told: list[SoakSample] = []
     for _ in range(samples):
         await asyncio.sleep((1 - WARM_SHARE) * seconds / samples)
         told.append(mixture.sample(begun))
@@ -146,7 +146,7 @@ def _asked(mixture: Mixture, warm: int) -> list[Figure]:
     ]
 
 
-def _grown(told: list[Sample], requests: int) -> list[Figure]:
+def _grown(told: list[SoakSample], requests: int) -> list[Figure]:
     steep = slope([(sample.minute, sample.memory_mb) for sample in told])
     grown = steep * (told[-1].minute - told[0].minute)
     return [

@@ -12,7 +12,7 @@ from bench import payload
 from bench.load import Target
 from bench.load_test.figures import Figure, quantile
 from bench.load_test.gateway_process import GatewayProcess
-from bench.load_test.http_client import Answer, connect
+from bench.load_test.http_client import WholeResponse, connect
 
 WIRES: Final = ("native", "agent", "text")
 # The memory that the allocator may keep for later streams after the first thousand has ended.
@@ -25,16 +25,16 @@ class _Delta(msgspec.Struct):
     content: str | None = None
 
 
-class _Choice(msgspec.Struct):
+class _ChunkChoice(msgspec.Struct):
     delta: _Delta
     finish_reason: str | None = None
 
 
 class _Chunk(msgspec.Struct):
-    choices: list[_Choice]
+    choices: list[_ChunkChoice]
 
 
-def verdict(answer: Answer | None, mark: str, deltas: int) -> str:
+def verdict(answer: WholeResponse | None, mark: str, deltas: int) -> str:
     """Return `complete`, `shed`, or what is wrong with the response."""
     if answer is None:
         return "no answer"
@@ -59,7 +59,7 @@ def request(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -
     return target.encode(msgspec.json.encode(body))
 
 
-async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> Answer | None:
+async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int) -> WholeResponse | None:
     """Request one stream on a separate connection; None when there was no response."""
     try:
         connection = await connect(target)
@@ -70,10 +70,10 @@ async def ask(target: Target, model: str, mark: str, deltas: int, delay_ms: int)
     except ConnectionError:
         return None
     finally:
-        connection.leave()
+        connection.abort()
 
 
-def at_once(answers: Sequence[Answer | None]) -> int:
+def at_once(answers: Sequence[WholeResponse | None]) -> int:
     """Return the greatest number of simultaneous streams."""
     found = [answer for answer in answers if answer is not None and answer.status == 200]
     moments = sorted([(answer.begun, 1) for answer in found] + [(answer.ended, -1) for answer in found])

@@ -98,7 +98,7 @@ class _Parts:
             return part
         if self._policy.images == "refuse":
             param = template.format(turn=self._index, item=item, part=inner)
-            raise Unsupported(f"{param} is not supported here: this model's backend {lack}.", param=param)
+            raise Unsupported(f"{param} is not supported: this model's backend {lack}.", param=param)
         kind = "image" if isinstance(part, Image) else _kind(part) if isinstance(part, File) else "text"
         detail = f"a part of kind {kind} was replaced by the placeholder [{kind}]"
         self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, self._index, level="warning"))
@@ -111,12 +111,12 @@ def _lack(part: Text | Image | File, turn: Turn, capabilities: Capabilities) -> 
         case Text():
             return None
         case File():
-            return None if capabilities.files else f"takes no {_kind(part)} parts"
+            return None if capabilities.files else f"does not accept {_kind(part)} parts"
         case Image():
             if not capabilities.images:
-                return "takes no images"
+                return "does not accept images"
             if turn.role not in capabilities.image_roles:
-                return f"takes no images in {turn.role} messages"
+                return f"does not accept images in {turn.role} messages"
             if not capabilities.remote_images and part.url[:5].lower() != "data:":
                 return "cannot fetch an image; send it as a data: URL"
             return None

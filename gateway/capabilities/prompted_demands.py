@@ -57,7 +57,7 @@ def _forced(conversation: Conversation) -> ToolChoice | None:
     names = [tool.name for tool in conversation.tools]
     param = conversation.paths.param("tool_choice")
     if not names:
-        raise Unsupported(f"{param} asks for a call, but there are no tools.", param=param)
+        raise Unsupported(f"{param} requires a tool call, but the request has no tools.", param=param)
     if isinstance(choice, NamedTool) and choice.name not in names:
         raise Unsupported(f"{param} names a function that is not among the tools.", param=param)
     return choice
@@ -80,7 +80,9 @@ def with_words(conversation: Conversation, demands: Demands) -> tuple[Conversati
     fields = [("tool_choice", demands.choice), ("response_format", demands.schema)]
     asked = [conversation.paths.param(name) for name, demanded in fields if demanded is not None]
     notices = [
-        Notice("encode", "changed", "DEMAND_IN_WORDS", f"{field} is asked for in words, and the answer is checked")
+        Notice(
+            "encode", "changed", "DEMAND_IN_WORDS", f"{field} is requested in the prompt, and the response is checked"
+        )
         for field in asked
     ]
     return msgspec.structs.replace(conversation, turns=(*turns[:at], told, *turns[at:])), notices
@@ -108,13 +110,13 @@ class DemandCheck:
         shown: list[Event] = []
         try:
             for event in events:
-                self._take(event, shown)
+                self._filter(event, shown)
         except (InvalidToolCall, BackendProtocolError) as error:
             error.keep(shown)
             raise
         return shown
 
-    def _take(self, event: Event, shown: list[Event]) -> None:
+    def _filter(self, event: Event, shown: list[Event]) -> None:
         if type(event) is TextDelta and (self._waits or self._demands.schema is not None):
             self._held.append(event)
             return
@@ -135,11 +137,11 @@ class DemandCheck:
     def _check_call(self, call: ToolCallStart) -> None:
         choice = self._demands.choice
         if isinstance(choice, NamedTool) and call.name != choice.name:
-            raise InvalidToolCall(f"The model called another function than {self._choice} asks for.")
+            raise InvalidToolCall(f"The model called another function than {self._choice} requires.")
 
     def _finish(self, finish: Finish, shown: list[Event]) -> None:
         if self._waits:
-            raise InvalidToolCall(f"The model answered without the tool call that {self._choice} asks for.")
+            raise InvalidToolCall(f"The model responded without the tool call that {self._choice} requires.")
         # The finish reason marks a cut response as such, and a response of tool calls needs no text.
         if self._demands.schema is None or self._called or finish.reason in ("length", "content_filter"):
             shown += self._held
@@ -153,13 +155,13 @@ class DemandCheck:
         try:
             fit = fits(decode_json((fenced[1] if fenced else written).encode()), self._demands.schema)
         except (NotJson, UnicodeEncodeError):
-            message = f"The model answered with text that is not the JSON which {self._format} asks for."
+            message = f"The model responded with text that is not the JSON that {self._format} requires."
             raise _missed(message) from None
         if not fit:
-            raise _missed(f"The model answered with JSON that does not fit the schema of {self._format}.")
+            raise _missed(f"The model responded with JSON that does not fit the schema of {self._format}.")
         if fenced is None:
             return [TextDelta(text)]
-        detail = f"a code fence around the JSON that {self._format} asks for was left out"
+        detail = f"a code fence around the JSON that {self._format} requires was removed"
         return [Notice("backend", "dropped", "ANSWER_UNFENCED", detail), TextDelta(fenced[1])]
 
 

@@ -32,7 +32,7 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
     """Returns notices for the fields without effect. Raises Unsupported for fields that must have one."""
     params = conversation.params
     if (n := params.get("n")) is not None and n != 1:
-        raise _unsupported(conversation, "n", "one answer per request is given")
+        raise _unsupported(conversation, "n", "a request gets one choice")
     if conversation.dialect == capabilities.passthrough:
         return []
     _check_tool_choice(conversation, capabilities)
@@ -55,7 +55,7 @@ def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[
             continue
         if name in REFUSED:
             if REFUSED[name](value):
-                raise _unsupported(conversation, name, "this model's backend cannot honour it")
+                raise _unsupported(conversation, name, "this model's backend has no equivalent")
         elif name == "parallel_tool_calls":
             if value is False and conversation.tools:
                 raise _unsupported(conversation, name, "this model's backend cannot limit itself to one call")
@@ -79,7 +79,7 @@ def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -
 
 def _unsupported(conversation: Conversation, name: str, reason: str) -> Unsupported:
     param = conversation.paths.param(name)
-    return Unsupported(f"{param} is not supported here: {reason}.", param=param)
+    return Unsupported(f"{param} is not supported: {reason}.", param=param)
 
 
 # Every piece of a response is compared with every sequence, and up to the length of the longest is held back.
@@ -95,5 +95,5 @@ def check_sequences(sequences: Sequence[str], paths: FieldPaths) -> None:
         raise InvalidRequest(message, param=paths.param("stop"), code="array_above_max_length")
     longest = max(map(len, sequences), default=0)
     if longest > LONGEST_SEQUENCE:
-        message = f"A stop sequence may have {LONGEST_SEQUENCE} characters with this model; one has {longest}."
+        message = f"A stop sequence may have at most {LONGEST_SEQUENCE} characters with this model; one has {longest}."
         raise InvalidRequest(message, param=paths.param("stop"), code="string_above_max_length")

@@ -49,7 +49,7 @@ def _callers(status: int, code: str, sentence: str, *, keeps_code: bool = True) 
 
 _BAD_REQUEST: Final = "The backend refused the request."
 _TOO_SLOW: Final = _Fault(
-    504, "upstream", "upstream_timeout", "The backend did not answer in time.", error=BackendTimeout
+    504, "upstream", "upstream_timeout", "The backend did not respond in time.", error=BackendTimeout
 )
 _OVERLOADED: Final = _Fault(503, "upstream", "upstream_overloaded", "The backend is overloaded.")
 _CREDENTIAL: Final = _Fault(
@@ -68,7 +68,7 @@ FAULTS: Final[Mapping[int, _Fault]] = {
         retries=False,
     ),
     403: _CREDENTIAL,
-    404: _callers(404, "model_not_found", "The backend does not know the model.", keeps_code=False),
+    404: _callers(404, "model_not_found", "The backend does not serve this model.", keeps_code=False),
     408: _TOO_SLOW,
     409: _callers(409, "conflict", "The backend is busy with a request that conflicts with this one."),
     413: _callers(413, "request_too_large", "The request is too large for the backend."),
@@ -77,7 +77,7 @@ FAULTS: Final[Mapping[int, _Fault]] = {
         429,
         "rate_limit",
         "rate_limit_exceeded",
-        "The backend takes no more requests at the moment.",
+        "The backend accepts no more requests at the moment.",
         quotes=True,
         keeps_code=True,
     ),
@@ -94,14 +94,14 @@ _ELSE: Final[Mapping[int, _Fault]] = {
         502,
         "upstream",
         "upstream_invalid_response",
-        "The backend answered with a success that holds no answer.",
+        "The backend reported success but sent no response.",
         error=BackendProtocolError,
     ),
     3: _Fault(
         502,
         "upstream",
         "upstream_redirect",
-        "The backend redirects to another address, which is not followed.",
+        "The backend sent a redirect; redirects are not followed.",
         retries=False,
     ),
     4: _Fault(502, "upstream", "upstream_error", _BAD_REQUEST, retries=False),
@@ -137,7 +137,7 @@ def status_error(
 
 
 def _credential_notice(status: int) -> tuple[Notice, ...]:
-    detail = f"the backend refused the gateway's credential ({status}); only the operator can mend this"
+    detail = f"the backend refused the gateway's credential ({status}); only the operator can correct this"
     return (Notice("backend", "failed", "BACKEND_CREDENTIAL", detail, level="error"),)
 
 

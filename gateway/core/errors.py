@@ -119,7 +119,7 @@ class BackendError(GatewayError):
         self.events = (*(event for event in found if not isinstance(event, Notice)), *self.events)
         self.notices = (*(event for event in found if isinstance(event, Notice)), *self.notices)
 
-    def take(self) -> list[Event]:
+    def take_events(self) -> list[Event]:
         """Returns the kept events and forgets them."""
         events, self.events = list(self.events), ()
         return events

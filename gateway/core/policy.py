@@ -25,7 +25,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for label in labels:
             if not label.isprintable() or label.strip(" #*_->") != label or not label or set(label) & set(":()"):
                 raise ValueError(
-                    f"the label {label!r} must be a plain printable word without : ( ) and marks around it"
+                    f"the label {label!r} must be printable text without : ( ), and without spaces or marks at its ends"
                 )
         if len({label.casefold() for label in labels}) < len(labels):
             raise ValueError("two labels are the same")

@@ -31,15 +31,15 @@ class Alphabet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Raises ValueError for an alphabet that permits no derived identifiers."""
         for letters, needed in ((self.characters, "t0123456789abcdef"), (self.first, "t")):
-            if letters is not None and not _takes(letters, needed):
-                raise ValueError(f"[{letters}] must be a regular expression that takes each of {needed}")
+            if letters is not None and not _matches(letters, needed):
+                raise ValueError(f"[{letters}] must be a regular expression that matches each of {needed}")
         if not 0 <= self.shortest <= min(self.longest or _MOST_ROOM, _MOST_ROOM):
             raise ValueError(f"shortest must be a whole number from 0 to longest, at most {_MOST_ROOM}")
         if self.longest is not None and self.longest < LEAST_ROOM:
             raise ValueError(f"longest must be a whole number of {LEAST_ROOM} or more; it is {self.longest}")
 
 
-def _takes(letters: str, needed: str) -> bool:
+def _matches(letters: str, needed: str) -> bool:
     try:
         return re.fullmatch(f"[{letters}]+", needed) is not None
     except re.error:

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.adapter import Adapter, Told
+from gateway.adapter import Adapter, SentText
 from gateway.core.conversation import Conversation, Json, JsonObject, Turn, Violation
 from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.core.notices import Notice
@@ -103,7 +103,7 @@ def explain(
     """Runs every stage of a request except sending. Without an adapter it ends before the encoding. `dialect` is
     that of the client, None: the default one."""
     dialect = dialect or load_dialect()
-    told = Explanation(
+    explanation = Explanation(
         model=conversation.model,
         backend=backend,
         violations=validate(conversation, policy.profile),
@@ -111,13 +111,13 @@ def explain(
     )
     try:
         prepared = prepare(conversation, policy)
-        told = _with_preparation(told, prepared, dialect)
-        return _with_encoding(told, conversation, prepared, policy, adapter)
+        explanation = _with_preparation(explanation, prepared, dialect)
+        return _with_encoding(explanation, conversation, prepared, policy, adapter)
     except GatewayError as error:
-        notices = (*told.diagnostics, *error.notices)
+        notices = (*explanation.diagnostics, *error.notices)
         encoded = dialect.encode_error(error)
         return msgspec.structs.replace(
-            told,
+            explanation,
             error=msgspec.json.decode(encoded.body),
             refusal=error.message,
             diagnostics=notices,
@@ -132,12 +132,12 @@ def _classified(turns: Sequence[Turn]) -> Classified:
     return Classified(last, ids, found.awaiting_continuation)
 
 
-def _with_preparation(told: Explanation, prepared: Prepared, dialect: Dialect) -> Explanation:
+def _with_preparation(explanation: Explanation, prepared: Prepared, dialect: Dialect) -> Explanation:
     repaired = prepared.repaired.turns
     repaired_messages, repaired_indexes = _shown(repaired, dialect)
     trimmed_messages, trimmed_indexes = _shown(prepared.conversation.turns, dialect)
     return msgspec.structs.replace(
-        told,
+        explanation,
         classification=_classified(repaired),
         groups=tuple(Grouped(group.start, group.stop, group.call_ids) for group in groups(repaired)),
         repaired=repaired_messages,
@@ -148,52 +148,52 @@ def _with_preparation(told: Explanation, prepared: Prepared, dialect: Dialect) -
 
 
 def _with_encoding(
-    told: Explanation, asked: Conversation, prepared: Prepared, policy: Policy, adapter: Adapter | None
+    explanation: Explanation, asked: Conversation, prepared: Prepared, policy: Policy, adapter: Adapter | None
 ) -> Explanation:
     if adapter is None:
-        return _with_preview(told, prepared, policy)
+        return _with_preview(explanation, prepared, policy)
     exchange = Exchange(adapter, asked, policy)
     encoded = _encoded(exchange.request.body, adapter)
     turns = exchange.profiled.conversation.turns
-    text = exchange.request.told
+    text = exchange.request.sent_text
     if text is not None:
-        told = _with_text(told, text)
+        explanation = _with_text(explanation, text)
     else:
         wire, indexes = _sent(encoded.decoded, turns)
         preview = flatten(exchange.profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
-        told = msgspec.structs.replace(
-            told,
+        explanation = msgspec.structs.replace(
+            explanation,
             wire=wire,
-            indexes=msgspec.structs.replace(told.indexes, wire=indexes),
+            indexes=msgspec.structs.replace(explanation.indexes, wire=indexes),
             token_estimate=_tokens(preview.text),
         )
-    return _with_notices(msgspec.structs.replace(told, encoded=encoded), tuple(exchange.notices))
+    return _with_notices(msgspec.structs.replace(explanation, encoded=encoded), tuple(exchange.notices))
 
 
-def _with_preview(told: Explanation, prepared: Prepared, policy: Policy) -> Explanation:
+def _with_preview(explanation: Explanation, prepared: Prepared, policy: Policy) -> Explanation:
     """Adds the text for a text-only backend. An image is no error here, because another backend may accept it."""
     profiled = apply_profile(prepared.conversation, policy.profile)
     flattened = flatten(profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
-    told = _with_text(told, Told(flattened.text, flattened.system_text))
-    return _with_notices(told, (*prepared.notices, *profiled.notices, *flattened.notices))
+    explanation = _with_text(explanation, SentText(flattened.text, flattened.system_text))
+    return _with_notices(explanation, (*prepared.notices, *profiled.notices, *flattened.notices))
 
 
-def _with_text(told: Explanation, text: Told) -> Explanation:
+def _with_text(explanation: Explanation, text: SentText) -> Explanation:
     system: tuple[JsonObject, ...] = ({"role": "system", "content": text.system},) if text.apart and text.system else ()
     wire = (*system, {"role": "user", "content": text.text})
     return msgspec.structs.replace(
-        told,
+        explanation,
         wire=wire,
-        indexes=msgspec.structs.replace(told.indexes, wire=(None,) * len(wire)),
+        indexes=msgspec.structs.replace(explanation.indexes, wire=(None,) * len(wire)),
         text=text.text,
         system_text=text.system,
         token_estimate=_tokens(text.system * text.apart + text.text),
     )
 
 
-def _with_notices(told: Explanation, notices: tuple[Notice, ...]) -> Explanation:
+def _with_notices(explanation: Explanation, notices: tuple[Notice, ...]) -> Explanation:
     return msgspec.structs.replace(
-        told,
+        explanation,
         implicit_added=CONTINUATION_ADDED in notices,
         diagnostics=notices,
         logs=tuple(notice.detail for notice in notices),
@@ -262,7 +262,7 @@ def explain_document(
     if route is None and settings.models:
         known = ", ".join(settings.models)
         raise InvalidRequest(
-            f"The model {conversation.model!r} does not exist here. Known models: {known}.",
+            f"Unknown model {conversation.model!r}. Known models: {known}.",
             status=404,
             code="model_not_found",
             param="model",
@@ -272,8 +272,8 @@ def explain_document(
     adapter = adapters.get(route.backend)
     acting = route.on(adapter is not None and adapter.capabilities.native)
     sent = conversation if route.name is None else msgspec.structs.replace(conversation, model=route.name)
-    told = explain(sent, _overridden(acting.policy, given, settings.profiles), adapter, route.backend, dialect)
-    return msgspec.structs.replace(told, model=conversation.model)
+    explanation = explain(sent, _overridden(acting.policy, given, settings.profiles), adapter, route.backend, dialect)
+    return msgspec.structs.replace(explanation, model=conversation.model)
 
 
 def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
@@ -284,7 +284,7 @@ def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Pro
     recent = changes.get("recent_tool_results")
     if isinstance(recent, dict) and "redact" in recent:
         # A regular expression from outside could keep the process busy for hours.
-        raise InvalidRequest("settings.recent_tool_results.redact belongs into settings.json.", param="settings")
+        raise InvalidRequest("settings.recent_tool_results.redact can be set only in settings.json.", param="settings")
     if document.get("profile") is not None:
         changes = {**changes, "profile": document["profile"]}
     try:

@@ -64,7 +64,7 @@ def _violations(data: bytes, dialect: Dialect, profile: Profile) -> Sequence[Vio
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """Returns one finding a line: `FILE: messages[3].role: TOOL_ORPHAN: what is wrong. How to mend it.`"""
+    """Returns one finding a line: `FILE: messages[3].role: TOOL_ORPHAN: what is wrong. How to fix it.`"""
     return "".join(
         f"{finding.place}: {finding.violation.rule}: {finding.violation.detail.rstrip('.')}. "
         f"{finding.violation.advice}\n"

@@ -76,7 +76,7 @@ class RequestHead(msgspec.Struct, frozen=True):
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
-    """A decoded request. `echo` holds the fields that the dialect's answers repeat; nobody else reads them."""
+    """A decoded request. `echo` holds the fields that the dialect's answers repeat; no other module reads them."""
 
     conversation: Conversation
     echo: JsonObject = EMPTY

@@ -11,7 +11,7 @@ from gateway.history.rules import RuleCode, violation
 
 # Of one kind that a few bytes can repeat, so many are told one by one, and the others in one: what is told of a fault
 # takes a hundred times the memory.
-_MOST_TOLD: Final = 100
+_MOST_LISTED: Final = 100
 
 
 class Faults(msgspec.Struct):
@@ -32,8 +32,8 @@ class Faults(msgspec.Struct):
     def add_each(self, rule: RuleCode, count: int, nth: Callable[[int], tuple[int, str, str]], others: str) -> None:
         """The same rule, broken so many times: `nth` gives the message, the place inside it and the detail of one.
         `others` is the detail of those that are told together, behind their number."""
-        for n in range(min(count, _MOST_TOLD)):
+        for n in range(min(count, _MOST_LISTED)):
             self.add(rule, *nth(n))
-        if count > _MOST_TOLD:
-            index, place, _ = nth(_MOST_TOLD)
-            self.add(rule, index, place, f"{count - _MOST_TOLD} more {others}")
+        if count > _MOST_LISTED:
+            index, place, _ = nth(_MOST_LISTED)
+            self.add(rule, index, place, f"{count - _MOST_LISTED} more {others}")

@@ -40,7 +40,7 @@ def _decode_irregular(text: bytes) -> bytes:
     text = text.translate(None, _WHITESPACE)
     digits = text.rstrip(b"=")
     if len(text) - len(digits) > -len(digits) % 4:
-        raise _malformed("there is more padding than its length calls for")
+        raise _malformed("it has more padding than its length requires")
     try:
         return binascii.a2b_base64(_standard(digits) + b"=" * (-len(digits) % 4), strict_mode=True)
     except binascii.Error as error:

@@ -40,7 +40,7 @@ def guard_loop(conversation: Conversation, options: LoopGuard) -> tuple[Conversa
         notices.append(Notice("guard", "added", "LOOP_NUDGED", "a user message asks the model not to repeat the call"))
     elif options.action == "no_tools":
         conversation = msgspec.structs.replace(conversation, tool_choice="none")
-        notices.append(Notice("guard", "changed", "LOOP_TOOLS_OFF", "no tool may be called in this answer"))
+        notices.append(Notice("guard", "changed", "LOOP_TOOLS_OFF", "tool calls are disabled for this response"))
     return conversation, notices
 
 

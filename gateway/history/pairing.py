@@ -170,7 +170,7 @@ class _Binding:
                     continue
                 if start not in opened:
                     opened[start] = _OpenCalls(start, pairing.calls[start], self.answers)
-                call = opened[start].take(result, turns[position].name)
+                call = opened[start].bind(result, turns[position].name)
                 if call is not None:
                     self._bind(call, place)
 
@@ -191,7 +191,7 @@ class _OpenCalls:
         for place in self._nameless:
             self._by_function.setdefault(calls[place.ordinal].name, deque()).append(place)
 
-    def take(self, result: ToolResult, function: str | None) -> CallAt | None:
+    def bind(self, result: ToolResult, function: str | None) -> CallAt | None:
         """Returns the call that a result of this function (None: unnamed) may answer by its position."""
         if result.id_derived:
             queue = self._by_function.get(function, deque())

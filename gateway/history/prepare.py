@@ -74,7 +74,7 @@ def _settle(
     if not repaired.turns:
         paths = conversation.paths
         param = paths.param("messages")
-        detail = f"nothing is left of {param} without the tool results that answer no call"
+        detail = f"{param} is empty after the tool results without a call are dropped"
         empty = violation("MESSAGES_EMPTY", -1, param=param, detail=detail, paths=paths)
         raise violation_error([empty, *violations], paths)
     return repaired, notices

@@ -59,12 +59,12 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"No tool call found for function call output|unexpected .?tool_use_id.? found|Unexpected tool call id",
         "TOOL_ID_UNKNOWN",
-        "Copy {call_id} from the call; never make one up.",
+        "Copy {call_id} from the call; never invent one.",
     ),
     (
         r"Duplicate tool call id|must have a single result",
         "TOOL_ID_DUPLICATE",
-        "Answer each tool call once.",
+        "Send exactly one {result} for each tool call.",
     ),
     (r"function call turn comes immediately after", "ROLE_ORDER", _CALL_FIRST),
     (
@@ -75,15 +75,15 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (
         r"Unexpected role '\w+' after role|roles must alternate|Expected last role|cannot be provided in the same turn",
         "ROLE_ORDER",
-        "Use the profile for this provider; it puts the roles in the order that it takes.",
+        "Use the profile for this provider; it puts the roles into the order that the provider accepts.",
     ),
-    (r"property 'reasoning\w*' is unsupported|wrong_api_format", "REASONING_REFUSED", "Send no reasoning back."),
+    (r"property 'reasoning\w*' is unsupported|wrong_api_format", "REASONING_REFUSED", "Do not send reasoning back."),
     (r"[Mm]issing .?reasoning_content|reasoning_content.? is missing", "REASONING_MISSING", _ECHO),
     (r"reasoning_content.? in the thinking mode must be passed back", "REASONING_MISSING", _ECHO),
     (
         r"missing a thought_signature",
         "SIGNATURE_MISSING",
-        "Send extra_content.google.thought_signature of the tool call back as it came.",
+        "Send extra_content.google.thought_signature of the tool call back unchanged.",
     ),
     (
         r"function_response\.name: Name cannot be empty",
@@ -95,7 +95,7 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "CALL_ID_SHAPE",
         "Use the profile for this provider; it renames the ids that it refuses.",
     ),
-    (r"Invalid 'tools': array too long", "TOOLS_COUNT", "Offer fewer tools."),
+    (r"Invalid 'tools': array too long", "TOOLS_COUNT", "Send fewer tools."),
     (
         r"toolConfig field must be defined",
         "TOOLS_MISSING",

@@ -55,7 +55,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 RULES: Final[Mapping[str, Rule]] = {
     "MESSAGES_EMPTY": Rule(
-        "holds no message.",
+        "is empty.",
         "Send at least one message.",
         repair=None,
         code="empty_array",
@@ -89,11 +89,11 @@ RULES: Final[Mapping[str, Rule]] = {
         'Send at least one part, or the text "".',
     ),
     "PART_TYPE": Rule(
-        "is not a content part of a known shape.",
+        "is not a valid content part.",
         'Send an object with a type, like {{"type": "text", "text": "Hello"}}.',
     ),
     "TEXT_UNICODE": Rule(
-        "holds half of a character, which no text can.",
+        "contains half of a surrogate pair, which is not valid text.",
         "Cut text between characters: an emoji is two units of UTF-16, and half of it is an invalid escape.",
     ),
     "CALLS_TYPE": Rule(
@@ -109,12 +109,12 @@ RULES: Final[Mapping[str, Rule]] = {
         'Send an object like {{"id": ..., "type": "function", "function": {{"name": ..., "arguments": ...}}}}.',
     ),
     "CALL_FORMS_MIXED": Rule(
-        "stands beside tool_calls, which hold the calls of the message.",
-        "Send every call in tool_calls; function_call is their deprecated form.",
+        "is set although tool_calls contains the calls of the message.",
+        "Send every call in tool_calls; function_call is deprecated.",
     ),
     "CALL_ID_MISSING": Rule(
         "is missing or empty.",
-        "Send the call back with the id that it was given; store {calls} word for word.",
+        "Send the call back with its original id; store {calls} unchanged.",
     ),
     "CALL_NAME": Rule(
         "is missing, empty or not a function name.",
@@ -129,8 +129,8 @@ RULES: Final[Mapping[str, Rule]] = {
         "Copy the id of the call that this message answers.",
     ),
     "TOOLS_COUNT": Rule(
-        "offers more functions than the protocol allows.",
-        "Offer at most 128 functions.",
+        "has more functions than the protocol allows.",
+        "Send at most 128 functions.",
         repair="seen",
     ),
     "TOOLS_NAME": Rule(
@@ -139,8 +139,8 @@ RULES: Final[Mapping[str, Rule]] = {
         repair="seen",
     ),
     "CALL_ID_DUPLICATE": Rule(
-        "is the id of another call, too.",
-        "Give every call of a conversation an id of its own.",
+        "is also the id of another call.",
+        "Give every call of a conversation a unique id.",
     ),
     "TOOL_ORPHAN": Rule(
         "is a {result} that does not follow an assistant message with {calls}.",
@@ -148,22 +148,22 @@ RULES: Final[Mapping[str, Rule]] = {
         "message with its {calls}.",
     ),
     "TOOL_ID_UNKNOWN": Rule(
-        "is the id of none of the calls that the message answers.",
+        "is not the id of any call that the message answers.",
         "Copy the id from the assistant message's {calls}.",
     ),
     "TOOL_ID_DUPLICATE": Rule(
-        "answers a call that has its answer already.",
+        "answers a call that already has a {result}.",
         "Send exactly one {result} for each call.",
         repair="dropped",
     ),
     "CALLS_UNANSWERED": Rule(
-        "holds calls without an answer directly after the message.",
-        'Answer each call with one {result}; a skipped call, too, with a text like "Error: skipped by user".',
+        "contains calls without a {result} directly after the message.",
+        'Send one {result} for each call; for a skipped call, too, with a text like "Error: skipped by user".',
         repair="added",
     ),
     "FIRST_TURN_ROLE": Rule(
-        "is not the user's, and the provider wants the user to begin.",
-        "Send the user's message that the first answer belongs to; cut old messages before a user's.",
+        "is not a user message, and the provider requires the first message to be one.",
+        "Begin with a user message; when old messages are dropped, drop all messages before a user message.",
         repair="added",
     ),
 }

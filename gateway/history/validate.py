@@ -44,7 +44,7 @@ def first_turn_fault(turns: Sequence[Turn], profile: Profile, paths: FieldPaths)
     if position is None:
         return None
     index, role = index_of(turns, position), turns[position].role
-    detail = f"the first message behind the system's is of the role {role!r}; this provider wants the user's there"
+    detail = f"the first message after the system messages has the role {role!r}; this provider requires user"
     return violation("FIRST_TURN_ROLE", index, param=paths.role.format(turn=index), detail=detail, paths=paths)
 
 
@@ -152,19 +152,19 @@ def _judge(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, paths: Fiel
     duplicate = pairing.duplicates.get(place)
     if duplicate is not None:
         where = _path(turns, duplicate.turn, paths)
-        return "TOOL_ID_DUPLICATE", f"the call {call_id!r} of {where} has its {paths.result_term} already"
+        return "TOOL_ID_DUPLICATE", f"the call {call_id!r} of {where} already has its {paths.result_term}"
     start = pairing.caller(place.turn)
     if start is None:
         return "TOOL_ORPHAN", _orphan(turns, pairing.before[place.turn], paths)
     where = _path(turns, start, paths)
     if result.id_derived:
-        return "TOOL_ID_UNKNOWN", f"{turns[place.turn].name!r} is the function of none of the open calls of {where}"
-    return "TOOL_ID_UNKNOWN", f"{call_id!r} is the id of none of the calls of {where}"
+        return "TOOL_ID_UNKNOWN", f"no open call of {where} is a call of {turns[place.turn].name!r}"
+    return "TOOL_ID_UNKNOWN", f"no call of {where} has the id {call_id!r}"
 
 
 def _orphan(turns: Sequence[Turn], before: int, paths: FieldPaths) -> str:
     """Clients that store only role and content lose the calls: the message names this cause."""
     if before >= 0 and turns[before].role == "assistant":
         where = _path(turns, before, paths)
-        return f"the {paths.result_term} follows {where}, which has lost its {paths.calls_term}"
+        return f"the {paths.result_term} follows {where}, which has no {paths.calls_term}"
     return f"the {paths.result_term} does not follow an assistant message with {paths.calls_term}"

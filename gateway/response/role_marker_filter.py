@@ -27,7 +27,7 @@ TURN_INVENTED: Final = Notice(
     "backend",
     "dropped",
     "TURN_INVENTED",
-    "the model went on with a turn that is not its own; the answer ends before it",
+    "the model began a turn of another role; the response ends before it",
     level="warning",
 )
 
@@ -92,7 +92,7 @@ class RoleMarkerFilter:
                 if not self._cut:
                     self._text(event.text, shown)
             else:
-                self._take(event, shown)
+                self._filter(event, shown)
             if self._cut and not self._open_calls:
                 self.stopped = True
                 shown.append(Finish("stop", RAW))
@@ -120,7 +120,7 @@ class RoleMarkerFilter:
         self._held, texts[-1] = last[certain:], last[:certain]
         return list(map(TextDelta, texts))
 
-    def _take(self, event: Event, shown: list[Event]) -> None:
+    def _filter(self, event: Event, shown: list[Event]) -> None:
         match event:
             case ToolCallStart(index):
                 if self._cut:
@@ -173,7 +173,7 @@ class RoleMarkerFilter:
         self._first = len(said) < len(self._own) and self._own.startswith(said)
         if not said.startswith(self._own):
             return text
-        detail = "the answer began with the assistant's own label, which is left out"
+        detail = "the response began with the assistant's own label, which is removed"
         shown.append(Notice("backend", "dropped", "ANSWER_LABEL_DROPPED", detail, level="debug"))
         return said.removeprefix(self._own)
 

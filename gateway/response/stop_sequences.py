@@ -39,13 +39,13 @@ class StopMatcher:
         for event in events:
             if self.matched:
                 break
-            self._take(event, shown)
+            self._filter(event, shown)
             if self._stopped_by is not None and not self._open_calls:
                 self.matched = True
                 shown.append(Finish("stop", f"stop_sequence:{self._stopped_by}", self._stopped_by))
         return shown
 
-    def _take(self, event: Event, shown: list[Event]) -> None:
+    def _filter(self, event: Event, shown: list[Event]) -> None:
         if isinstance(event, TextDelta):
             self._text(event.text, shown)
             return

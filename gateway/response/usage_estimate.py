@@ -31,7 +31,7 @@ def answer_size(events: Iterable[Event]) -> int:
 
 def prompt_size(asked: Conversation) -> int:
     """The bytes of what a conversation says."""
-    return sum(map(_size, _asked(asked)))
+    return sum(map(_size, _prompt_texts(asked)))
 
 
 def estimate_usage(asked: int, answered: int) -> tuple[Event, Event]:
@@ -58,16 +58,16 @@ def _spoken(events: Iterable[Event]) -> Iterator[str]:
             yield event.name
 
 
-def _asked(conversation: Conversation) -> Iterator[str]:
+def _prompt_texts(conversation: Conversation) -> Iterator[str]:
     for turn in conversation.turns:
-        yield from _said(turn)
+        yield from _turn_texts(turn)
     for tool in conversation.tools:
         yield tool.name
         yield tool.description
         yield msgspec.json.encode(tool.parameters).decode()
 
 
-def _said(turn: Turn) -> Iterator[str]:
+def _turn_texts(turn: Turn) -> Iterator[str]:
     for block in turn.blocks:
         if isinstance(block, Text | Reasoning):
             yield block.text

@@ -114,7 +114,7 @@ def check_pattern(pattern: str, where: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise SettingsError(f"{where}: {pattern!r} is no regular expression: {error}") from error
+        raise SettingsError(f"{where}: {pattern!r} is not a regular expression: {error}") from error
 
 
 def read_object(raw: Json, where: str) -> dict[str, Json]:

@@ -75,7 +75,7 @@ def parse_settings(text: str) -> Settings:
     except RecursionError as error:
         raise SettingsError("it is nested too deep") from error
     except ValueError as error:
-        raise SettingsError(f"it holds a number that is too large: {error}") from error
+        raise SettingsError(f"it contains a number that is too large: {error}") from error
     try:
         return read_settings(raw)
     except SettingsError as error:
@@ -241,6 +241,6 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for key, value in pairs:
         if key in entry:
-            raise SettingsError(f"the setting {key!r} stands twice in one object")
+            raise SettingsError(f"the setting {key!r} is set twice in one object")
         entry[key] = value
     return entry

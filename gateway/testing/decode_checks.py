@@ -146,7 +146,7 @@ def events_are_bounded(case: Case) -> None:
         assert decoder.done or fed - shown < budget // 2, f"{fed} bytes of {filler[:8]!r}... were kept"
 
 
-def errors_are_told(case: Case) -> None:
+def errors_are_reported(case: Case) -> None:
     """Every status but 200, with any body, becomes a BackendError that a client can act on."""
     adapter = case.build()
     for status in (*range(201, 209), *range(300, 309), *range(400, 452), *range(500, 530), 599):
@@ -156,9 +156,11 @@ def errors_are_told(case: Case) -> None:
                 assert isinstance(error, BackendError), f"status {status} gave {error!r}"
                 assert 400 <= error.status <= 599, f"status {status} became {error.status}"
                 assert error.status < 500 or status not in (400, 422, 429), f"status {status} became {error.status}"
-                assert error.status >= 500 or status < 500, f"the backend's {status} was blamed on the client"
+                assert error.status >= 500 or status < 500, (
+                    f"the backend's {status} was reported as an error of the client"
+                )
                 assert error.message and len(error.message) < 2000, "no message, or one without end"
-                assert "<html" not in error.message, "a page is no message"
+                assert "<html" not in error.message, "the error message contains an HTML page"
                 error.message.encode()
 
 
@@ -200,5 +202,5 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     decoders_share_nothing,
     calls_are_usable,
     events_are_bounded,
-    errors_are_told,
+    errors_are_reported,
 )

@@ -58,7 +58,9 @@ DialectCheck: TypeAlias = Callable[[DialectCase], None]
 
 LAW: Final = settings(max_examples=60, deadline=None, database=None, report_multiple_bugs=False)
 HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a model/of any:name")
-ASKED: Final = Conversation((Turn("user", (Text("Good morning."),)),), model="model", stream=True, include_usage=True)
+GREETING: Final = Conversation(
+    (Turn("user", (Text("Good morning."),)),), model="model", stream=True, include_usage=True
+)
 NOTICES: Final = tuple(Notice("repair", "added", rule, "one sentence") for rule in ("RULE_ONE", "RULE_TWO"))
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 ANSWERS: Final = answers(arguments())
@@ -99,7 +101,7 @@ def routes_are_sound(case: DialectCase) -> None:
     dialect = case.dialect()
     table = RouteTable([dialect])
     for route in dialect.routes:
-        assert route.method.isupper() and route.path.startswith("/"), f"{route.method} {route.path} is no route"
+        assert route.method.isupper() and route.path.startswith("/"), f"{route.method} {route.path} is not a route"
         parameters = re.findall(r"\{\w+\}", route.path)
         assert len(parameters) == (route.kind == "model") or (route.kind == "generate" and len(parameters) < 2), (
             route.path
@@ -145,7 +147,7 @@ def history_is_read(case: DialectCase) -> None:
         assert not read.faults, f"a sound history has faults: {read.faults}"
         sources = [turn.source for turn in read.turns if turn.source is not None]
         assert {read.dialect, *(source.dialect for source in sources)} == {dialect.name}
-        assert read.paths == dialect.paths, "errors would name places that the client has not"
+        assert read.paths == dialect.paths, "errors would name places that the client does not have"
         assert case.decode(body).conversation == read
 
     law()
@@ -171,14 +173,14 @@ def saved_history_is_read(case: DialectCase) -> None:
     """The field with the history is the one that the dialect names, and the path of a turn leads into it."""
     paths = case.dialect().paths
     history = paths.param("messages")
-    assert isinstance(read_document(case.write(ASKED)).fields[history], list)
+    assert isinstance(read_document(case.write(GREETING)).fields[history], list)
     assert paths.turn.startswith(f"{history}["), f"{paths.turn} is not in {history}"
 
 
 def empty_history_is_refused(case: DialectCase) -> None:
     """A request without messages breaks MESSAGES_EMPTY, at the field that the client knows."""
     history = case.dialect().paths.param("messages")
-    fields = read_document(case.write(ASKED)).fields
+    fields = read_document(case.write(GREETING)).fields
     try:
         prepare(case.decode(msgspec.json.encode({**fields, history: []})).conversation, Policy())
     except InvalidRequest as error:
@@ -189,7 +191,7 @@ def empty_history_is_refused(case: DialectCase) -> None:
 
 def garbage_is_refused(case: DialectCase) -> None:
     """Any JSON object is a request, or refused with a message; no other exception is raised."""
-    sound = case.write(ASKED)
+    sound = case.write(GREETING)
     scalar = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
     value = st.recursive(
         scalar, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner), max_leaves=6
@@ -216,7 +218,7 @@ def answers_are_read(case: DialectCase) -> None:
     def law(events: list[Event]) -> None:
         streamed = case.read_stream(_stream(case, events))
         whole = case.read_whole(_whole(case, events))
-        assert _comparable(streamed) == _comparable(whole) == _comparable(_told(case, events))
+        assert _comparable(streamed) == _comparable(whole) == _comparable(_expected(case, events))
         assert streamed.usage in (None, whole.usage), "the stream counts otherwise than the whole answer"
 
     law()
@@ -238,12 +240,12 @@ def cuts_change_nothing(case: DialectCase) -> None:
 
 def nothing_is_sent_before_content(case: DialectCase) -> None:
     """As long as nothing can be shown, nothing is sent, so that a failure can still be a status."""
-    encoder = case.dialect().stream_encoder(_asked(case), HEAD)
+    encoder = case.dialect().stream_encoder(_greeting(case), HEAD)
     assert encoder.feed(NOTICES) == encoder.feed([]) == encoder.feed([ResponseStart()]) == b""
     assert encoder.feed([TextDelta("x")])
 
 
-def every_finish_is_told(case: DialectCase) -> None:
+def every_finish_is_reported(case: DialectCase) -> None:
     """Each finish reason is the dialect's own word, streamed and whole."""
     for reason in REASONS:
         events: list[Event] = [ResponseStart(), TextDelta("x"), Finish(reason)]
@@ -251,7 +253,7 @@ def every_finish_is_told(case: DialectCase) -> None:
         assert case.read_whole(_whole(case, events)).finish == case.finishes[reason], f"{reason}, whole"
 
 
-def early_errors_are_told(case: DialectCase) -> None:
+def early_errors_are_reported(case: DialectCase) -> None:
     """An error before the answer keeps its status and headers, and its message can be read."""
     for make in ERRORS:
         error = make()
@@ -259,16 +261,16 @@ def early_errors_are_told(case: DialectCase) -> None:
         assert answer.status == error.status and answer.media_type
         assert {name.lower(): value for name, value in error.headers.items()}.items() <= {
             name.lower(): value for name, value in answer.headers.items()
-        }.items(), "a header is lost"
+        }.items(), "a header is missing"
         assert case.read_error(answer.body) == error.message
 
 
-def late_errors_are_told(case: DialectCase) -> None:
+def late_errors_are_reported(case: DialectCase) -> None:
     """An error ends the stream, which is then incomplete; what came before it stays, and so does its message."""
     for make in ERRORS:
         for events in ((), MIDDLE[:2], MIDDLE):
             for quiet in (True, False):
-                encoder = case.dialect().stream_encoder(_asked(case), HEAD)
+                encoder = case.dialect().stream_encoder(_greeting(case), HEAD)
                 data = (encoder.quiet() if quiet or not events else b"") + encoder.feed(events)
                 read = case.read_stream(data + encoder.fail(make()))
                 assert read.finish is None, "a failed answer looks complete"
@@ -300,7 +302,7 @@ def notices_are_told_on_demand(case: DialectCase) -> None:
 def encoders_share_nothing(case: DialectCase) -> None:
     """Two streams at the same time do not affect each other."""
     dialect = case.dialect()
-    streams = [dialect.stream_encoder(_asked(case), HEAD) for _ in range(2)]
+    streams = [dialect.stream_encoder(_greeting(case), HEAD) for _ in range(2)]
     events = [*MIDDLE, ToolCallDelta(3, "}"), ToolCallEnd(3), Finish("tool_calls")]
     data = [b"", b""]
     for event in events:
@@ -308,7 +310,7 @@ def encoders_share_nothing(case: DialectCase) -> None:
             data[number] += encoder.feed([event])
     ended = [sent + encoder.close() for sent, encoder in zip(data, streams, strict=True)]
     assert ended[0] == ended[1]
-    assert _comparable(case.read_stream(ended[0])) == _comparable(_told(case, events))
+    assert _comparable(case.read_stream(ended[0])) == _comparable(_expected(case, events))
 
 
 def models_are_listed(case: DialectCase) -> None:
@@ -321,12 +323,12 @@ def models_are_listed(case: DialectCase) -> None:
         assert name in _strings(json.loads(dialect.encode_model(name, 7)))
 
 
-def _asked(case: DialectCase) -> ClientRequest:
-    return case.decode(case.write(ASKED))
+def _greeting(case: DialectCase) -> ClientRequest:
+    return case.decode(case.write(GREETING))
 
 
 def _stream(case: DialectCase, *pieces: Sequence[Event], quiet: bool = False, head: AnswerHead = HEAD) -> bytes:
-    encoder = case.dialect().stream_encoder(_asked(case), head)
+    encoder = case.dialect().stream_encoder(_greeting(case), head)
     data = b""
     for piece in pieces:
         data += (encoder.quiet() if quiet else b"") + encoder.feed(piece)
@@ -334,10 +336,10 @@ def _stream(case: DialectCase, *pieces: Sequence[Event], quiet: bool = False, he
 
 
 def _whole(case: DialectCase, events: Sequence[Event], head: AnswerHead = HEAD) -> bytes:
-    return case.dialect().encode_answer(_asked(case), head, events)
+    return case.dialect().encode_answer(_greeting(case), head, events)
 
 
-def _told(case: DialectCase, events: Sequence[Event]) -> ClientAnswer:
+def _expected(case: DialectCase, events: Sequence[Event]) -> ClientAnswer:
     """Return what a client should read, without the tokens."""
     told = fold(events)
     assert told.finish is not None
@@ -389,9 +391,9 @@ CHECKS: Final[tuple[DialectCheck, ...]] = (
     answers_are_read,
     cuts_change_nothing,
     nothing_is_sent_before_content,
-    every_finish_is_told,
-    early_errors_are_told,
-    late_errors_are_told,
+    every_finish_is_reported,
+    early_errors_are_reported,
+    late_errors_are_reported,
     cut_streams_are_incomplete,
     notices_are_told_on_demand,
     encoders_share_nothing,

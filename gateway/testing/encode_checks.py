@@ -30,7 +30,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 from gateway.history.prepare import prepare
 from gateway.testing.case import Case
-from gateway.testing.layering import ADAPTER, Rule, broken_imports
+from gateway.testing.layering import ADAPTER, ImportRule, broken_imports
 from gateway.testing.strategies import conversations
 
 # Each run reports one failure and stores none, because the kit also runs outside a project's own hypothesis settings.
@@ -87,7 +87,7 @@ def imports_only_the_contract(case: Case) -> None:
     """The adapter's module opens no sockets, writes no log and imports no server, and no dialect but its own."""
     module = inspect.getmodule(case.adapter)
     assert module is not None and module.__file__ is not None
-    rule = Rule(module.__name__.rpartition(".")[0] or module.__name__, ADAPTER, others=None, own_dialect=True)
+    rule = ImportRule(module.__name__.rpartition(".")[0] or module.__name__, ADAPTER, others=None, own_dialect=True)
     source = Path(module.__file__).read_text(encoding="utf-8")
     assert broken_imports(module.__name__, source, [rule]) == []
     clients = {"httpx", "aiohttp", "requests", "urllib3", "httpcore", "fastapi", "starlette", "grpc", "openai"}
@@ -129,7 +129,7 @@ def nothing_is_dropped_in_silence(case: Case) -> None:
     exchange = case.sends(conversation)
     said = [word for turn in conversation.turns for word in re.findall(r"[a-z]+marker", str(turn))]
     missing = [word for word in said if word.encode() not in exchange.request.body]
-    assert not missing or _told(exchange.notices), f"{missing} were dropped without a notice"
+    assert not missing or _has_notice(exchange.notices), f"{missing} were dropped without a notice"
 
 
 def parts_are_not_dropped_in_silence(case: Case) -> None:
@@ -141,7 +141,7 @@ def parts_are_not_dropped_in_silence(case: Case) -> None:
         histories += [(Turn("user", (Text("?"),)), Turn(role, (Text("Look."), part), index=1)) for role in PART_ROLES]
         histories.append((asked, *_called("{}", part)))
         for turns in histories:
-            _sent_or_told(case, turns, word, f"a part of kind {word!r}")
+            _sent_or_noticed(case, turns, word, f"a part of kind {word!r}")
 
 
 def any_arguments_can_be_sent(case: Case) -> None:
@@ -149,7 +149,7 @@ def any_arguments_can_be_sent(case: Case) -> None:
     for kind, arguments in ARGUMENTS.items():
         turns = (Turn("user", (Text("?"),), index=0), *_called(arguments))
         word = b"argumentmarker" if "argumentmarker" in arguments else b""
-        _sent_or_told(case, turns, word, f"arguments ({kind})")
+        _sent_or_noticed(case, turns, word, f"arguments ({kind})")
 
 
 def unknown_fields_are_not_dropped_in_silence(case: Case) -> None:
@@ -173,7 +173,7 @@ def unknown_fields_are_not_dropped_in_silence(case: Case) -> None:
         ),
     }
     for what, turns in histories.items():
-        _sent_or_told(case, turns, b"unknownmarker", f"an unknown field of {what}")
+        _sent_or_noticed(case, turns, b"unknownmarker", f"an unknown field of {what}")
 
 
 def other_dialects_are_not_sent(case: Case) -> None:
@@ -194,7 +194,7 @@ def _called(arguments: str, *parts: Text | Image | File) -> tuple[Turn, Turn]:
     return call, Turn("tool", (ToolResult("k", (Text("This."), *parts)),), index=2)
 
 
-def _sent_or_told(case: Case, turns: tuple[Turn, ...], word: bytes, what: str) -> None:
+def _sent_or_noticed(case: Case, turns: tuple[Turn, ...], word: bytes, what: str) -> None:
     """Check each policy for parts: the word is sent so that the adapter can describe it, rejected, or reported."""
     tools = (ToolSpec("look"),) if case.build().capabilities.tools else ()
     for images in _IMAGES:
@@ -205,13 +205,13 @@ def _sent_or_told(case: Case, turns: tuple[Turn, ...], word: bytes, what: str) -
             continue
         _check_request(exchange.request)
         assert case.build().describe(exchange.request.body) is not None, f"{what}: nothing to read"
-        assert word in exchange.request.body or _told(exchange.notices), f"{what} was dropped without a notice"
+        assert word in exchange.request.body or _has_notice(exchange.notices), f"{what} was dropped without a notice"
 
 
 _IMAGES: Final[tuple[Literal["refuse", "placeholder"], ...]] = ("refuse", "placeholder")
 
 
-def _told(notices: Iterable[Notice]) -> bool:
+def _has_notice(notices: Iterable[Notice]) -> bool:
     """Whether a notice reports that content was not sent unchanged."""
     return any(notice.action not in ("seen", "added") for notice in notices)
 

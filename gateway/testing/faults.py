@@ -159,7 +159,7 @@ def _cut_gzip(spoken: Spoken) -> Iterable[bytes]:
     yield coded(spoken.media_type, "gzip", packed[:-4])
 
 
-_SAID: Final = {"error": {"message": "said by the backend", "code": "its_code"}}
+_ERROR_BODY: Final = {"error": {"message": "said by the backend", "code": "its_code"}}
 _QUOTA: Final = {"error": {"message": "nothing left", "code": "insufficient_quota"}}
 JSON: Final = "application/json"
 _OK: Final = b"HTTP/1.1 200 OK\r\n"
@@ -189,33 +189,33 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         ),
     },
     "400": {
-        "status 400": _status("400 Bad Request", _SAID),
+        "status 400": _status("400 Bad Request", _ERROR_BODY),
     },
     "422": {
-        "status 422": _status("422 Unprocessable Content", _SAID),
+        "status 422": _status("422 Unprocessable Content", _ERROR_BODY),
     },
     "credential": {
-        "status 401": _status("401 Unauthorized", _SAID),
-        "status 403": _status("403 Forbidden", _SAID),
+        "status 401": _status("401 Unauthorized", _ERROR_BODY),
+        "status 403": _status("403 Forbidden", _ERROR_BODY),
     },
     "404": {
-        "status 404": _status("404 Not Found", _SAID),
+        "status 404": _status("404 Not Found", _ERROR_BODY),
     },
     "408": {
         "status 408": _status("408 Request Timeout"),
         "status 504": _status("504 Gateway Timeout"),
     },
     "409": {
-        "status 409": _status("409 Conflict", _SAID),
+        "status 409": _status("409 Conflict", _ERROR_BODY),
     },
     "413": {
-        "status 413": _status("413 Content Too Large", _SAID),
+        "status 413": _status("413 Content Too Large", _ERROR_BODY),
     },
     "429": {
-        "status 429": _status("429 Too Many Requests", _SAID, b"retry-after: 7"),
+        "status 429": _status("429 Too Many Requests", _ERROR_BODY, b"retry-after: 7"),
     },
     "429_odd": {
-        "status 429 with odd patience": _status("429 Too Many Requests", _SAID, b"retry-after: soon"),
+        "status 429 with odd patience": _status("429 Too Many Requests", _ERROR_BODY, b"retry-after: soon"),
     },
     "429_cut": {
         "status 429 that breaks off": Fault(_sent(b"HTTP/1.1 429 Slow Down\r\ncontent-length: 99\r\n\r\nslow")),
@@ -224,13 +224,13 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         "status 429 for good": _status("429 Too Many Requests", _QUOTA),
     },
     "500": {
-        "status 500": _status("500 Internal Server Error", _SAID),
+        "status 500": _status("500 Internal Server Error", _ERROR_BODY),
         "status 500 with a page": _page("500 Internal Server Error"),
         "status 502 with a page": _page("502 Bad Gateway"),
     },
     "503": {
         "status 503": _status("503 Service Unavailable", None, b"retry-after: 3"),
-        "status 529": _status("529 Overloaded", _SAID, b"retry-after: 3"),
+        "status 529": _status("529 Overloaded", _ERROR_BODY, b"retry-after: 3"),
     },
     "503_bare": {
         "status 503 without patience": _status("503 Service Unavailable"),

@@ -89,13 +89,13 @@ class FaultyBackend:
         self.script = script
         self.speaks_first = False
         self.seen: list[tuple[bytes, bytes]] = []
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.closed = asyncio.Event()
         self.port = 0
         self.scheme = "http"
         self._open: set[asyncio.StreamWriter] = set()
         self._playing: set[asyncio.Task[None]] = set()
-        self._leaving = False
+        self._closed = False
 
     @property
     def base_url(self) -> str:
@@ -113,13 +113,13 @@ class FaultyBackend:
                 await self.script(connection)
             while not writer.is_closing() and await connection.read_request():
                 self.seen.append((connection.head, connection.body))
-                self.asked.set()
+                self.requested.set()
                 await self.script(connection)
         except ConnectionError:
             pass
         except asyncio.CancelledError:
             # Python 3.11's streams fail if their callback is cancelled.
-            if not self._leaving:
+            if not self._closed:
                 raise
         finally:
             self.closed.set()
@@ -132,9 +132,9 @@ class FaultyBackend:
         for writer in tuple(self._open):
             writer.transport.abort()
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         """Reset every connection and cancel every running script."""
-        self._leaving = True
+        self._closed = True
         self.hang_up()
         for playing in self._playing:
             playing.cancel()
@@ -151,4 +151,4 @@ async def faulty_backend(script: Script) -> AsyncIterator[FaultyBackend]:
         yield backend
     finally:
         server.close()
-        await backend.leave()
+        await backend.close()

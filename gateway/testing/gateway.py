@@ -42,13 +42,13 @@ class _PromptServer(GatewayServer):
     def __init__(self, app: Gateway) -> None:
         super().__init__(app, signals=False)
         self._app = app
-        self._leaving = asyncio.Event()
+        self._stopped = asyncio.Event()
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """End what is running, and then serve no more."""
         self._app.gateway_state.stop()
         self.should_exit = True
-        self._leaving.set()
+        self._stopped.set()
 
     async def main_loop(self) -> None:
         ticks = 0
@@ -56,7 +56,7 @@ class _PromptServer(GatewayServer):
             ticks += 1
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.1):
-                    await self._leaving.wait()
+                    await self._stopped.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._app.gateway_state.drain()
@@ -116,7 +116,7 @@ async def running_gateway(settings: Mapping[str, Json]) -> AsyncIterator[Running
         async with httpx.AsyncClient(base_url=base_url, timeout=20, trust_env=False) as client:
             yield RunningGateway(app, server, base_url, client)
     finally:
-        server.leave()
+        server.stop()
         await task
         listener.close()
 

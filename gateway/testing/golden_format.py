@@ -5,10 +5,10 @@ import json
 from gateway.core.conversation import Json
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
-from gateway.testing.golden_runner import Outcome
+from gateway.testing.golden_runner import ScenarioResult
 
 
-def show(outcome: Outcome) -> dict[str, str]:
+def show(outcome: ScenarioResult) -> dict[str, str]:
     """Return the expected files of the folder by name."""
     return {
         "backend_request.txt": _request(outcome),
@@ -18,7 +18,7 @@ def show(outcome: Outcome) -> dict[str, str]:
     }
 
 
-def _request(outcome: Outcome) -> str:
+def _request(outcome: ScenarioResult) -> str:
     request = outcome.request
     if request is None:
         return "Nothing is sent.\n"
@@ -26,7 +26,7 @@ def _request(outcome: Outcome) -> str:
     return f"{request.method} {request.path}\n{headers}\n{_json(outcome.describe, sort=True)}\n"
 
 
-def _answer(body: str, outcome: Outcome) -> str:
+def _answer(body: str, outcome: ScenarioResult) -> str:
     error = outcome.error
     if error is None or body:
         return f"HTTP 200\n\n{body.rstrip()}\n"

@@ -26,7 +26,7 @@ UNIQUE: Final = "golden"
 CREATED: Final = 1_700_000_000
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ScenarioResult(msgspec.Struct, frozen=True):
     """The outcome of one scenario. `request` is None when nothing was sent; `describe` is its body in readable form.
 
     `stream` and `completion` are the bytes of the two kinds of response; `completion` is empty when `error` ended it,
@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True):
     paths: FieldPaths = CANONICAL_PATHS
 
 
-def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
+def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
     """Return the outcome with the backend's response cut into these pieces. Raises GrammarError for events out of
     order."""
     adapter = _adapter(golden.scenario)
@@ -55,7 +55,7 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
         exchange = Exchange(adapter, request.conversation, golden.scenario.policy)
     except GatewayError as error:
         body = dialect.encode_error(error).body
-        return Outcome(None, (), b"", b"", error.notices, error=error, error_body=body, paths=dialect.paths)
+        return ScenarioResult(None, (), b"", b"", error.notices, error=error, error_body=body, paths=dialect.paths)
     describe = adapter.describe(exchange.request.body)
     head = AnswerHead(UNIQUE, CREATED, request.conversation.model)
     encoder = dialect.stream_encoder(request, head)
@@ -68,7 +68,7 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
             stream += encoder.feed(arrived)
     except GatewayError as error:
         failed = error
-        rescued = error.take() if isinstance(error, BackendError) else []
+        rescued = error.take_events() if isinstance(error, BackendError) else []
         events += rescued
         stream += encoder.feed(rescued) + encoder.fail(error) if stream else b""
     else:
@@ -77,9 +77,11 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> Outcome:
     if failed is not None:
         told = (*notices, *failed.notices)
         body = dialect.encode_error(failed).body
-        return Outcome(exchange.request, tuple(events), stream, b"", told, describe, failed, body, dialect.paths)
+        return ScenarioResult(exchange.request, tuple(events), stream, b"", told, describe, failed, body, dialect.paths)
     completion = dialect.encode_answer(request, head, events)
-    return Outcome(exchange.request, tuple(events), stream, completion, tuple(notices), describe, paths=dialect.paths)
+    return ScenarioResult(
+        exchange.request, tuple(events), stream, completion, tuple(notices), describe, paths=dialect.paths
+    )
 
 
 def _answer(exchange: Exchange, golden: Golden, cutting: Sequence[bytes]) -> Iterator[list[Event]]:

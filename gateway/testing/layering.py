@@ -20,7 +20,7 @@ IO: Final = frozenset(
 )
 
 
-class Rule(msgspec.Struct, frozen=True):
+class ImportRule(msgspec.Struct, frozen=True):
     """The imports that a package and everything below it may use, besides itself.
 
     `gateway` lists the project's packages by prefix, `others` the distributions' packages by prefix; None: any of them.
@@ -44,51 +44,53 @@ _VALUES: Final = "core.conversation core.field_paths core.events core.notices co
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
 
 # The rule with the longest matching package applies.
-RULES: Final[tuple[Rule, ...]] = (
-    Rule("gateway", gateway=None),
-    Rule("gateway.core"),
-    Rule("gateway.core.field_paths"),
-    Rule("gateway.core.conversation", _ours("core.field_paths")),
-    Rule("gateway.core.notices"),
-    Rule("gateway.core.profiles", _ours("core.conversation")),
-    Rule("gateway.core.events", _ours("core.notices core.conversation")),
-    Rule("gateway.core.errors", _ours("core.events core.notices core.conversation")),
-    Rule("gateway.core.policy", _ours("core.conversation core.profiles")),
-    Rule("gateway.core.grammar", _ours("core.events core.notices")),
-    Rule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors")),
-    Rule("gateway.core.malformed_event", _ours("core.notices")),
-    Rule("gateway.adapter", _ours(_VALUES)),
-    Rule("gateway.core.json_schema", _ours("core.conversation")),
-    Rule("gateway.capabilities", _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing")),
-    Rule("gateway.framing", _ours("core.errors")),
-    Rule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
-    Rule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
-    Rule("gateway.response", _ours(f"{_VALUES} history.transcript")),
-    Rule(
+RULES: Final[tuple[ImportRule, ...]] = (
+    ImportRule("gateway", gateway=None),
+    ImportRule("gateway.core"),
+    ImportRule("gateway.core.field_paths"),
+    ImportRule("gateway.core.conversation", _ours("core.field_paths")),
+    ImportRule("gateway.core.notices"),
+    ImportRule("gateway.core.profiles", _ours("core.conversation")),
+    ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
+    ImportRule("gateway.core.errors", _ours("core.events core.notices core.conversation")),
+    ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
+    ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
+    ImportRule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors")),
+    ImportRule("gateway.core.malformed_event", _ours("core.notices")),
+    ImportRule("gateway.adapter", _ours(_VALUES)),
+    ImportRule("gateway.core.json_schema", _ours("core.conversation")),
+    ImportRule(
+        "gateway.capabilities", _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing")
+    ),
+    ImportRule("gateway.framing", _ours("core.errors")),
+    ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
+    ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
+    ImportRule("gateway.response", _ours(f"{_VALUES} history.transcript")),
+    ImportRule(
         "gateway.dialects",
         _ours(f"{_VALUES} core.profiles history.rules history.violation_error history.call_arguments framing"),
     ),
-    Rule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
-    Rule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
-    Rule(
+    ImportRule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
+    ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
+    ImportRule(
         "gateway.diagnostics",
         _ours("core adapter dialects.base dialects.document exchange history registry settings"),
     ),
-    Rule("gateway.settings", _ours(f"{_VALUES} core.profiles")),
-    Rule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
-    Rule("gateway.server", gateway=None, others=None, io=None),
-    Rule("gateway.server.upstream.http1", others=("httptools", "msgspec"), io=None),
-    Rule("gateway.asgi", gateway=None, others=None, io=None),
-    Rule("gateway.cli", gateway=None, others=None, io=None),
-    Rule("gateway.__main__", ("gateway.cli",)),
-    Rule("gateway.demo", (*_ours("core framing"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
-    Rule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
-    Rule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
-    Rule("adapters", ADAPTER, others=("msgspec", "google.protobuf"), own_dialect=True),
+    ImportRule("gateway.settings", _ours(f"{_VALUES} core.profiles")),
+    ImportRule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
+    ImportRule("gateway.server", gateway=None, others=None, io=None),
+    ImportRule("gateway.server.upstream.http1", others=("httptools", "msgspec"), io=None),
+    ImportRule("gateway.asgi", gateway=None, others=None, io=None),
+    ImportRule("gateway.cli", gateway=None, others=None, io=None),
+    ImportRule("gateway.__main__", ("gateway.cli",)),
+    ImportRule("gateway.demo", (*_ours("core framing"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
+    ImportRule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
+    ImportRule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
+    ImportRule("adapters", ADAPTER, others=("msgspec", "google.protobuf"), own_dialect=True),
 )
 
 
-def broken_rules(root: Path, rules: Iterable[Rule] = RULES) -> list[str]:
+def broken_rules(root: Path, rules: Iterable[ImportRule] = RULES) -> list[str]:
     """Return one sentence for each import under `root` (the folder of the packages `gateway` and `adapters`) that is
     not allowed. Generated protobuf modules are left out."""
     found = []
@@ -101,7 +103,7 @@ def broken_rules(root: Path, rules: Iterable[Rule] = RULES) -> list[str]:
     return found
 
 
-def broken_imports(module: str, source: str, rules: Iterable[Rule] = RULES) -> list[str]:
+def broken_imports(module: str, source: str, rules: Iterable[ImportRule] = RULES) -> list[str]:
     """Return one sentence for each import in the source of `module` that its rule does not allow."""
     rule = max((rule for rule in rules if _below(module, rule.package)), key=lambda rule: len(rule.package))
     return [
@@ -126,7 +128,7 @@ def _imports(source: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
 
 
-def _allowed(name: str, rule: Rule) -> bool:
+def _allowed(name: str, rule: ImportRule) -> bool:
     if name.startswith("."):
         return False
     top = name.partition(".")[0]

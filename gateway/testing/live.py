@@ -60,22 +60,22 @@ async def ask(case: LiveCase, conversation: Conversation) -> list[Event]:
             body = b"" if response.status_code == 200 else await response.aread()
             exchange.on_response_head(response.status_code, response.headers, body)
             async for data in response.aiter_raw():
-                _take(exchange.feed(data), grammar, events)
+                _check(exchange.feed(data), grammar, events)
                 if exchange.done:
                     break
-            _take(exchange.close(), grammar, events)
+            _check(exchange.close(), grammar, events)
     grammar.close()
     return events
 
 
-def _take(arrived: list[Event], grammar: Grammar, events: list[Event]) -> None:
+def _check(arrived: list[Event], grammar: Grammar, events: list[Event]) -> None:
     grammar.check(arrived)
     events += arrived
 
 
 async def answers_a_question(case: LiveCase) -> None:
     """A question gets a response of text that ends with the finish reason `stop`."""
-    answer = fold(await ask(case, _asking("Say hello in one short sentence.")))
+    answer = fold(await ask(case, _request("Say hello in one short sentence.")))
     assert answer.text.strip() and answer.calls == ()
     assert answer.finish is not None and answer.finish.reason == "stop"
 
@@ -93,7 +93,7 @@ async def knows_the_conversation(case: LiveCase) -> None:
 
 async def calls_a_tool_and_reads_its_result(case: LiveCase) -> None:
     """The model calls a tool by its own name with an object, and responds to the tool's result."""
-    first = fold(await ask(case, _asking(QUESTION, WEATHER)))
+    first = fold(await ask(case, _request(QUESTION, WEATHER)))
     assert first.finish is not None and first.finish.reason == "tool_calls"
     assert first.calls and all(call.id and call.name == WEATHER.name for call in first.calls)
     assert all(isinstance(json.loads(call.arguments), dict) for call in first.calls)
@@ -104,7 +104,7 @@ async def calls_a_tool_and_reads_its_result(case: LiveCase) -> None:
 async def keeps_answers_apart(case: LiveCase) -> None:
     """Concurrent responses are complete and not mixed up."""
     words = [f"parrot{number}" for number in range(4)]
-    asked = (ask(case, _asking(f"Repeat this word and nothing else: {word}")) for word in words)
+    asked = (ask(case, _request(f"Repeat this word and nothing else: {word}")) for word in words)
     answers = [fold(events) for events in await asyncio.gather(*asked)]
     for word, answer in zip(words, answers, strict=True):
         assert answer.text.strip() and answer.finish is not None
@@ -114,7 +114,7 @@ async def keeps_answers_apart(case: LiveCase) -> None:
 async def refuses_what_is_no_request(case: LiveCase) -> None:
     """Bytes that are not a request get an error status, and the adapter decodes the error."""
     adapter = case.build()
-    sent = adapter.encode(_asking("hi"), case.policy)
+    sent = adapter.encode(_request("hi"), case.policy)
     async with httpx.AsyncClient(timeout=case.timeout_s, trust_env=False) as client:
         url = case.base_url.rstrip("/") + sent.path
         headers = {**sent.headers, **case.headers}
@@ -124,7 +124,7 @@ async def refuses_what_is_no_request(case: LiveCase) -> None:
     assert 400 <= error.status <= 599
 
 
-def _asking(question: str, *tools: ToolSpec) -> Conversation:
+def _request(question: str, *tools: ToolSpec) -> Conversation:
     return _conversation([Turn("user", (Text(question),))], *tools)
 
 

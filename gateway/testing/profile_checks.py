@@ -106,7 +106,7 @@ def _fits(identifier: str, alphabet: Alphabet) -> bool:
 def _call_id(sent: Sent, profile: Profile) -> Iterator[str]:
     for identifier in ids_of(sent.body):
         if not isinstance(identifier, str) or not _fits(identifier, profile.call_id):
-            yield f"{identifier!r} is no id"
+            yield f"{identifier!r} is not an id that the provider accepts"
 
 
 def _reused_ids(sent: Sent, profile: Profile) -> Iterator[str]:
@@ -128,7 +128,11 @@ def _asked_calls(sent: Sent) -> Iterator[JsonObject]:
 
 
 def _tool_names(sent: Sent, profile: Profile) -> Iterator[str]:
-    yield from (f"{name!r} is no name" for name in names_of(sent.body) if not _fits(name, profile.tool_names))
+    yield from (
+        f"{name!r} is not a name that the provider accepts"
+        for name in names_of(sent.body)
+        if not _fits(name, profile.tool_names)
+    )
 
 
 def _arguments(sent: Sent, profile: Profile) -> Iterator[str]:
@@ -206,7 +210,7 @@ def _reasoning_field(sent: Sent, profile: Profile) -> Iterator[str]:
         if any(message.get(other) is not None for other in others):
             yield f"{message!r} has reasoning elsewhere"
         if not isinstance(message.get(field, ""), str | None):
-            yield f"{message!r} has reasoning that is no text"
+            yield f"{message!r} has reasoning that is not text"
 
 
 def _reasoning_missing(sent: Sent, profile: Profile) -> Iterator[str]:

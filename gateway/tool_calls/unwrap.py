@@ -11,8 +11,8 @@ from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
 # The limit on the held characters of one response. The arguments of a real call are far shorter.
 MAX_HELD: Final = 8 * 1024 * 1024
 # A notice names at most this many unexpected fields of a wrapper tool, and this much of each name.
-_MOST_TOLD: Final = 8
-_LONGEST_TOLD: Final = 40
+_MOST_LISTED: Final = 8
+_LONGEST_LISTED: Final = 40
 
 
 class Unwrapper:
@@ -42,13 +42,13 @@ class Unwrapper:
         shown: list[Event] = []
         try:
             for event in events:
-                self._take(event, shown)
+                self._filter(event, shown)
         except InvalidToolCall as error:
             error.keep(shown)
             raise
         return shown
 
-    def _take(self, event: Event, shown: list[Event]) -> None:
+    def _filter(self, event: Event, shown: list[Event]) -> None:
         match event:
             case ToolCallStart() if self._is_wrapped(event):
                 self.held[event.index] = _Held(event)
@@ -90,11 +90,11 @@ class Unwrapper:
         detail = f"[MCP Gateway] Transformed {start.name} -> {opened.name}"
         shown.append(_notice("changed", "ENVELOPE_OPENED", detail, start.id, "info"))
         if opened.unused:
-            names = ", ".join(repr(field[:_LONGEST_TOLD]) for field in opened.unused[:_MOST_TOLD])
-            more = ", ..." if len(opened.unused) > _MOST_TOLD else ""
+            names = ", ".join(repr(field[:_LONGEST_LISTED]) for field in opened.unused[:_MOST_LISTED])
+            more = ", ..." if len(opened.unused) > _MOST_LISTED else ""
             count = len(opened.unused)
-            fields = "1 field that was" if count == 1 else f"{count} fields that were"
-            detail = f"{start.name} had {fields} left out: {names}{more}"
+            fields = "1 unused field" if count == 1 else f"{count} unused fields"
+            detail = f"{start.name} had {fields}, which were dropped: {names}{more}"
             shown.append(_notice("dropped", "ENVELOPE_FIELD_DROPPED", detail, start.id, "warning"))
         shown.append(ToolCallStart(start.index, start.id, opened.name, extra=start.extra))
         shown.append(ToolCallDelta(start.index, opened.arguments))

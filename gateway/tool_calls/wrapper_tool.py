@@ -33,7 +33,7 @@ def unwrap_arguments(
 ) -> UnwrappedCall:
     """Finds the real call in the arguments of a wrapped one. Raises BrokenWrapper.
 
-    Missing, null and blank arguments are `{}`, unless a field that nobody declared may hold them; the first object
+    Missing, null and blank arguments are `{}`, unless an undeclared field may hold them; the first object
     that is not empty is kept as it was written; a JSON string is opened once. Anything else (a list, a number, a string
     that holds no object) is no argument object, and none is invented.
     An envelope in an envelope is opened too, unless the client declared a tool of that name.
@@ -41,17 +41,17 @@ def unwrap_arguments(
     unused: list[str] = []
     for _ in range(_DEEPEST):
         fields = _fields(_unquoted(text))
-        name = _name(_take(fields, wrapper.name_keys), declared)
+        name = _name(_pop(fields, wrapper.name_keys), declared)
         text = _arguments(fields, wrapper.args_keys)
         unused += fields
         inner = None if name in declared else wrapper_tools.get(name)
         if inner is None:
             return UnwrappedCall(name, text, tuple(unused))
         wrapper = inner
-    raise BrokenWrapper("envelopes are nested too deeply")
+    raise BrokenWrapper("wrapped calls are nested too deeply")
 
 
-def _take(fields: dict[str, str], keys: Sequence[str]) -> str | None:
+def _pop(fields: dict[str, str], keys: Sequence[str]) -> str | None:
     """Removes and returns the first of these fields that is present."""
     return next((fields.pop(key) for key in keys if key in fields), None)
 
@@ -60,10 +60,10 @@ def _name(written: str | None, declared: Container[str]) -> str:
     if written is None:
         raise BrokenWrapper("the name is missing")
     if not written.startswith('"'):
-        raise BrokenWrapper("the name is no string")
+        raise BrokenWrapper("the name is not a string")
     name = _decoded(written)
     if name not in declared and not _NAME.fullmatch(name):
-        raise BrokenWrapper("the name is no function name" if name else "the name is empty")
+        raise BrokenWrapper("the name is not a function name" if name else "the name is empty")
     return name
 
 
@@ -78,12 +78,12 @@ def _arguments(fields: dict[str, str], keys: Sequence[str]) -> str:
         elif found is not None:
             continue
         elif held is None:
-            raise BrokenWrapper("the arguments are no object")
+            raise BrokenWrapper("the arguments are not an object")
         else:
             found = written
         del fields[key]
     if found is None and empty is None and any(value != "null" for value in fields.values()):
-        raise BrokenWrapper("the arguments are missing beside fields that nobody declared")
+        raise BrokenWrapper("the arguments are missing, and there are undeclared fields")
     return found or empty or "{}"
 
 
@@ -99,12 +99,12 @@ def _fields(text: str) -> dict[str, str]:
         fields = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         pairs = json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str)
     except msgspec.ValidationError:
-        raise BrokenWrapper("it is no object") from None
+        raise BrokenWrapper("it is not an object") from None
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         # No chain: the decoder's message may quote what the model wrote.
         raise BrokenWrapper("it is not valid JSON" if text.strip() else "it is empty") from None
     if len(fields) < len(pairs):
-        raise BrokenWrapper("a field stands twice")
+        raise BrokenWrapper("a field is set twice")
     return {key: bytes(value).decode() for key, value in fields.items()}
 
 

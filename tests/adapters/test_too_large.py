@@ -23,7 +23,7 @@ def _said(case: Case, cutting: list[bytes]) -> tuple[str, str | None]:
         for piece in cutting:
             events += decoder.feed(piece)
     except BackendProtocolError as error:
-        return fold([*events, *error.take()]).text, error.code
+        return fold([*events, *error.take_events()]).text, error.code
     return fold(events).text, None
 
 

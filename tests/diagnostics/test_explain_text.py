@@ -19,7 +19,7 @@ CALLING: dict[str, Json] = {
     "content": None,
     "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
 }
-REFUSED = Unsupported("n is not supported here", param="n")
+REFUSED = Unsupported("n is not supported", param="n")
 BROKEN: list[dict[str, Json]] = [
     {"role": "user", "content": "first"},
     {"role": "assistant", "content": "one"},
@@ -114,7 +114,7 @@ def test_a_refusal_gives_its_reason() -> None:
         error=error_object(REFUSED),
         refusal=REFUSED.message,
     )
-    assert "  n is not supported here" in explain_text(told, []).splitlines()
+    assert "  n is not supported" in explain_text(told, []).splitlines()
 
 
 def test_messages_are_shown_for_a_backend_that_takes_messages() -> None:

@@ -17,7 +17,7 @@ from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.testing.events import content
 from gateway.testing.golden import Golden
-from gateway.testing.golden_runner import Outcome, play
+from gateway.testing.golden_runner import ScenarioResult, play
 from gateway.testing.strategies import damaged, pieces
 from tests.fuzz.recorded import PRESETS, answers, any_wires, flipped
 
@@ -47,7 +47,7 @@ def test_any_damaged_answer_is_told_alike_however_it_is_cut(golden: Golden, data
         assert b"[DONE]" not in whole.stream and not whole.completion
 
 
-def _notices(outcome: Outcome, golden: Golden) -> list[Notice]:
+def _notices(outcome: ScenarioResult, golden: Golden) -> list[Notice]:
     """Nobody reads on behind the end, so that what is late is told only when it comes in the same piece with it. Behind
     a finish reason that is not the end yet, content is told however it comes."""
     late = {"LATE_EVENT", "LATE_CONTENT"} if golden.scenario.adapter == "adapters.text:TextAdapter" else {"LATE_EVENT"}

@@ -23,7 +23,7 @@ from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.dialects.openai_chat.request_models import ChatCompletionRequest
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS as TOOL_FORMATS
@@ -130,7 +130,7 @@ def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, na
 
 def _answer(exchange: Exchange, wire: bytes) -> None:
     """Play any bytes as the backend's answer, and write what came for the client, both ways."""
-    written = StreamEncoder("id", 0, "model", include_usage=True, diagnostics=True)
+    written = ChatStreamEncoder("id", 0, "model", include_usage=True, diagnostics=True)
     events: list[Event] = []
     try:
         for piece in (wire[:7], wire[7:]):

@@ -61,7 +61,7 @@ def _read(name: str, pieces: Iterable[str]) -> tuple[list[Event], list[Notice], 
         events += parser.close()
     except BackendError as error:
         assert error.status >= 500
-        events += error.take()
+        events += error.take_events()
         return content(events), _notices([*events, *error.notices]), error.code
     return content(events), _notices(events), None
 

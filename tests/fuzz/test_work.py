@@ -32,7 +32,7 @@ from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import lint
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.framing.base64 import decode_base64
 from gateway.framing.json_text import NotJson, decode_json
@@ -175,7 +175,7 @@ _ASKED: Final = json.dumps(
 
 def _answered(adapter: Adapter, size: int, wire: bytes) -> None:
     """A whole answer, in pieces, to a client that streams and to one that does not."""
-    exchange, encoder = Exchange(adapter, decode(_ASKED), Policy()), StreamEncoder("id", 1, "m")
+    exchange, encoder = Exchange(adapter, decode(_ASKED), Policy()), ChatStreamEncoder("id", 1, "m")
     events: list[Event] = []
     with contextlib.suppress(BackendError):
         for at in range(0, len(wire), size):

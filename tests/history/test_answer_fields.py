@@ -35,7 +35,7 @@ def _sent(message: JsonObject, profile: Profile) -> tuple[JsonObject, list[str]]
 def test_fields_of_an_answer_do_not_go_back_to_a_provider(name: str, fields: JsonObject, told: str) -> None:
     sent, details = _sent({**PLAIN, **fields}, PROFILES[name])
     assert sent == _sent(PLAIN, PROFILES[name])[0]
-    assert details == [f"{told} of an earlier answer not sent"]
+    assert details == [f"{told} of an earlier response not sent"]
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -61,7 +61,7 @@ def test_a_result_of_another_function_answers_nothing_and_no_made_id_is_told() -
     prepared = prepare(read([user(), called("f"), answered("g", "of g")]), Policy())
     assert told(prepared) == [("CALLS_UNANSWERED", 1, None), ("TOOL_ID_UNKNOWN", 2, None)]
     assert "the function_call of 'f'" in prepared.notices[0].detail
-    assert "'g' is the function of none" in prepared.notices[1].detail
+    assert "no open call of messages[1] is a call of 'g'" in prepared.notices[1].detail
     assert "call_function" not in words(prepared.notices)
     (_, _, failed, note) = prepared.conversation.turns
     assert failed.results[0].is_error and failed.results[0].synthesized

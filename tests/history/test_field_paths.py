@@ -86,7 +86,7 @@ def test_a_call_and_a_result_have_places_of_their_own() -> None:
     assert first.detail == "1 of 2 calls have no result item directly after the message: 'b'"
     assert (second.rule, second.param) == ("TOOL_ID_UNKNOWN", "input[5].call_id")
     assert resolve(second.param, document) == "c"
-    assert second.detail == "'c' is the id of none of the calls of input[1]"
+    assert second.detail == "no call of input[1] has the id 'c'"
     assert second.advice == "Copy the id from the assistant message's call items."
 
 
@@ -197,8 +197,8 @@ def test_a_field_without_effect_and_a_demand_in_words_have_the_clients_own_names
     notices = Exchange(STRUCTURED, sent(fields), Policy()).notices
     details = [notice.detail for notice in notices]
     assert "the backend has no field for 'caller'" in details
-    assert "calling is asked for in words, and the answer is checked" in details
-    assert "text.format is asked for in words, and the answer is checked" in details
+    assert "calling is requested in the prompt, and the response is checked" in details
+    assert "text.format is requested in the prompt, and the response is checked" in details
     assert [text for text in details if CANONICAL.search(text)] == []
 
 
@@ -256,7 +256,7 @@ def test_the_advice_on_a_known_refusal_is_in_the_clients_own_words() -> None:
     body = json.dumps({"error": {"message": "No tool call found for function call output with call_id x."}}).encode()
     with pytest.raises(BackendError) as caught:
         exchange.on_response_head(400, {}, body)
-    assert caught.value.extra["advice"] == "Copy call_id from the call; never make one up."
+    assert caught.value.extra["advice"] == "Copy call_id from the call; never invent one."
 
 
 @pytest.mark.parametrize("adapter", [TEXT, FLAT, STRUCTURED], ids=["text", "flat", "structured"])

@@ -34,7 +34,7 @@ def test_strict_mode_refuses_and_says_rule_index_id_path_and_advice() -> None:
     assert (error.status, error.kind, error.param) == (400, "invalid_request", "messages[1].tool_calls")
     assert error.message == (
         "messages[1] (tool call id 'a') breaks the rule CALLS_UNANSWERED: 1 of 2 calls have no tool message directly "
-        "after the message: 'a'. Answer each call with one tool message; a skipped call, too, with a text like "
+        "after the message: 'a'. Send one tool message for each call; for a skipped call, too, with a text like "
         '"Error: skipped by user". One more violation is listed in `violations`.'
     )
 

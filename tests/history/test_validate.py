@@ -102,7 +102,7 @@ def test_a_result_behind_the_wrong_assistant_is_unknown_there() -> None:
 
 def test_an_assistant_message_that_lost_its_calls_is_named() -> None:
     told = validate(conversation(user(), assistant("I look."), result("a"), result("b")))
-    assert [one.detail for one in told] == ["the tool message follows messages[1], which has lost its tool_calls"] * 2
+    assert [one.detail for one in told] == ["the tool message follows messages[1], which has no tool_calls"] * 2
 
 
 def test_two_calls_of_one_message_may_not_share_an_id() -> None:

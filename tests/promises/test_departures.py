@@ -81,7 +81,7 @@ async def test_the_backend_is_let_go(
         faulty_backend(_script(phase, wire)) as backend,
         wire_gateway(WIRES[wire], {"m": backend}) as gateway,
     ):
-        await _leave(gateway, phase, streams, resets, backend.asked)
+        await _leave(gateway, phase, streams, resets, backend.requested)
         async with asyncio.timeout(WITHIN_S):
             await backend.closed.wait()
         assert gateway.app.gateway_state.scheduler.size == 0

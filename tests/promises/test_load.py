@@ -13,8 +13,14 @@ import pytest
 from bench import payload
 from bench.load_test.descriptors import LIMIT, descriptors
 from bench.load_test.figures import Figure, quantile, slope
-from bench.load_test.gateway_process import Backends, GatewayProcess, allow_descriptors, backends, gateway_process
-from bench.load_test.http_client import Answer, connect
+from bench.load_test.gateway_process import (
+    BackendAddresses,
+    GatewayProcess,
+    allow_descriptors,
+    backends,
+    gateway_process,
+)
+from bench.load_test.http_client import WholeResponse, connect
 from bench.load_test.idle import idle
 from bench.load_test.slow_clients import readers
 from bench.load_test.soak import soak
@@ -28,13 +34,13 @@ CONNECTIONS: Final = 2500
 
 
 @pytest.fixture(scope="module")
-def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backends]:
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackendAddresses]:
     with backends(tmp_path_factory.mktemp("backends")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def opened(behind: Backends, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+def opened(behind: BackendAddresses, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     """Started with few descriptors, of which it takes as many as the system allows."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
@@ -76,7 +82,7 @@ async def test_nothing_grows(opened: GatewayProcess) -> None:
     assert broken([figure for figure in figures if figure.what != "descriptors afterwards"]) == []
 
 
-async def test_the_gateway_survives_a_lack_of_descriptors(behind: Backends, tmp_path: Path) -> None:
+async def test_the_gateway_survives_a_lack_of_descriptors(behind: BackendAddresses, tmp_path: Path) -> None:
     with gateway_process(tmp_path, behind, {"max_connections": 10 * LIMIT}, LIMIT) as lacking:
         assert broken(await descriptors(lacking, seconds=1.5, share=0.95)) == []
     told = (tmp_path / "gateway.log").read_text()
@@ -85,7 +91,7 @@ async def test_the_gateway_survives_a_lack_of_descriptors(behind: Backends, tmp_
 
 
 async def test_clients_are_refused_with_words_while_backends_have_many_descriptors(
-    behind: Backends, tmp_path: Path
+    behind: BackendAddresses, tmp_path: Path
 ) -> None:
     """The first clients connect, then ask for streams, which take a descriptor each; the others come after that."""
 
@@ -97,16 +103,18 @@ async def test_clients_are_refused_with_words_while_backends_have_many_descripto
         later = await asyncio.gather(*(ask(lacking.target, "native", mark, 5, 300) for mark in marks[len(first) :]))
         answers = [*[await connection.answer() for connection in first.values()], *later]
         for connection in first.values():
-            connection.leave()
+            connection.abort()
     assert {verdict(answer, mark, 5) for answer, mark in zip(answers, marks, strict=True)} == {"complete", "shed"}
 
 
-def _answer(*texts: str, finish: str = "stop", last: str = "[DONE]", status: int = 200, **headers: str) -> Answer:
+def _answer(
+    *texts: str, finish: str = "stop", last: str = "[DONE]", status: int = 200, **headers: str
+) -> WholeResponse:
     deltas = [{"delta": {"content": text}} for text in texts]
     choices = [*deltas, {"delta": {}, "finish_reason": finish}]
     data = [*(json.dumps({"choices": [choice]}) for choice in choices), last]
     body = "".join(f"data: {one}\n\n" for one in data).encode()
-    return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, body, 0, 1)
+    return WholeResponse(status, {name.replace("_", "-"): value for name, value in headers.items()}, body, 0, 1)
 
 
 OWN: Final = payload.said(3, "mark-7")
@@ -129,7 +137,7 @@ OWN: Final = payload.said(3, "mark-7")
         (_answer(*OWN, status=502), "status 502, b'data: [DONE]'"),
     ],
 )
-def test_what_is_wrong_with_a_stream_is_seen(answer: Answer | None, wanted: str) -> None:
+def test_what_is_wrong_with_a_stream_is_seen(answer: WholeResponse | None, wanted: str) -> None:
     assert verdict(answer, "mark-7", 3) == wanted
 
 

@@ -72,7 +72,7 @@ class PlainDecoder:
         return events
 
     def close(self) -> list[Event]:
-        raise BackendTruncated("The backend's answer ended before it was complete.")
+        raise BackendTruncated("The backend's response ended before it was complete.")
 
     def _event(self, text: str) -> list[Event]:
         word, _, rest = text.partition(" ")

@@ -46,7 +46,7 @@ MISTAKES: dict[str, str] = {
     '{"max_tool_results": 1.0}': "max_tool_results must be a whole number",
     '{"max_tool_results": "10"}': "max_tool_results",
     '{"max_tool_results": true}': "max_tool_results",
-    '{"max_tool_results": 1, "max_tool_results": 2}': "stands twice",
+    '{"max_tool_results": 1, "max_tool_results": 2}': "is set twice",
     '{"max_history": 1, "max_history_messages": 2}': "set twice",
     '{"repair": "maybe"}': "repair",
     '{"server": {"port": 70000}}': "server.port",

@@ -246,7 +246,7 @@ class Forgetful(ParrotDecoder):
         try:
             return super().feed(data)
         except BackendError as error:
-            error.take()
+            error.take_events()
             raise
 
 
@@ -369,9 +369,9 @@ BROKEN: list[tuple[Check, Case]] = [
     (answering.calls_are_usable, reading(Nameless)),
     (answering.calls_are_usable, reading(Rambling)),
     (answering.events_are_bounded, reading(Hoarding)),
-    (answering.errors_are_told, Case("relaying", Relaying, WIRE)),
-    (answering.errors_are_told, Case("parsing", Parsing, WIRE)),
-    (answering.errors_are_told, Case("quoting", Quoting, WIRE)),
+    (answering.errors_are_reported, Case("relaying", Relaying, WIRE)),
+    (answering.errors_are_reported, Case("parsing", Parsing, WIRE)),
+    (answering.errors_are_reported, Case("quoting", Quoting, WIRE)),
 ]
 
 

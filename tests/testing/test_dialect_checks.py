@@ -22,7 +22,7 @@ from gateway.dialects.base import (
 )
 from gateway.dialects.document import Document
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.testing import dialect_checks as checks
 from gateway.testing.dialect_checks import CHECKS, DialectCheck
 from tests.dialects.openai_chat.test_conformance import CASE
@@ -103,42 +103,42 @@ class NoMissingModels(OpenAIChatDialect):
 class EncodedOtherwise(OpenAIChatDialect):
     """A dialect whose stream encoder is another one."""
 
-    encoder: ClassVar[type[StreamEncoder]] = StreamEncoder
+    encoder: ClassVar[type[ChatStreamEncoder]] = ChatStreamEncoder
 
-    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> StreamEncoder:
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
         return self.encoder("id", 1, "m", diagnostics=head.diagnostics)
 
 
-class Forgetful(StreamEncoder):
+class Forgetful(ChatStreamEncoder):
     """Writes only the last of the events that come together."""
 
     def feed(self, events: Iterable[Event]) -> bytes:
         return super().feed([*events][-1:])
 
 
-class Talkative(StreamEncoder):
+class Talkative(ChatStreamEncoder):
     def quiet(self) -> bytes:
         return super().feed([TextDelta(" ")])
 
 
-class Hasty(StreamEncoder):
+class Hasty(ChatStreamEncoder):
     def feed(self, events: Iterable[Event]) -> bytes:
         return b": begun\n\n" + super().feed(events)
 
 
-class Euphemistic(StreamEncoder):
+class Euphemistic(ChatStreamEncoder):
     """Ends a failed answer as a complete one."""
 
     def fail(self, error: GatewayError) -> bytes:
         return super().feed([Finish("stop")]) + super().close()
 
 
-class Silent(StreamEncoder):
+class Silent(ChatStreamEncoder):
     def close(self) -> bytes:
         return super().close()[-len(b"data: [DONE]\n\n") :]
 
 
-class Shared(StreamEncoder):
+class Shared(ChatStreamEncoder):
     """Counts in the class what belongs to one stream."""
 
     count: ClassVar[int] = 0
@@ -148,7 +148,7 @@ class Shared(StreamEncoder):
         return b": %d\n\n" % Shared.count + super().close()
 
 
-class EarlyEnd(StreamEncoder):
+class EarlyEnd(ChatStreamEncoder):
     """Says that the stream is over before it is."""
 
     def feed(self, events: Iterable[Event]) -> bytes:
@@ -159,7 +159,7 @@ class EarlyEnd(StreamEncoder):
         return b": the end\n\n"
 
 
-def encoding(encoder: type[StreamEncoder]) -> type[OpenAIChatDialect]:
+def encoding(encoder: type[ChatStreamEncoder]) -> type[OpenAIChatDialect]:
     return type(encoder.__name__, (EncodedOtherwise,), {"encoder": encoder})
 
 
@@ -180,9 +180,9 @@ BROKEN: Final[list[tuple[DialectCheck, type[OpenAIChatDialect]]]] = [
     (checks.cuts_change_nothing, encoding(Forgetful)),
     (checks.cuts_change_nothing, encoding(Talkative)),
     (checks.nothing_is_sent_before_content, encoding(Hasty)),
-    (checks.every_finish_is_told, CallsAllStop),
-    (checks.early_errors_are_told, PlainErrors),
-    (checks.late_errors_are_told, encoding(Euphemistic)),
+    (checks.every_finish_is_reported, CallsAllStop),
+    (checks.early_errors_are_reported, PlainErrors),
+    (checks.late_errors_are_reported, encoding(Euphemistic)),
     (checks.cut_streams_are_incomplete, encoding(EarlyEnd)),
     (checks.notices_are_told_on_demand, encoding(Silent)),
     (checks.encoders_share_nothing, encoding(Shared)),

@@ -237,7 +237,7 @@ def test_fields_of_an_envelope_that_nobody_declared_are_told() -> None:
         "warning",
         "toolu_0",
     )
-    assert told.detail.startswith("call_mcp_tool had 20 fields that were left out: 'f0', 'f1', ")
+    assert told.detail.startswith("call_mcp_tool had 20 unused fields, which were dropped: 'f0', 'f1', ")
 
 
 KEYS = st.sampled_from(["args", "arguments", "parameters", "input", "kwargs", "command", "server", "id", ""])

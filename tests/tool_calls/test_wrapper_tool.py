@@ -51,7 +51,7 @@ def test_missing_arguments_are_an_empty_object() -> None:
 
 @pytest.mark.parametrize("args", ["[]", '[{"a": 1}]', "5", "true", '"ls"', '"[1]"', '"{broken"', '"\\"{}\\""', '"5"'])
 def test_no_arguments_are_invented_from_what_is_no_object(args: str) -> None:
-    with pytest.raises(BrokenWrapper, match="the arguments are no object"):
+    with pytest.raises(BrokenWrapper, match="the arguments are not an object"):
         opened(f'{{"name": "Execute", "args": {args}}}')
 
 
@@ -65,23 +65,23 @@ def test_no_arguments_are_invented_from_what_is_no_object(args: str) -> None:
         ('{"name": "Execute"} {"name": "b"}', "it is not valid JSON"),
         ('{"name": "Execute", "args": {"a": NaN}}', "it is not valid JSON"),
         ('"{', "it is not valid JSON"),
-        ("[]", "it is no object"),
-        ("null", "it is no object"),
-        ("5", "it is no object"),
+        ("[]", "it is not an object"),
+        ("null", "it is not an object"),
+        ("5", "it is not an object"),
         ("{}", "the name is missing"),
         ('{"args": {}}', "the name is missing"),
         ('{"Name": "Execute"}', "the name is missing"),
-        ('{"name": null}', "the name is no string"),
-        ('{"name": 5}', "the name is no string"),
-        ('{"name": ["Execute"]}', "the name is no string"),
+        ('{"name": null}', "the name is not a string"),
+        ('{"name": 5}', "the name is not a string"),
+        ('{"name": ["Execute"]}', "the name is not a string"),
         ('{"name": ""}', "the name is empty"),
-        ('{"name": " "}', "the name is no function name"),
-        ('{"name": "Exe cute"}', "the name is no function name"),
-        ('{"name": "Execute\\n"}', "the name is no function name"),
-        ('{"name": "\\u202eExecute"}', "the name is no function name"),
-        ('{"name": "a", "name": "b"}', "a field stands twice"),
-        ('{"name": "a", "args": {}, "args": {"rm": 1}}', "a field stands twice"),
-        ('{"name": "a", "\\u006eame": "b"}', "a field stands twice"),
+        ('{"name": " "}', "the name is not a function name"),
+        ('{"name": "Exe cute"}', "the name is not a function name"),
+        ('{"name": "Execute\\n"}', "the name is not a function name"),
+        ('{"name": "\\u202eExecute"}', "the name is not a function name"),
+        ('{"name": "a", "name": "b"}', "a field is set twice"),
+        ('{"name": "a", "args": {}, "args": {"rm": 1}}', "a field is set twice"),
+        ('{"name": "a", "\\u006eame": "b"}', "a field is set twice"),
     ],
 )
 def test_a_broken_envelope_says_why(text: str, reason: str) -> None:
@@ -159,7 +159,7 @@ def test_arguments_stand_under_any_key_that_models_use(key: str) -> None:
     ],
 )
 def test_no_empty_arguments_are_invented_beside_fields_that_nobody_declared(fields: str) -> None:
-    with pytest.raises(BrokenWrapper, match=r"^the arguments are missing beside fields that nobody declared$"):
+    with pytest.raises(BrokenWrapper, match=r"^the arguments are missing, and there are undeclared fields$"):
         opened(f'{{"name": "Execute", {fields}}}')
 
 

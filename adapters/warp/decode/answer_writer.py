@@ -29,7 +29,7 @@ class AnswerWriter:
     def settle(self, entry: Entry, held: bool) -> None:
         """Emit or hold what is new in an entry that was added or has changed."""
         if entry.conflicts and not held:
-            self._output.note("seen", "SHOWN_TEXT_REPLACED", "the backend replaced text that had been sent already")
+            self._output.note("seen", "SHOWN_TEXT_REPLACED", "the backend replaced text that had already been sent")
             entry.settle()
         if len(entry.pieces) > entry.seen or entry.conflicts:
             if held:
@@ -69,7 +69,7 @@ class AnswerWriter:
         elif self._reasoning:
             self._output.events.append(ReasoningDelta(text))
         else:
-            self._output.note_once("dropped", "REASONING_DROPPED", "reasoning was sent though it was not asked for")
+            self._output.note_once("dropped", "REASONING_DROPPED", "the backend sent reasoning that was not requested")
 
     def _carry(self, entry: Entry, provider_state: MessageState) -> None:
         """Send the provider state once, with the first text: a client that joins the extra fields of chunks would
@@ -83,10 +83,10 @@ class AnswerWriter:
         if entry.kind == "model_used":
             if entry.message.model_used.is_fallback:
                 name = entry.message.model_used.model_id[:80]
-                detail = f"the answer is by {name!r}, in place of the model that was asked for"
+                detail = f"the response is from the model {name!r} instead of the requested one"
                 self._output.note_once("seen", "MODEL_FALLBACK", detail)
         elif entry.kind is None:
             self._output.note_unknown(entry.message)
         elif entry.kind not in BOOKKEEPING:
-            detail = f"a message of the kind {entry.kind} is not part of the answer"
+            detail = f"a message of the kind {entry.kind} is not part of the response"
             self._output.note_once("ignored", "MESSAGE_IGNORED", detail, level="debug")

@@ -63,7 +63,7 @@ class _Writer:
 
     def _number(self, number: float, place: Place) -> Json:
         if not math.isfinite(number):
-            raise InvalidToolCall("The backend sent a tool call with a number that JSON cannot say.")
+            raise InvalidToolCall("The backend sent a tool call with a number that JSON cannot represent.")
         if not number.is_integer() or (number == 0 and math.copysign(1, number) < 0):
             return number
         if abs(number) < _INEXACT_FROM:

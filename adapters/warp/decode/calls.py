@@ -73,7 +73,9 @@ class CallWriter:
             detail = f"{arguments.inexact} numbers of a call may have lost digits: the wire carries doubles"
             self._output.note("changed", "NUMBER_INEXACT", detail, tool_call_id=call_id)
         if self._steps.exhausted:
-            detail = "the schema of a tool has too many references to follow; keys and numbers stand as if it said less"
+            detail = (
+                "the schema of a tool has too many references to follow; some keys and numbers are written without it"
+            )
             self._output.note_once("seen", "SCHEMA_NOT_FOLLOWED", detail)
 
     def _schema(self, name: str) -> Schema:
@@ -110,7 +112,7 @@ class CallWriter:
         unique = self._first_free(given or f"call_{message.id or 0}")
         self._ids.add(unique)
         if unique != given:
-            why = f"is taken: {given[:80]!r}" if given else "is missing"
+            why = f"is already in use: {given[:80]!r}" if given else "is missing"
             detail = f"a tool call got the id {unique[:80]!r} because its own {why}"
             self._output.note("changed", "CALL_ID_MADE", detail, tool_call_id=unique)
         return unique

@@ -68,9 +68,9 @@ class WarpDecoder:
             if self._sse.fault is not None and not self.done:
                 raise self._sse.fault
         except BackendError as error:
-            error.keep(self._output.take())
+            error.keep(self._output.drain())
             raise
-        return self._output.take()
+        return self._output.drain()
 
     def close(self) -> list[Event]:
         """Return the events at the end of the bytes. A last frame without its blank line counts if it is whole. Raises
@@ -86,19 +86,19 @@ class WarpDecoder:
         except BackendProtocolError:
             half = True  # handled below
         except BackendError as error:
-            error.keep(self._output.take())
+            error.keep(self._output.drain())
             raise
         if self.done:
-            return self._output.take()
-        truncated = BackendTruncated("The backend's answer ended before it was complete.")
+            return self._output.drain()
+        truncated = BackendTruncated("The backend's response ended before it was complete.")
         if not (self._started or half):
-            truncated = BackendTruncated("The backend's answer is empty.", code="upstream_invalid_response")
-        truncated.keep(self._output.take())
+            truncated = BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
+        truncated.keep(self._output.drain())
         raise truncated
 
     def _frame(self, data: bytes) -> None:
         if self.done:
-            self._output.note_once("ignored", "LATE_EVENT", "the backend sent more after the finish")
+            self._output.note_once("ignored", "LATE_EVENT", "the backend sent more data after the finish")
             return
         growth = None if self._waiting else self._frames.growth(data)
         if growth is not None and (entry := self._log.grow(growth)) is not None:
@@ -133,7 +133,7 @@ class WarpDecoder:
     def _init(self, init: StreamInit) -> None:
         self._provider_state.conversation_id = self._provider_state.conversation_id or init.conversation_id
         if self._started:
-            self._output.note_once("ignored", "LATE_INIT", "the backend began a second time")
+            self._output.note_once("ignored", "LATE_INIT", "the backend sent a second start event")
         else:
             self._start(init.request_id or None)
 
@@ -204,11 +204,12 @@ class WarpDecoder:
             self._answer.settle(entry, self._held)
         if OUTPUT in undone.retracted:
             raise BackendRejected(
-                "The backend took back a part of the answer that had been sent already.", code="upstream_rolled_back"
+                "The backend rolled back a part of the response that had already been sent.",
+                code="upstream_rolled_back",
             )
         if undone.removed or undone.restored:
             changed = len(undone.removed) + len(undone.restored)
-            self._output.note("dropped", "ROLLED_BACK", f"the backend took back what it wrote in {changed} messages")
+            self._output.note("dropped", "ROLLED_BACK", f"the backend rolled back its changes to {changed} messages")
         return None
 
     def _note_unbalanced(self, what: str) -> None:
@@ -223,7 +224,9 @@ class WarpDecoder:
         for action in self._waiting:
             self._action(action)
         if self._log.journal.open:
-            self._output.note_once("seen", "TRANSACTION_OPEN", "the answer finished inside a transaction; it counts")
+            self._output.note_once(
+                "seen", "TRANSACTION_OPEN", "the response finished inside a transaction, which is kept"
+            )
         self._answer.release()
         raw = finished.WhichOneof("reason")
         reason = REASONS[raw]
@@ -237,7 +240,7 @@ class WarpDecoder:
 
     def _note_finish(self, finished: StreamFinished, raw: str | None) -> None:
         if raw is None and (numbers := unknown_numbers(finished)):
-            detail = f"the finish gives no reason that is known, but has unknown fields ({numbers}); read as stop"
+            detail = f"the finish has no known reason, but unknown fields ({numbers}); read as stop"
             self._output.note("changed", "FINISH_REASON_UNKNOWN", detail)
         if finished.pruned_media.pruned_count:
             detail = f"the backend left out {finished.pruned_media.pruned_count} images or files"
@@ -248,12 +251,12 @@ class WarpDecoder:
             return
         if self._calls.dropped or self._log.hidden_calls:
             raise BackendRejected(
-                "The backend answered only with calls of tools that the client does not have.",
+                "The response contains only calls of tools that the client does not have.",
                 code="upstream_unsupported_tool",
             )
         if self._options.empty_answer == "error":
-            raise BackendRejected("The backend finished without an answer.", code="upstream_empty_answer")
-        self._output.note("seen", "EMPTY_ANSWER", "the backend finished without an answer")
+            raise BackendRejected("The backend finished without any output.", code="upstream_empty_answer")
+        self._output.note("seen", "EMPTY_ANSWER", "the backend finished without any output")
 
     def _is_continued(self) -> bool:
         """Whether the request named a conversation of the backend."""

@@ -36,7 +36,7 @@ FAILURES: Final[Mapping[str, _Failure]] = {
     ),
     "llm_unavailable": _Failure(503, "upstream", "upstream_overloaded", "The model is not available at the moment."),
     "internal_error": _Failure(502, "upstream", "upstream_error", "The backend failed."),
-    "other": _Failure(502, "upstream", "upstream_error", "The backend ended the answer for a reason of its own."),
+    "other": _Failure(502, "upstream", "upstream_error", "The backend ended the response without a known reason."),
 }
 
 

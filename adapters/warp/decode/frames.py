@@ -60,11 +60,11 @@ class FrameReader:
         try:
             return ResponseEvent.FromString(payload)
         except (DecodeError, ValueError, RecursionError) as error:
-            mended = repair_texts(payload, ResponseEvent)
-            if mended is None:
+            repaired = repair_texts(payload, ResponseEvent)
+            if repaired is None:
                 raise BackendProtocolError("The backend sent an event that is not a protobuf message.") from error
         self._output.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
-        return self._parse(mended)
+        return self._parse(repaired)
 
     def _read_hex(self, text: bytes) -> ResponseEvent | None:
         if not self._accept_hex or not _HEX.issuperset(text) or len(text) % 2:

@@ -14,7 +14,7 @@ class Output:
         self.events: list[Event] = []
         self._noted: set[tuple[str, str]] = set()
 
-    def take(self) -> list[Event]:
+    def drain(self) -> list[Event]:
         """Return and clear the collected events."""
         events, self.events = self.events, []
         return events

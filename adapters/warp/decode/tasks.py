@@ -173,7 +173,7 @@ class TaskLog:
         self._save(key, entry)
         self._charge(entry)
         if entry.called and message.tool_call != entry.message.tool_call:
-            self._output.note("seen", "SHOWN_CALL_REPLACED", "the backend replaced a call that had been sent already")
+            self._output.note("seen", "SHOWN_CALL_REPLACED", "the backend replaced a call that had already been sent")
         entry.replace(message)
         return entry
 
@@ -185,7 +185,9 @@ class TaskLog:
         """Count the cost of copying or rebuilding an entry. Raises BackendProtocolError when the total is too large."""
         self._rewritten += entry.weight
         if self._rewritten > MOST_REWRITTEN:
-            raise BackendProtocolError("The backend rewrote its answer too often.", code="upstream_response_too_large")
+            raise BackendProtocolError(
+                "The backend rewrote its response too often.", code="upstream_response_too_large"
+            )
 
     def _is_hidden(self, task_id: str, message: Message) -> bool:
         task_id = task_id or message.task_id
@@ -197,7 +199,7 @@ class TaskLog:
         if message.id not in self._hidden:
             self._hidden.add(message.id)
             self.hidden_calls += message.WhichOneof("message") == CALL
-            self._output.note_once("dropped", "SUBTASK_HIDDEN", "what a subtask says is not part of the answer")
+            self._output.note_once("dropped", "SUBTASK_HIDDEN", "the text of a subtask is not part of the response")
         return True
 
     def _skip(self, detail: str) -> list[Entry]:

@@ -34,10 +34,10 @@ def repair_texts(payload: bytes, kind: type[Message]) -> bytes | None:
     if len(payload) > _LARGEST:
         return None
     try:
-        mended = _message(payload, kind.DESCRIPTOR, 0)
+        repaired = _message(payload, kind.DESCRIPTOR, 0)
     except _Broken:
         return None
-    return mended if mended != payload else None
+    return repaired if repaired != payload else None
 
 
 def _message(payload: bytes, schema: Schema, depth: int) -> bytes:

@@ -8,7 +8,7 @@ from adapters.warp.encode.parts import attach_images
 from adapters.warp.encode.request import open_request, write_query
 from adapters.warp.encode.structured import write_structured
 from adapters.warp.options import WarpOptions
-from gateway.adapter import BackendRequest, Told
+from gateway.adapter import BackendRequest, SentText
 from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
@@ -23,33 +23,33 @@ def encode_request(conversation: Conversation, policy: Policy, options: WarpOpti
     """Encode the request; the same conversation gives the same bytes. Raises InvalidRequest for content that protobuf
     cannot represent and Unsupported for content that this wire cannot."""
     try:
-        body, told, notices = _serialize(conversation, policy, options)
+        body, sent_text, notices = _serialize(conversation, policy, options)
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            "The request holds half a surrogate pair, which is no character; protobuf text is UTF-8."
+            "The request contains half of a surrogate pair, which is not a character; protobuf text is UTF-8."
         ) from error
-    return BackendRequest(options.path, _headers(options), body, (EVENTS,), tuple(notices), told=told)
+    return BackendRequest(options.path, _headers(options), body, (EVENTS,), tuple(notices), sent_text=sent_text)
 
 
 def _serialize(
     conversation: Conversation, policy: Policy, options: WarpOptions
-) -> tuple[bytes, Told | None, list[Notice]]:
+) -> tuple[bytes, SentText | None, list[Notice]]:
     request, notices = open_request(conversation, policy, options)
-    told = None
+    sent_text = None
     if options.encoding == "flatten":
-        told, written = _write_flat(request, conversation, policy)
+        sent_text, written = _write_flat(request, conversation, policy)
     else:
         written = write_structured(request, conversation)
-    return request.SerializeToString(deterministic=True), told, [*notices, *written]
+    return request.SerializeToString(deterministic=True), sent_text, [*notices, *written]
 
 
-def _write_flat(request: pb.Request, conversation: Conversation, policy: Policy) -> tuple[Told, list[Notice]]:
+def _write_flat(request: pb.Request, conversation: Conversation, policy: Policy) -> tuple[SentText, list[Notice]]:
     """Fill the input with one query, which holds the whole history as text: for a backend without support for client
     tool calls. Raises InvalidRequest for an invalid image."""
-    told, notices = attach_images(request.input, conversation)
-    flattened = flatten(told, policy)
+    conversation, notices = attach_images(request.input, conversation)
+    flattened = flatten(conversation, policy)
     write_query(request.input.user_inputs.inputs.add().user_query, flattened.text)
-    return Told(flattened.text, flattened.system_text), [*notices, *flattened.notices]
+    return SentText(flattened.text, flattened.system_text), [*notices, *flattened.notices]
 
 
 def _headers(options: WarpOptions) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ def decode_image(image: Image, param: str) -> tuple[bytes, str]:
     head, comma, body = image.url[len("data:") :].partition(",")
     media_type, *parameters = [part.strip().lower() for part in head.split(";")]
     if not comma or not media_type.startswith("image/"):
-        raise _invalid(param, "its data: URL does not say image/...")
+        raise _invalid(param, "its data: URL does not have a media type image/...")
     return _base64_text(body, "base64" in parameters, param), media_type
 
 

@@ -38,7 +38,9 @@ class IndexedTurn(msgspec.Struct, frozen=True):
         for block in self.turn.blocks:
             if isinstance(block, _misplaced(self.turn.role)):
                 param = self.paths.turn.format(turn=self.index)
-                message = f"{param} has the role {self.turn.role} and cannot hold what it holds."
+                message = (
+                    f"{param} has the role {self.turn.role} and contains a block that is not allowed in this role."
+                )
                 raise InvalidRequest(message, param=param)
 
 

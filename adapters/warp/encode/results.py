@@ -42,14 +42,14 @@ def _write_part(target: pb.CallMCPToolResult.Success, block: Text | Image | File
             image = target.results.add().image
             image.data, image.mime_type = data, media_type
         case File():
-            raise InvalidRequest(f"{param} is a {block.kind} part, which no result can hold.", param=param)
+            raise InvalidRequest(f"{param} is a {block.kind} part, which a result cannot contain.", param=param)
 
 
 def _parts_lost(result: ToolResult, index: int) -> list[Notice]:
     count = sum(not isinstance(block, Text) for block in result.content)
     if not count:
         return []
-    detail = f"{count} parts of a failed result are not text, and an error can hold nothing else"
+    detail = f"{count} parts of a failed result are not text, and an error can contain only text"
     return [Notice("encode", "dropped", "ERROR_PART_NOT_SENT", detail, index, result.call_id, "warning")]
 
 
@@ -64,7 +64,9 @@ def write_call(target: pb.Message.ToolCall, call: ToolCall, index: int) -> list[
     except (NestedTooDeep, msgspec.DecodeError, RecursionError):
         target.call_mcp_tool.args.Clear()
         target.call_mcp_tool.args.fields[AS_TEXT].string_value = call.arguments
-        detail = f"the arguments of {call.name} are no JSON object that the wire can hold and are sent as text"
+        detail = (
+            f"the arguments of {call.name} are not a JSON object that the wire can represent; they are sent as text"
+        )
         return [Notice("encode", "changed", "ARGUMENTS_AS_TEXT", detail, index, call.id, "warning")]
     return [inexact_numbers(inexact, f"the arguments of {call.name}", index, call.id)] if inexact else []
 

@@ -102,7 +102,7 @@ def _write_system(request: pb.Request, turns: Sequence[IndexedTurn]) -> list[Not
 
 
 def _names_left_out(turns: Sequence[IndexedTurn]) -> list[Notice]:
-    detail = "the log has no place for the name of the speaker"
+    detail = "the log cannot represent the name of the speaker"
     return [
         Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, indexed.index, level="debug")
         for indexed in turns
@@ -111,5 +111,5 @@ def _names_left_out(turns: Sequence[IndexedTurn]) -> list[Notice]:
 
 
 def _moved(indexed: IndexedTurn) -> Notice:
-    detail = f"the {indexed.turn.role} message stands with the other system text, beside the newest question"
+    detail = f"the {indexed.turn.role} message is sent with the other system text, beside the newest user message"
     return Notice("encode", "moved", "SYSTEM_MOVED", detail, indexed.index)

@@ -66,9 +66,7 @@ def _write_schema(target: pb.MCPTool, tool: ToolSpec, param: str) -> list[Notice
     try:
         inexact = write_struct(target.input_schema, tool.parameters or NO_PARAMETERS)
     except NestedTooDeep as error:
-        raise Unsupported(
-            f"{param} is not supported here: it nests deeper than {MAX_DEPTH} levels.", param=param
-        ) from error
+        raise Unsupported(f"{param} is not supported: it nests deeper than {MAX_DEPTH} levels.", param=param) from error
     if not inexact:
         return []
     return [inexact_numbers(inexact, f"the schema of {tool.name}")]

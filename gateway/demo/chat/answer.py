@@ -5,7 +5,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.demo.chat.request import ChatRequest
 from gateway.demo.scripted_model.arguments import build_value
-from gateway.demo.scripted_model.dialogue import Call
+from gateway.demo.scripted_model.dialogue import PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count, pieces
 
@@ -17,7 +17,7 @@ class Answer(msgspec.Struct, frozen=True):
     model: str
     text: tuple[str, ...]
     reasoning: tuple[str, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[PlannedCall, ...]
     finish: str
     prompt_tokens: int
 
@@ -55,7 +55,7 @@ def answer_chat(request: ChatRequest, number: int) -> Answer:
     )
 
 
-def arguments_of(call: Call) -> str:
+def arguments_of(call: PlannedCall) -> str:
     return msgspec.json.encode(call.arguments).decode()
 
 

@@ -14,15 +14,15 @@ class DemoConnection(HttpToolsProtocol):
     """One connection; a request finds it in the state of its scope."""
 
     # Cancelled when the client disconnects; this detects an early disconnect while nothing is written.
-    answering: asyncio.Task[None] | None = None
+    response_task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
         self.lost = asyncio.Event()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.answering is not None:
-            self.answering.cancel()
+        if self.response_task is not None:
+            self.response_task.cancel()
         super().connection_lost(exc)
         self.lost.set()
         # uvicorn's keep-alive timer survives a reset, so it is cancelled here.
@@ -42,7 +42,7 @@ class DemoConnection(HttpToolsProtocol):
 
     async def cut(self, reset: bool) -> None:
         """Close the connection now, by a reset or by a FIN, and return when it is closed."""
-        self.answering = None
+        self.response_task = None
         if reset:
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()

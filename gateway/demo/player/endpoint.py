@@ -56,7 +56,7 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Removed from the scope to avoid a reference cycle, which only the garbage collector would free.
         connection: DemoConnection = scope["state"].pop("connection")
-        connection.answering = asyncio.current_task()
+        connection.response_task = asyncio.current_task()
         try:
             async with self._watch():
                 await play(await self._answered(Request(scope, receive)), send, connection.cut)
@@ -64,7 +64,7 @@ class _Endpoint:
             # The client has disconnected, which uvicorn must not log as an error.
             return
         finally:
-            connection.answering = None
+            connection.response_task = None
 
     def _watch(self) -> AbstractAsyncContextManager[None]:
         return nullcontext() if self._watched is None else self._watched.watch()

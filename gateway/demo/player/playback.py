@@ -46,7 +46,7 @@ class Response(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 200 <= self.status <= 599:
-            raise ValueError(f"{self.status} is no status of an answer")
+            raise ValueError(f"{self.status} is not a response status")
 
 
 def json_answer(body: Json, status: int = 200) -> Response:

@@ -42,7 +42,7 @@ class Dialogue(msgspec.Struct, frozen=True):
     folder: str = ""
 
 
-class Call(msgspec.Struct, frozen=True):
+class PlannedCall(msgspec.Struct, frozen=True):
     """A call of the model."""
 
     id: str
@@ -54,5 +54,5 @@ class Reply(msgspec.Struct, frozen=True):
     """The model's output: thoughts, text, calls. Each may be empty, but not all."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[PlannedCall, ...] = ()
     reasoning: str = ""

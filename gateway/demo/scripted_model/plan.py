@@ -123,7 +123,7 @@ def _continued(intents: list[Intent], phrase: str) -> list[Intent]:
     """`weather in Paris and Rome` asks twice; `add 2 and 3` asks once, for a tool that takes two numbers."""
     last = intents[-1]
     found = find_values(phrase)
-    if not (found.names or found.quoted or found.paths) or _takes_list(last.tool):
+    if not (found.names or found.quoted or found.paths) or _accepts_list(last.tool):
         return [*intents[:-1], Intent(last.tool, f"{last.phrase} and {phrase}")]
     return [*intents, Intent(last.tool, phrase)]
 
@@ -133,7 +133,7 @@ def _is_value(phrase: str) -> bool:
     return len(phrase.split()) <= 4 and bool(found.numbers or found.names or found.quoted or found.paths)
 
 
-def _takes_list(tool: OfferedTool) -> bool:
+def _accepts_list(tool: OfferedTool) -> bool:
     properties = tool.parameters.get("properties")
     schemas = properties.values() if isinstance(properties, dict) else ()
     return any(isinstance(schema, dict) and schema.get("type") == "array" for schema in schemas)

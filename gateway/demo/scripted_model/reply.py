@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from gateway.demo.scripted_model.arguments import absolute_paths
-from gateway.demo.scripted_model.dialogue import Call, Dialogue, OfferedTool, Reply, Result
+from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, PlannedCall, Reply, Result
 from gateway.demo.scripted_model.plan import Intent, Plan, plan_rounds
 from gateway.demo.scripted_model.prose import answer
 from gateway.demo.scripted_model.quotation import quotation
@@ -59,11 +59,11 @@ def _next_intents(dialogue: Dialogue, tools: tuple[OfferedTool, ...], plan: Plan
     return ()
 
 
-def _call(dialogue: Dialogue, position: int, intent: Intent) -> Call:
+def _call(dialogue: Dialogue, position: int, intent: Intent) -> PlannedCall:
     seed = f"{dialogue.turn}\0{len(dialogue.rounds)}\0{position}\0{dialogue.question}"
     digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()
     arguments = absolute_paths(intent.arguments(), intent.tool.parameters, dialogue.folder)
-    return Call(f"call_{digest[:16]}", intent.tool.name, arguments)
+    return PlannedCall(f"call_{digest[:16]}", intent.tool.name, arguments)
 
 
 def _thought(dialogue: Dialogue, plan: Plan, intents: Iterable[Intent]) -> str:

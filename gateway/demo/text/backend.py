@@ -33,7 +33,7 @@ async def _completion(request: Request, recorder: Recorder) -> Response:
     try:
         asked = read_completion(body)
     except ValueError as error:
-        return _refusal(f"the body is no completion request: {error}")
+        return _refusal(f"the body is not a completion request: {error}")
     answer = write_answer(asked)
     marker = find_marker(asked.asked, "demo")
     if marker is not None and marker.name not in FAULTS:

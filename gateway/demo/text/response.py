@@ -4,7 +4,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.demo.scripted_model.arguments import build_value
-from gateway.demo.scripted_model.dialogue import Call
+from gateway.demo.scripted_model.dialogue import PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count, pieces
 from gateway.demo.text.request import CLOSER, OPENER, TextRequest
@@ -48,7 +48,7 @@ def _text(asked: TextRequest) -> str:
     return " " + "\n".join([*([said.text] if said.text else []), *blocks])
 
 
-def _call(call: Call) -> str:
+def _call(call: PlannedCall) -> str:
     return msgspec.json.encode({"name": call.name, "arguments": call.arguments}).decode()
 
 

@@ -30,7 +30,7 @@ class _Named(msgspec.Struct):
     name: str
 
 
-class _Told(msgspec.Struct):
+class _JsonTurn(msgspec.Struct):
     role: str
     content: str = ""
     tool_calls: tuple[_Named, ...] = ()
@@ -57,15 +57,15 @@ def read_json_lines(query: str) -> list[TextTurn]:
     turns: list[TextTurn] = []
     for line in query.split("\n"):
         try:
-            turns.append(_told(msgspec.json.decode(line, type=_Told)))
+            turns.append(_text_turn(msgspec.json.decode(line, type=_JsonTurn)))
         except (msgspec.DecodeError, KeyError):
             return []
     return turns
 
 
-def _told(told: "_Told") -> TextTurn:
-    called = tuple(call.name for call in told.tool_calls)
-    return TextTurn(_SPEAKERS[told.role], told.content, called, told.tool_call_id)
+def _text_turn(turn: "_JsonTurn") -> TextTurn:
+    called = tuple(call.name for call in turn.tool_calls)
+    return TextTurn(_SPEAKERS[turn.role], turn.content, called, turn.tool_call_id)
 
 
 def read_fenced(query: str) -> list[TextTurn]:

@@ -15,7 +15,7 @@ from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.markers import read_options
 from gateway.demo.warp.framing_options import FramingOptions, read_framing_options, write_frames
 from gateway.demo.warp.request import AgentRequest, broken_rule, read_agent, summarize
-from gateway.demo.warp.scenario import Scenario
+from gateway.demo.warp.scenario import WarpScenario
 from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.demo.warp.script import scripted_steps
 from gateway.demo.warp.steps import ScenarioState, Step
@@ -44,7 +44,7 @@ class _Agent:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._token_exchange = TokenExchange()
-        self._asked: dict[str, int] = {}
+        self._attempts: dict[str, int] = {}
         self._answers = 0
 
     async def turn(self, request: Request) -> Response:
@@ -53,7 +53,7 @@ class _Agent:
         try:
             decoded = pb.Request.FromString(body)
         except DecodeError as error:
-            return _refusal(400, f"the body is no Request: {error}")
+            return _refusal(400, f"the body is not a Request: {error}")
         if _content_type(request) != PROTOBUF:
             return _refusal(415, f"the content type must be {PROTOBUF}")
         if (broken := broken_rule(decoded)) is not None:
@@ -67,7 +67,7 @@ class _Agent:
         try:
             knobs = read_framing_options(options)
         except ValueError as error:
-            return _refusal(400, f"unusable knob: {error}")
+            return _refusal(400, f"invalid option: {error}")
         scenario = SCENARIOS.get(name)
         if scenario is not None and (answer := self._instead(name, scenario, request.headers)) is not None:
             return answer
@@ -75,11 +75,11 @@ class _Agent:
         steps = _steps(scenario, asked)
         return _performed(steps, ScenarioState(asked, self._answers), knobs)
 
-    def _instead(self, name: str, scenario: Scenario, headers: Mapping[str, str]) -> Response | None:
+    def _instead(self, name: str, scenario: WarpScenario, headers: Mapping[str, str]) -> Response | None:
         if scenario.needs_refresh and not self._token_exchange.accepts(headers.get("authorization", "")):
             return Response((b'{"error":"expired token"}',), 401, {"content-type": "application/json"})
-        count = self._asked.get(name, 0)
-        self._asked[name] = count + 1
+        count = self._attempts.get(name, 0)
+        self._attempts[name] = count + 1
         rotation = (*scenario.instead, None) if scenario.turns else scenario.instead
         return rotation[count % len(rotation)]
 
@@ -111,7 +111,7 @@ def _wanted(request: Request, asked: AgentRequest) -> tuple[str, dict[str, str]]
     return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
 
 
-def _steps(scenario: Scenario | None, asked: AgentRequest) -> Iterable[Step]:
+def _steps(scenario: WarpScenario | None, asked: AgentRequest) -> Iterable[Step]:
     rounds = len(asked.dialogue.rounds)
     if scenario is not None and rounds < len(scenario.turns):
         return scenario.turns[rounds]

@@ -25,7 +25,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
 
 
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+class WarpScenario(msgspec.Struct, frozen=True, kw_only=True):
     """`turns` holds the steps by the number of rounds of tool results in the request; after them the script responds.
     `instead` holds whole HTTP responses that are sent, one per request, before the steps, in a cycle. `needs_refresh`
     responds with 401 to every bearer token that `/proxy/token` did not issue. `waits` marks the scenarios that end only

@@ -3,7 +3,7 @@
 import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.scripted_model.dialogue import Call
+from gateway.demo.scripted_model.dialogue import PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count
 from gateway.demo.warp import actions
@@ -41,7 +41,7 @@ def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:
     return (*steps, finish(_finished(request, spoken)))
 
 
-def _calls(calls: tuple[Call, ...]) -> Step:
+def _calls(calls: tuple[PlannedCall, ...]) -> Step:
     def build(state: ScenarioState) -> pb.ClientAction:
         task = state.ids.task
         made = (actions.mcp_call(state.new_message(), task, call.id, call.name, call.arguments) for call in calls)

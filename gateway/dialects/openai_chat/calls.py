@@ -43,7 +43,7 @@ def read_calls(value: Json, index: int, faults: Faults) -> tuple[ToolCall, ...]:
             "CALL_TYPE",
             len(odd),
             lambda n: (index, f".tool_calls[{odd[n]}]", f"a tool call is {kind_of(value[odd[n]])}, not an object"),
-            "tool calls are no objects",
+            "tool calls are not objects",
         )
     return tuple(calls)
 
@@ -89,7 +89,7 @@ def derived_id(value: Json) -> str | None:
 def _name(name: Json, index: int, place: str, identity: str | None, faults: Faults) -> str:
     if isinstance(name, str) and name.strip():
         return name
-    faults.add("CALL_NAME", index, place, "a tool call names no function", identity)
+    faults.add("CALL_NAME", index, place, "a tool call has no function name", identity)
     return UNNAMED
 
 

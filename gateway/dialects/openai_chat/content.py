@@ -24,7 +24,7 @@ def read_content(content: Json, index: int, faults: Faults) -> tuple[Part, ...]:
         return _read_parts(content, index, faults)
     faults.add("CONTENT_TYPE", index, ".content", f"content is {kind_of(content)}, not text or an array of parts")
     if isinstance(content, dict) and ("type" in content or "text" in content):
-        return (_read_part(content) or _mended_part(content),)
+        return (_read_part(content) or _repaired_part(content),)
     return (Text(json_text(content)),)
 
 
@@ -35,7 +35,7 @@ def _read_parts(content: list[Json], index: int, faults: Faults) -> tuple[Part, 
         block = _read_part(part)
         if block is None:
             broken.append(position)
-            block = _mended_part(part)
+            block = _repaired_part(part)
         parts.append(block)
     if broken:
         faults.add_each(
@@ -76,7 +76,7 @@ def _image(part: dict[str, Json]) -> Image | None:
     return Image(url, {**_rest(part, "image_url", "type"), **inner})
 
 
-def _mended_part(part: Json) -> Part:
+def _repaired_part(part: Json) -> Part:
     if isinstance(part, str):
         return Text(part)
     if isinstance(part, dict):
@@ -101,7 +101,7 @@ def _part_fault(part: Json) -> str:
     kind = part.get("type")
     if not isinstance(kind, str) or not kind:
         return "a content part has no type"
-    return f"a content part of type {kind[:40]!r} lacks what its type promises"
+    return f"a content part of type {kind[:40]!r} lacks the field that its type requires"
 
 
 def _rest(part: JsonObject, *read: str) -> JsonObject:

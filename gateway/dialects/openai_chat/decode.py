@@ -10,7 +10,7 @@ from gateway.dialects.document import Document, read_document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 from gateway.dialects.openai_chat import DIALECT
-from gateway.dialects.openai_chat.request_models import RequestBody
+from gateway.dialects.openai_chat.request_models import RequestFields
 from gateway.dialects.openai_chat.tools import read_other_tools, read_tool_choice, read_tools
 from gateway.dialects.openai_chat.turns import read_turns
 from gateway.framing.json_text import MAX_DEPTH
@@ -39,9 +39,9 @@ def decode_document(document: Document) -> Conversation:
         raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
     if "model" not in params:
         raise missing_field("model")
-    request = read_fields(params, RequestBody)
+    request = read_fields(params, RequestFields)
     if not request.model.strip():
-        raise InvalidRequest("model must name a model; it is empty.", param="model")
+        raise InvalidRequest("model must not be empty.", param="model")
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages")])
     turns = read_turns(messages, faults)
@@ -62,7 +62,7 @@ def decode_document(document: Document) -> Conversation:
     )
 
 
-def _sampling(request: RequestBody) -> Sampling:
+def _sampling(request: RequestFields) -> Sampling:
     """`max_completion_tokens` is the newer name of `max_tokens` and wins where a client sends both."""
     stop = request.stop
     limit = request.max_completion_tokens

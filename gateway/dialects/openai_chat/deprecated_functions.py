@@ -34,7 +34,7 @@ class _Ids:
     def __init__(self, turns: Sequence[Turn], faults: Faults) -> None:
         self._theirs = {call.id for turn in turns for call in turn.calls if not call.id_derived}
         self._theirs |= {result.call_id for turn in turns for result in turn.results if not result.id_derived}
-        self._calls = _OpenCalls()
+        self._calls = _OpenFunctions()
         self._faults = faults
 
     def derive(self, block: Block, turn: Turn, position: int) -> Block:
@@ -51,7 +51,7 @@ class _Ids:
         return block
 
     def _answered(self, turn: Turn) -> str:
-        call_id = self._calls.take(turn.name)
+        call_id = self._calls.close(turn.name)
         if call_id in self._theirs and turn.index is not None:
             detail = "a function message answers one of tool_calls; it is read as a tool message"
             self._faults.add("CALL_FORMS_MIXED", turn.index, ".role", detail)
@@ -65,7 +65,7 @@ class _Ids:
         return made
 
 
-class _OpenCalls:
+class _OpenFunctions:
     """The calls that a later message may still answer, by name, in runs of directly consecutive turns."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class _OpenCalls:
         run.append(call.id)
         self._names[call.id] = call.name
 
-    def take(self, name: str | None) -> str | None:
+    def close(self, name: str | None) -> str | None:
         """Returns the id of the call that a result of this function answers, and closes the call."""
         runs = self._runs.get(name, [])
         while runs:

@@ -27,7 +27,7 @@ from gateway.dialects.openai_chat.response_models import (
     Model,
     ModelList,
 )
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
 
 _GENERATE: Final = Operation(
@@ -37,7 +37,7 @@ _GENERATE: Final = Operation(
     answers={
         JSON: reference(ChatCompletion),
         EVENT_STREAM: events_of(
-            "Server-sent events. The last is `[DONE]` or, when the answer failed on its way, an error.",
+            "Server-sent events. The last is `[DONE]`, or an error if the response failed after it began.",
             {"const": "[DONE]"},
             json_text(reference(ChatCompletionChunk), reference(ErrorBody)),
         ),
@@ -47,8 +47,8 @@ _GENERATE: Final = Operation(
 )
 _MODELS: Final = Operation(
     name="list_models",
-    description="The models this gateway serves, or those of them that the key may use. Where any name is passed on to "
-    "a backend, its own models are among them.",
+    description="The models that the gateway serves and the API key may use. If the settings pass any model name on to "
+    "a backend, the list includes the models of that backend.",
     tag="models",
     answers={JSON: reference(ModelList)},
     types=(ModelList,),
@@ -90,8 +90,8 @@ class OpenAIChatDialect:
             events, id=_answer_id(head), created=head.created, model=head.model, diagnostics=head.diagnostics
         )
 
-    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> StreamEncoder:
-        return StreamEncoder(
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
+        return ChatStreamEncoder(
             _answer_id(head),
             head.created,
             head.model,

@@ -53,7 +53,7 @@ class ForcedTool(msgspec.Struct, frozen=True):
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
-class RequestBody(msgspec.Struct, frozen=True):
+class RequestFields(msgspec.Struct, frozen=True):
     """A chat completions request without its messages. None: the client did not set the field."""
 
     model: str
@@ -115,12 +115,12 @@ _MESSAGES: Final = {
     "contains": {"not": {"type": "null"}},
     "items": {
         "description": "A message as OpenAI knows it: an object with `role`, `content`, `tool_calls`, `tool_call_id`. "
-        "It may have any other shape: that is mended and told, or refused where the settings say `strict`.",
+        "A message of any other shape is repaired with a notice, or refused if `repair` is `strict`.",
     },
 }
 
 
-class ChatCompletionRequest(RequestBody, frozen=True, kw_only=True):
+class ChatCompletionRequest(RequestFields, frozen=True, kw_only=True):
     """A chat completions request. Fields that are not listed are legal.
 
     For the published document only. It also holds the fields that the reader checks with error texts of its own.

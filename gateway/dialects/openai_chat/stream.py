@@ -46,7 +46,7 @@ _SCOPES: Final[tuple[Scope, ...]] = ("response", "choice", "delta")
 _NOTHING: Final = (PassthroughFields("response", EMPTY),)
 
 
-class StreamEncoder:
+class ChatStreamEncoder:
     """Encodes one response.
 
     `feed` returns the bytes to send now, `close` the last ones; `fail` ends the stream instead, and `quiet` keeps it
@@ -64,7 +64,7 @@ class StreamEncoder:
         # The unknown fields since the last chunk, and those that the current frame around a delta was made of.
         self._pending: list[PassthroughFields] = []
         self._frame(())
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _OpenCall] = {}
         self._state = StreamState.NEW
         self._usage: UsageReport | None = None
         self._usage_fields: dict[str, Json] = {}
@@ -147,7 +147,7 @@ class StreamEncoder:
             self._chunk(out, call.head + _encode(event.arguments) + b"}}]")
         elif type(event) is UsageReport:
             self._usage = merge_usage(self._usage, event)
-            self._usage_fields.update(self._take("response"))
+            self._usage_fields.update(self._pop_pending("response"))
         elif type(event) is Notice:
             if self._notices is not None:
                 self._notices.append(event)
@@ -156,7 +156,7 @@ class StreamEncoder:
 
     def _call(self, event: ToolCallStart | ToolCallEnd, out: list[bytes]) -> None:
         if type(event) is ToolCallStart:
-            call = self._calls[event.index] = _Call(len(self._calls), event.extra.get("type") == "custom")
+            call = self._calls[event.index] = _OpenCall(len(self._calls), event.extra.get("type") == "custom")
             self._chunk(out, b'"tool_calls":[' + call.start(event) + b"]")
             return
         call = self._calls[event.index]
@@ -201,16 +201,16 @@ class StreamEncoder:
         if any(event.scope != "response" for event in self._pending) or self._state is StreamState.OPEN:
             self._chunk(out, b"")
         elif self._state is StreamState.FINISHED:
-            out += (self._head, _members(self._take("response")), b',"choices":[]}\n\n')
+            out += (self._head, _members(self._pop_pending("response")), b',"choices":[]}\n\n')
 
-    def _take(self, scope: Scope) -> JsonObject:
+    def _pop_pending(self, scope: Scope) -> JsonObject:
         """Removes and returns the pending fields of a scope."""
         taken = _merged(self._pending, scope)
         self._pending = [event for event in self._pending if event.scope != scope]
         return taken
 
 
-class _Call:
+class _OpenCall:
     """An open tool call: its dense index, and the constant head of its argument deltas."""
 
     def __init__(self, index: int, custom: bool) -> None:

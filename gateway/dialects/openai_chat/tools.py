@@ -13,7 +13,7 @@ from gateway.dialects.openai_chat.request_models import (
     ForcedTool,
     FunctionName,
     FunctionSpec,
-    RequestBody,
+    RequestFields,
     Tool,
 )
 
@@ -23,7 +23,7 @@ _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "stric
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def read_tools(request: RequestBody, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
+def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
     """Returns every function of `tools`, or of the deprecated `functions`. Faults: TOOLS_COUNT, TOOLS_NAME.
 
     A choice of type `allowed_tools` leaves out the others, which has the same effect for a backend that cannot read it.
@@ -99,14 +99,14 @@ def _rest(fields: Mapping[str, Json], read: frozenset[str]) -> dict[str, Json]:
 
 def _check(specs: Sequence[ToolSpec], names: Sequence[str], faults: Faults) -> None:
     if len(specs) > MAX_TOOLS:
-        detail = f"{len(specs)} functions are offered, more than {MAX_TOOLS}"
+        detail = f"{len(specs)} functions are in the request, more than {MAX_TOOLS}"
         faults.add("TOOLS_COUNT", -1, names[0].partition("[")[0], detail)
     for spec, place in zip(specs, names, strict=True):
         if not _NAME.fullmatch(spec.name):
             faults.add("TOOLS_NAME", -1, place)
 
 
-def read_tool_choice(request: RequestBody, document: JsonObject) -> ToolChoice:
+def read_tool_choice(request: RequestFields, document: JsonObject) -> ToolChoice:
     """Reads `tool_choice`, or the deprecated `function_call`. Raises InvalidRequest for an unknown word."""
     choice, older = request.tool_choice, request.function_call
     if choice is None:
@@ -139,4 +139,4 @@ def _forced(choice: ForcedTool, source: Json) -> ToolChoice:
         case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode}}:
             return "required" if mode == "required" else "auto"
         case _:
-            raise InvalidRequest("tool_choice names no function.", param="tool_choice.function")
+            raise InvalidRequest("tool_choice has no function name.", param="tool_choice.function")

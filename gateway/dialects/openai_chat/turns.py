@@ -62,7 +62,7 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
             "NOT_OBJECT",
             len(odd),
             lambda n: (odd[n], "", f"the message is {kind_of(messages[odd[n]])}, not an object"),
-            "messages are no objects",
+            "messages are not objects",
         )
     if reader.numbered:
         turns = _without_numbers(turns, reader.numbered)
@@ -171,8 +171,12 @@ class _Reader(msgspec.Struct):
         said = {(call.name, call.arguments) for call in calls}
         added = tuple(call for call in deprecated if (call.name, call.arguments) not in said)
         if deprecated:
-            ending = "it is read as one more of them" if added else "it repeats one of them and is left out"
-            detail = f"function_call stands beside tool_calls; {ending}"
+            ending = (
+                "function_call is read as one more call"
+                if added
+                else "function_call repeats one of them and is dropped"
+            )
+            detail = f"the message has both tool_calls and function_call; {ending}"
             self.faults.add("CALL_FORMS_MIXED", index, ".function_call", detail)
         return added
 
@@ -195,7 +199,7 @@ class _Reader(msgspec.Struct):
         if named:
             self.derives = True
         else:
-            self.faults.add("TOOL_ID_MISSING", index, ".name", "a function message does not name its function")
+            self.faults.add("TOOL_ID_MISSING", index, ".name", "a function message has no name")
         content = message.get("content")
         result = ToolResult("", self._content(content, index), id_derived=named)
         return self._result(result, content, message, index)

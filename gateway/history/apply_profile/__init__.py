@@ -61,8 +61,8 @@ def apply_profile(conversation: Conversation, profile: Profile) -> ProfileResult
         return ProfileResult(keep_one_form(conversation, notices), tuple(notices))
     if profile.max_tools is not None and (count := _offered(conversation)) > profile.max_tools:
         raise InvalidRequest(
-            f"This model's provider takes at most {profile.max_tools} tools; the request has {count}. "
-            "Offer fewer tools.",
+            f"This model's provider accepts at most {profile.max_tools} tools; the request has {count}. "
+            "Send fewer tools.",
             param=conversation.paths.param("tools"),
             code="array_above_max_length",
             extra={"rule": "TOOLS_COUNT", "index": -1},

@@ -24,6 +24,6 @@ def _without(turn: Turn, notices: list[Notice]) -> Turn:
     if not carried:
         return turn
     names = ", ".join(sorted(carried))
-    notices.append(changed(turn, "CHOICE_FIELDS_DROPPED", f"{names} of an earlier answer not sent", action="dropped"))
+    notices.append(changed(turn, "CHOICE_FIELDS_DROPPED", f"{names} of an earlier response not sent", action="dropped"))
     extra = {key: value for key, value in turn.extra.items() if key not in carried}
     return msgspec.structs.replace(turn, extra=extra, source=None)

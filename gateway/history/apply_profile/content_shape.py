@@ -60,7 +60,9 @@ def _with_objects(turn: Turn, notices: list[Notice]) -> Turn:
     notices.append(changed(turn, "ARGUMENTS_AS_OBJECT", "arguments of calls sent as objects"))
     for call in turn.calls:
         if not is_custom(call) and read_object(call.arguments) is None:
-            detail = f"the arguments of {call.name!r} are no JSON object; their text is the member {AS_TEXT!r} of one"
+            detail = (
+                f"the arguments of {call.name!r} are not a JSON object; they are sent as text in the member {AS_TEXT!r}"
+            )
             notices.append(changed(turn, "ARGUMENTS_AS_TEXT", detail, call_id=call.id, level="warning"))
     return msgspec.structs.replace(turn, source=None)
 

@@ -80,7 +80,7 @@ def _without_values(turn: Turn, field: str, notices: list[Notice]) -> Turn:
     if not carried:
         return turn
     names = ", ".join(carried)
-    notices.append(changed(turn, "REASONING_DROPPED", f"{names} of an earlier turn is no text", action="dropped"))
+    notices.append(changed(turn, "REASONING_DROPPED", f"{names} of an earlier turn is not text", action="dropped"))
     extra = {key: value for key, value in turn.extra.items() if key not in carried}
     return msgspec.structs.replace(turn, extra=extra, source=None)
 
@@ -91,11 +91,11 @@ def _completed(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
     field = profile.reasoning_field or "reasoning_content"
     if field in turn.extra:
         # What is no text would be sent in the place of the stand-in.
-        detail = f"{field} of an earlier turn is no text"
+        detail = f"{field} of an earlier turn is not text"
         notices.append(changed(turn, "REASONING_DROPPED", detail, action="dropped"))
         turn = msgspec.structs.replace(turn, extra={key: turn.extra[key] for key in turn.extra if key != field})
     notices.append(
-        changed(turn, "REASONING_ADDED", "stand-in for reasoning that was lost", action="added", level="warning")
+        changed(turn, "REASONING_ADDED", "placeholder sent for missing reasoning", action="added", level="warning")
     )
     return turn.changed(Reasoning(profile.reasoning_missing, field), *turn.blocks)
 
@@ -114,7 +114,9 @@ def _signed(turn: Turn, signature: str, notices: list[Notice]) -> Turn:
     if isinstance(google, Mapping) and google.get("thought_signature"):
         return turn
     notices.append(
-        changed(turn, "SIGNATURE_ADDED", "stand-in for a lost thought signature", action="added", level="warning")
+        changed(
+            turn, "SIGNATURE_ADDED", "placeholder sent for a missing thought signature", action="added", level="warning"
+        )
     )
     others: dict[str, Json] = dict(content) if isinstance(content, Mapping) else {}
     own: dict[str, Json] = dict(google) if isinstance(google, Mapping) else {}

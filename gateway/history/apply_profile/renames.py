@@ -25,8 +25,8 @@ def rename_identifiers(
     )
     if not names and not ids:
         return conversation, IdentifierMap()
-    notices.extend(_told("TOOL_NAME_RENAMED", "tool name", names))
-    notices.extend(_told("CALL_ID_RENAMED", "tool call id", ids))
+    notices.extend(_rename_notices("TOOL_NAME_RENAMED", "tool name", names))
+    notices.extend(_rename_notices("CALL_ID_RENAMED", "tool call id", ids))
     choice = conversation.tool_choice
     renamed = msgspec.structs.replace(
         conversation,
@@ -50,9 +50,11 @@ def _answering(conversation: Conversation) -> Iterator[str]:
     yield from (turn.name for turn in conversation.turns if turn.role == "tool" and turn.name is not None)
 
 
-def _told(rule: str, what: str, renamed: Mapping[str, str]) -> list[Notice]:
+def _rename_notices(rule: str, what: str, renamed: Mapping[str, str]) -> list[Notice]:
     return [
-        Notice("profile", "changed", rule, f"{what} {own!r} sent as {sent!r} and restored in the answer", level="debug")
+        Notice(
+            "profile", "changed", rule, f"{what} {own!r} sent as {sent!r} and restored in the response", level="debug"
+        )
         for own, sent in renamed.items()
     ]
 

@@ -24,7 +24,9 @@ def bridge_after_tools(turns: tuple[Turn, ...], profile: Profile, notices: list[
     for turn in turns:
         if turn.role == "user" and before == "tool":
             notices.append(
-                changed(turn, "BRIDGE_ADDED", "assistant message put between tool results and user", action="added")
+                changed(
+                    turn, "BRIDGE_ADDED", "assistant message inserted between tool results and user", action="added"
+                )
             )
             profiled.append(Turn("assistant", (Text(BRIDGE),)))
         before = before if is_system(turn) else turn.role
@@ -37,7 +39,7 @@ def begin_with_user(turns: tuple[Turn, ...], profile: Profile, notices: list[Not
     position = wrong_first_turn(turns, profile)
     if position is None:
         return turns
-    detail = f"user message put before the first {turns[position].role} message"
+    detail = f"user message inserted before the first {turns[position].role} message"
     notices.append(changed(turns[position], "USER_TURN_ADDED", detail, action="added"))
     return opened(turns, position)
 
@@ -64,7 +66,7 @@ def merge_neighbours(turns: tuple[Turn, ...], profile: Profile, notices: list[No
         before = run[-1] if run else None
         if before is not None and turn.role == before.role and turn.role in ("user", "assistant") and not before.calls:
             unsaid = "" if turn.name in (None, run[0].name) else "; its name is not sent"
-            notices.append(changed(turn, "TURNS_MERGED", f"joined to the {turn.role} message before it{unsaid}"))
+            notices.append(changed(turn, "TURNS_MERGED", f"merged into the {turn.role} message before it{unsaid}"))
         elif run:
             profiled.append(_joined(run))
             run = []

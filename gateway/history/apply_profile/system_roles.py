@@ -27,7 +27,7 @@ def fold_system(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]
     if profile.system == "anywhere" or not systems or (len(systems) == 1 and turns[0] is systems[0]):
         return turns
     leading = systems[0]
-    notices.extend(_told(turn, leading) for turn in (systems[1:] if turns[0] is leading else systems))
+    notices.extend(_moved_notice(turn, leading) for turn in (systems[1:] if turns[0] is leading else systems))
     text = "\n\n".join(turn.text for turn in systems if turn.text)
     others = [block for turn in systems for block in turn.blocks if not isinstance(block, Text)]
     extra = {key: value for turn in reversed(systems) for key, value in turn.extra.items()}
@@ -36,7 +36,7 @@ def fold_system(turns: tuple[Turn, ...], profile: Profile, notices: list[Notice]
     return (joined, *(turn for turn in turns if turn.role not in ("system", "developer")))
 
 
-def _told(turn: Turn, leading: Turn) -> Notice:
+def _moved_notice(turn: Turn, leading: Turn) -> Notice:
     unsaid = "" if turn.name in (None, leading.name) else "; its name is not sent"
     detail = f"system message moved to the front{unsaid}"
     return changed(turn, "SYSTEM_FOLDED", detail, action="moved", level="info")

@@ -33,13 +33,13 @@ def tool_turns_as_text(turns: tuple[Turn, ...], profile: Profile, notices: list[
 def _plain(turn: Turn, notices: list[Notice]) -> Turn:
     notices.append(changed(turn, "TOOL_TURN_AS_TEXT", f"{turn.role} message sent as plain text"))
     if turn.role == "tool":
-        blocks = tuple(block for result in turn.results for block in _told(result))
+        blocks = tuple(block for result in turn.results for block in _as_text(result))
         return msgspec.structs.replace(turn, role="user", name=None, blocks=blocks, source=None, synthesized=True)
     said = [block for block in turn.blocks if not isinstance(block, ToolCall) and block != Text("")]
     calls = [Called(call.name, call.arguments) for call in turn.calls]
     return turn.changed(*said, Text(calls_line(calls, LABELS)))
 
 
-def _told(result: ToolResult) -> Iterator[Block]:
+def _as_text(result: ToolResult) -> Iterator[Block]:
     yield Text(result_line(result.call_id, result.text, LABELS))
     yield from (part for part in result.content if not isinstance(part, Text))

@@ -27,13 +27,13 @@ def repair(conversation: Conversation, policy: Policy) -> tuple[Conversation, li
     if not conversation.turns or not validate(conversation, policy.profile):
         return conversation, []
     paths = conversation.paths
-    mended, told = report_fixes(conversation.turns, conversation.faults)
-    pairing = pair(mended)
-    named, renamed = repair_call_ids(mended, pairing, paths, policy.profile.reused_ids)
+    repaired, fixes = report_fixes(conversation.turns, conversation.faults)
+    pairing = pair(repaired)
+    named, renamed = repair_call_ids(repaired, pairing, paths, policy.profile.reused_ids)
     settled, moved = reorder_results(named, pairing, policy.orphaned_results, paths)
     settled, begun = begin(settled, policy.profile)
     paired = [*renamed, *moved, *begun]
-    said = {(notice.rule, notice.index) for notice in paired}
-    notices = [notice for notice in told if (notice.rule, notice.index) not in said] + paired
+    known = {(notice.rule, notice.index) for notice in paired}
+    notices = [notice for notice in fixes if (notice.rule, notice.index) not in known] + paired
     notices.sort(key=lambda notice: -1 if notice.index is None else notice.index)
     return msgspec.structs.replace(conversation, turns=settled, faults=()), notices

@@ -33,7 +33,7 @@ def repair_call_ids(
             if call.id and reused == "keep":
                 name = names.keep(call.id)
             else:
-                name = names.take(call.id or f"call_{index_of(turns, position)}_{ordinal}")
+                name = names.unused(call.id or f"call_{index_of(turns, position)}_{ordinal}")
             if name != call.id:
                 renamed.setdefault(position, {})[ordinal] = name
                 notices.append(_call_notice(call, name, turns[position].index))
@@ -46,10 +46,10 @@ def repair_call_ids(
                 renamed.setdefault(answer.turn, {})[answer.ordinal] = name
             if not result.id_derived and (not said or said != call.id):
                 notices.append(_result_notice(said, call, name, turns[answer.turn].index, paths))
-    mended = list(turns)
+    repaired = list(turns)
     for position, changes in renamed.items():
-        mended[position] = _rename(turns[position], changes)
-    return tuple(mended), notices
+        repaired[position] = _rename(turns[position], changes)
+    return tuple(repaired), notices
 
 
 class _Names:
@@ -64,7 +64,7 @@ class _Names:
         self._taken.add(name)
         return name
 
-    def take(self, wanted: str) -> str:
+    def unused(self, wanted: str) -> str:
         """Returns the id itself if it is free, else one derived from it."""
         fits = len(wanted) <= LONGEST - SUFFIX or len(wanted) > LONGEST
         base = wanted if fits else wanted[: LONGEST - SUFFIX]
@@ -94,15 +94,15 @@ def _rename(turn: Turn, names: Mapping[int, str]) -> Turn:
 
 def _call_notice(call: ToolCall, name: str, index: int | None) -> Notice:
     if not call.id:
-        detail = f"a call of {call.name!r} had no id; it is {name!r} now, in its result, too"
+        detail = f"a call of {call.name!r} had no id; it and its result now have the id {name!r}"
         return Notice("repair", "changed", "CALL_ID_MISSING", detail, index, name)
-    detail = f"the id {call.id!r} names an earlier call; this call of {call.name!r} is {name!r} now, in its result, too"
+    detail = f"an earlier call has the id {call.id!r}; this call of {call.name!r} and its result are now {name!r}"
     return Notice("repair", "changed", "CALL_ID_DUPLICATE", detail, index, name)
 
 
 def _result_notice(said: str, call: ToolCall, name: str, index: int | None, paths: FieldPaths) -> Notice:
     if call.id_derived:
-        detail = f"a message does not say what it answers; by its position that is {called(call, paths)}"
+        detail = f"a message does not name its call; by its position it answers {called(call, paths)}"
         return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index)
     if not said:
         detail = f"a {paths.result_term} had no {paths.call_id_term}; by its position it answers {name!r}"

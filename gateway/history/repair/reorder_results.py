@@ -43,7 +43,7 @@ def begin(turns: tuple[Turn, ...], profile: Profile) -> tuple[tuple[Turn, ...], 
     position = wrong_first_turn(turns, profile)
     if position is None:
         return turns, []
-    detail = f"a short user message is put before the first message, which is of the role {turns[position].role!r}"
+    detail = f"a short user message is inserted before the first message, which has the role {turns[position].role!r}"
     return opened(turns, position), [Notice("repair", "added", "FIRST_TURN_ROLE", detail, turns[position].index)]
 
 
@@ -68,7 +68,7 @@ def _answers(
         yield _part(turns[tool_turn], ordinals)
     for call in missing:
         which = called(call, paths) if call.id_derived else f"the call {call.id!r} of {call.name!r}"
-        detail = f"{which} has no result; it is answered with an error"
+        detail = f"{which} has no result; an error result is added"
         call_id = None if call.id_derived else call.id
         notices.append(Notice("repair", "added", "CALLS_UNANSWERED", detail, turns[position].index, call_id))
         yield Turn("tool", (ToolResult(call.id, (Text(NO_RESULT),), is_error=True, synthesized=True),))
@@ -118,6 +118,6 @@ def _moved(turns: Sequence[Turn], pairing: Pairing, place: ResultAt, position: i
     turn = turns[place.turn]
     rule = result_fault(turns, pairing, place, paths).rule
     caller = paths.turn.format(turn=index_of(turns, position))
-    detail = f"the result stood apart from its call; it follows {caller} now"
+    detail = f"the result did not follow its call; it now follows {caller}"
     result = turn.results[place.ordinal]
     return Notice("repair", "moved", rule, detail, turn.index, None if result.id_derived else result.call_id)

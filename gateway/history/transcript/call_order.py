@@ -35,5 +35,5 @@ def _order_results(turns: list[Turn], calling: int, notices: list[Notice]) -> No
     in_order = sorted(results, key=lambda turn: min(ranks.get(result.call_id, len(calls)) for result in turn.results))
     if in_order != results:
         turns[calling + 1 : stop] = in_order
-        detail = f"the results of {len(calls)} calls stand in the order of their calls"
+        detail = f"the results of {len(calls)} calls were put into the order of their calls"
         notices.append(Notice("flatten", "moved", "RESULTS_IN_CALL_ORDER", detail, turns[calling].index))

@@ -94,7 +94,7 @@ _KIND: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 def _placeholder(block: Image | File, param: str, index: int, policy: Policy, notices: list[Notice]) -> str:
     kind = "image" if isinstance(block, Image) else block.kind if _KIND.fullmatch(block.kind) else "file"
     if policy.images == "refuse":
-        raise Unsupported(f"{param} is not supported here: this model's backend takes text only.", param=param)
+        raise Unsupported(f"{param} is not supported: this model's backend accepts text only.", param=param)
     notices.append(
         Notice(
             "flatten",
@@ -109,4 +109,4 @@ def _placeholder(block: Image | File, param: str, index: int, policy: Policy, no
 
 
 def _left_out(rule: str, what: str, index: int) -> Notice:
-    return Notice("flatten", "dropped", rule, f"the text has no place for {what}", index, level="debug")
+    return Notice("flatten", "dropped", rule, f"the text cannot represent {what}", index, level="debug")

@@ -70,7 +70,7 @@ def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Not
         if dropped:
             positions = list(run)
             yield _range(
-                turns, positions[0], positions[-1], "dropped", "MESSAGES_DROPPED", "messages {} to {} were left out"
+                turns, positions[0], positions[-1], "dropped", "MESSAGES_DROPPED", "messages {} to {} were dropped"
             )
     if elided := [n for n, fate in enumerate(fates) if fate == "elide"]:
         detail = "the results in messages {} to {} were elided"
@@ -85,7 +85,7 @@ def _range(turns: Sequence[Turn], first: int, last: int, action: Action, rule: s
 def _opening_notice(turns: Sequence[Turn], planned: Plan) -> Iterator[Notice]:
     if planned.opening is not None:
         index = _index(turns, planned.opening)
-        detail = f"message {index} is kept beyond the limit: the provider wants the user to begin"
+        detail = f"message {index} is kept beyond the limit: the provider requires a user message first"
         yield Notice("trim", "seen", "USER_TURN_KEPT", detail, index, level="debug")
 
 

@@ -77,7 +77,7 @@ class Admission:
         models = self._entry(key).models
         if models is not None and model not in models:
             raise InvalidRequest(
-                f"The model {model[:200]!r} is not among those of this API key.",
+                f"This API key may not use the model {model[:200]!r}.",
                 status=403,
                 code="model_not_allowed",
                 param="model",
@@ -112,14 +112,14 @@ class Permit:
 
     def __enter__(self) -> None:
         self._slots.check()
-        self._store.take(self._key, self._now)
+        self._store.acquire(self._key, self._now)
         self._slots.taken += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._slots.taken -= 1
-        self._store.give_back(self._key)
+        self._store.release(self._key)
 
 
 def backend_concurrency(name: str, most: int | None) -> ConcurrencyLimit:

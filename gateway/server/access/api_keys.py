@@ -65,7 +65,7 @@ class ApiKeys:
         if not found:
             schemes = ", ".join(place.scheme for place in places if place.scheme)
             raise InvalidRequest(
-                f"A valid API key is needed: send it as {places[0].line('KEY')!r}.",
+                f"A valid API key is required: send it as {places[0].line('KEY')!r}.",
                 status=401,
                 code="invalid_api_key",
                 headers={"www-authenticate": schemes} if schemes else {},
@@ -80,7 +80,7 @@ def load_keys(server: ServerSettings, environ: Mapping[str, str]) -> ApiKeys:
     if server.api_keys_file is not None:
         found = _read(server.api_keys_file)
         if not found:
-            raise SettingsError(f"server.api_keys_file: there is no key in {server.api_keys_file}")
+            raise SettingsError(f"server.api_keys_file: no key was found in {server.api_keys_file}")
         names |= found
     return ApiKeys(names)
 
@@ -91,7 +91,7 @@ def check_names(settings: Settings, keys: ApiKeys) -> None:
         if name != DEFAULT_CLIENT and name not in keys.names:
             nearest = difflib.get_close_matches(name, keys.names, n=1, cutoff=0.5)
             advice = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise SettingsError(f"keys.{name}: there is no client key of this name{advice}")
+            raise SettingsError(f"keys.{name}: there is no client key with this name{advice}")
 
 
 def _split(listed: str) -> Iterator[str]:
@@ -112,10 +112,12 @@ def _read(path: str) -> dict[bytes, str]:
         name, _, key = (part.strip() for part in line.partition(":"))
         if not _NAME.fullmatch(name) or not key:
             # The error does not show the line: it may be a key without a name.
-            raise SettingsError(f"server.api_keys_file: {path}, line {number}: it must be written name:key")
+            raise SettingsError(f"server.api_keys_file: {path}, line {number}: the line must have the form name:key")
         digest = _digest(key)
         if names.get(digest, name) != name:
-            raise SettingsError(f"server.api_keys_file: {path}, line {number}: this key has another name already")
+            raise SettingsError(
+                f"server.api_keys_file: {path}, line {number}: this key already belongs to another name"
+            )
         names[digest] = name
     return names
 

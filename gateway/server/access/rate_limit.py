@@ -14,8 +14,8 @@ from gateway.settings import KeySettings
 MINUTE: Final = 60.0
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """Usage of one key: the number of running requests, and when the next one is due at an even pace (monotonic
+class KeyUsage(msgspec.Struct, frozen=True):
+    """KeyUsage of one key: the number of running requests, and when the next one is due at an even pace (monotonic
     clock)."""
 
     running: int = 0
@@ -32,10 +32,10 @@ class RateLimitStore(Protocol):
     def limit(self, key: str, limits: KeySettings) -> None:
         """Sets the limits of a key; running requests continue and count."""
 
-    def take(self, key: str, now: float) -> None:
+    def acquire(self, key: str, now: float) -> None:
         """Counts one more request of a key whose limits are known. Raises GatewayError 429."""
 
-    def give_back(self, key: str) -> None:
+    def release(self, key: str) -> None:
         """Counts the end of one of the key's requests."""
 
     def settle(self, now: float) -> None:
@@ -52,21 +52,21 @@ class MemoryRateLimits:
 
     def __init__(self) -> None:
         self.limits: dict[str, KeySettings] = {}
-        self.usage: dict[str, Usage] = {}
+        self.usage: dict[str, KeyUsage] = {}
 
     def limit(self, key: str, limits: KeySettings) -> None:
         """See `RateLimitStore`."""
         self.limits[key] = limits
-        self.usage.setdefault(key, Usage())
+        self.usage.setdefault(key, KeyUsage())
 
-    def take(self, key: str, now: float) -> None:
+    def acquire(self, key: str, now: float) -> None:
         """See `RateLimitStore`."""
-        self.usage[key] = take_one(self.usage[key], self.limits[key], now)
+        self.usage[key] = count_request(self.usage[key], self.limits[key], now)
 
-    def give_back(self, key: str) -> None:
+    def release(self, key: str) -> None:
         """See `RateLimitStore`."""
         usage = self.usage[key]
-        self.usage[key] = Usage(usage.running - 1, usage.due)
+        self.usage[key] = KeyUsage(usage.running - 1, usage.due)
 
     def settle(self, now: float) -> None:
         """Does nothing: no access is ever pending."""
@@ -75,14 +75,14 @@ class MemoryRateLimits:
         """Does nothing: there is no resource to close."""
 
 
-def take_one(usage: Usage, limits: KeySettings, now: float) -> Usage:
+def count_request(usage: KeyUsage, limits: KeySettings, now: float) -> KeyUsage:
     """Returns the usage with one more request. Raises GatewayError 429."""
     if limits.concurrent_streams is not None and usage.running >= limits.concurrent_streams:
-        raise _limited("As many requests are running as concurrent_streams of this API key allows.", 1)
+        raise _limited("This API key has reached its limit concurrent_streams.", 1)
     due = usage.due
     if limits.requests_per_minute is not None:
         due = _next_due(due, limits.requests_per_minute, now)
-    return Usage(usage.running + 1, due)
+    return KeyUsage(usage.running + 1, due)
 
 
 def _next_due(due: float, per_minute: int, now: float) -> float:
@@ -90,7 +90,7 @@ def _next_due(due: float, per_minute: int, now: float) -> float:
     gap = MINUTE / per_minute
     wait = due - (MINUTE - gap) - now
     if wait > 0:
-        raise _limited("The requests_per_minute of this API key are used up.", wait)
+        raise _limited("This API key has reached its limit requests_per_minute.", wait)
     return max(due, now) + gap
 
 

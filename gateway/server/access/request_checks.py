@@ -40,7 +40,7 @@ class HostFilter:
         host = head.get(b"host", b"").lower()
         if host.rpartition(b":")[0] not in self._names and host not in self._names:
             raise InvalidRequest(
-                "This host name is not served here; add it to server.allowed_hosts if it should be.",
+                "This host name is not allowed. To allow it, add it to server.allowed_hosts.",
                 status=421,
                 code="unknown_host",
             )
@@ -51,7 +51,7 @@ def check_single(lines: Iterable[tuple[bytes, bytes]], key_headers: Collection[b
     seen: set[bytes] = set()
     for name, _ in lines:
         if name in seen:
-            raise InvalidRequest(f"There are two {name.decode('ascii')} headers.", code="duplicate_header")
+            raise InvalidRequest(f"The request has two {name.decode('ascii')} headers.", code="duplicate_header")
         if name in SINGLE or name in key_headers:
             seen.add(name)
 

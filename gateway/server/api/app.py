@@ -143,7 +143,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     unknown = error.status_code == 404
     refusal = InvalidRequest(
-        f"There is no {request.method} {request.scope['path']:.240} here. GET /docs lists what there is.",
+        f"Unknown route {request.method} {request.scope['path']:.240}. GET /docs lists the routes.",
         status=error.status_code,
         code="unknown_url" if unknown else "method_not_allowed",
         headers=error.headers,
@@ -158,7 +158,7 @@ async def _gateway_error(request: Request, error: Exception) -> Response:
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    return _error(request, GatewayError("The gateway failed; its log says why."))
+    return _error(request, GatewayError("Internal error of the gateway. Its log states the cause."))
 
 
 def _error(request: Request, error: GatewayError) -> Response:

@@ -41,7 +41,7 @@ def named_dialect(dialects: RouteTable, name: str | None) -> Dialect:
         if dialect.name == name:
             return dialect
     known = ", ".join(dialect.name for dialect in dialects.dialects)
-    raise InvalidRequest(f"There is no dialect {name[:200]!r}. Known dialects: {known}.", param="dialect")
+    raise InvalidRequest(f"Unknown dialect {name[:200]!r}. Known dialects: {known}.", param="dialect")
 
 
 def _handlers(dialect: Dialect, gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:

@@ -16,9 +16,9 @@ _PAGE: Final = """<!DOCTYPE html>
 <body>
 <h1>{title}</h1>
 <p>{description}</p>
-<p>The same with every field, for programs: <a href="openapi.json">openapi.json</a></p>
+<p>With every field, as an OpenAPI document: <a href="openapi.json">openapi.json</a></p>
 <table>
-<tr><th align="left">method</th><th align="left">path</th><th align="left">what it is</th></tr>
+<tr><th align="left">method</th><th align="left">path</th><th align="left">description</th></tr>
 {rows}
 </table>
 </body>

@@ -43,7 +43,7 @@ COMPRESSED: Final = Notice(
     "backend",
     "seen",
     "RESPONSE_COMPRESSED",
-    "the backend compressed its answer although identity was asked for; it was decompressed",
+    "the backend compressed its response although the request accepts only identity; it was decompressed",
 )
 # The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
 SETTLE_S: Final = 0.05
@@ -78,17 +78,17 @@ class GenerateEndpoint:
             body = await read_body(response.request_body, context.headers, self._state.max_body)
             context.waited = monotonic() - began
 
-            def leave() -> None:
+            def disconnect() -> None:
                 # A finished response has reached its client.
                 if not response.ended:
                     deadlines.interrupt(ClientDisconnected())
 
-            response.connection.on_lost = leave
+            response.connection.on_lost = disconnect
             try:
                 await self._serve(context, body, deadlines, response, dialect, head)
             finally:
                 # The connection's next request may have begun already, with its own callback in place.
-                if response.connection.on_lost is leave:
+                if response.connection.on_lost is disconnect:
                     response.connection.on_lost = None
 
     async def _serve(
@@ -159,7 +159,7 @@ class GenerateEndpoint:
                 exchange.on_response_head(answer.status, answer.headers, await answer.read_error())
             exchange.on_response_head(200, answer.headers)
             if answer.compressed:
-                await writer.take((COMPRESSED,))
+                await writer.send((COMPRESSED,))
             await self._relay(context, backend, exchange, answer, deadlines, writer)
             context.conclude(200)
             # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
@@ -206,7 +206,7 @@ class GenerateEndpoint:
                 if over:
                     events = await _in_thread(deadlines, exchange.close) if large else exchange.close()
             except BackendError as error:
-                await writer.rescue(error.take())
+                await writer.rescue(error.take_events())
                 raise
             if over or (exchange.done and not answer.keeps):
                 if not exchange.finished:
@@ -218,7 +218,7 @@ class GenerateEndpoint:
             if events:
                 gathered = 0
                 context.begin_response()
-                await writer.take(events)
+                await writer.send(events)
             if most:
                 # While nothing can be shown yet, the pieces grow, so that there are few of them.
                 most = 2 * most if writer.opening and most < LARGE else 0

@@ -159,8 +159,8 @@ def _check_exposure(server: ServerSettings, keys: ApiKeys, insecure: bool) -> No
         return
     variable = server.api_keys_env or "DRAGOMAN_API_KEYS"
     raise SettingsError(
-        f"binding to {server.host} without a key would let everybody in: set {variable} to the clients' keys, "
-        "name a server.api_keys_file, or say --insecure-no-key"
+        f"serving {server.host} without client keys would accept every client: set {variable} or "
+        "server.api_keys_file, or pass --insecure-no-key"
     )
 
 

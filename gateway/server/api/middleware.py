@@ -68,7 +68,9 @@ class GatewayMiddleware:
         except Exception:  # noqa: BLE001 (the boundary: a bug must not end the connection without a response)
             context.code = "internal_error"
             LOGGER.exception("internal_error in %s %s", context.method, context.path, extra={"request_id": context.id})
-            await response.fail(GatewayError(f"The gateway failed; its log says why under {context.id}."))
+            await response.fail(
+                GatewayError(f"Internal error of the gateway. Its log states the cause under {context.id}.")
+            )
         finally:
             context.conclude(status or response.status)
 

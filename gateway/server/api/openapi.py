@@ -30,13 +30,13 @@ class Health(msgspec.Struct, frozen=True):
     status: str
 
 
-class Told(msgspec.Struct, frozen=True):
+class RouteDocument(msgspec.Struct, frozen=True):
     """The request and responses of one route: schemas by status and media type. `errors` are the statuses of its own,
     in the format of `dialect`, whose keys it also reads."""
 
     answers: Mapping[int, Mapping[str, Schema]]
     dialect: Dialect
-    takes: Schema | None = None
+    request: Schema | None = None
     errors: tuple[int, ...] = ()
     parameters: tuple[Schema, ...] = ()
     headers: Mapping[str, Schema] = {}
@@ -46,23 +46,27 @@ class Told(msgspec.Struct, frozen=True):
 Place: TypeAlias = tuple[str, str]
 
 _FEED: Final = events_of(
-    "Server-sent events without an end: what is told of each request, or how many of these a slow reader has missed.",
+    "An endless stream of server-sent events: the notices and the outcome of each request, or the number of events "
+    "that a slow reader has missed.",
     json_text({"type": "object"}, {"type": "integer"}),
 )
 _TEXT: Final = {"type": "string"}
 _EXPLAIN: Final = {
     "name": "x-dragoman-explain",
     "in": "header",
-    "description": "`1` puts every notice into the `dragoman` field of the answer.",
+    "description": "`1` puts every notice into the `dragoman` field of the response.",
     "schema": _TEXT,
 }
 _REQUEST_ID: Final = {"x-request-id": {"required": True, "schema": _TEXT}}
-_SAID: Final = {
-    "x-dragoman-backend": {"description": "The backend that was chosen.", "schema": _TEXT},
-    "x-dragoman-changes": {"description": "What was changed on the way, counted by stage.", "schema": _TEXT},
+_ANSWER_HEADERS: Final = {
+    "x-dragoman-backend": {"description": "The backend of the model.", "schema": _TEXT},
+    "x-dragoman-changes": {
+        "description": "The number of changes to the request and the response, by stage.",
+        "schema": _TEXT,
+    },
 }
-_METRICS: Final = {"type": "string", "description": "Prometheus text, or OpenMetrics where it is asked for."}
-_KEYS: Final = "One of the gateway's own keys. A gateway that has none reads no key."
+_METRICS: Final = {"type": "string", "description": "Prometheus text, or OpenMetrics if the `Accept` header names it."}
+_KEYS: Final = "A client key of the gateway. A gateway without client keys ignores it."
 
 # Malformed HTTP, a foreign origin, an unknown Host, a bug, and no room for another connection.
 _ALWAYS: Final = (400, 403, 421, 500, 503)
@@ -97,17 +101,17 @@ def describe_routes(app: FastAPI, dialects: RouteTable) -> None:
     app.openapi = openapi  # type: ignore[method-assign]  # the hook FastAPI documents for this
 
 
-def told_routes(dialects: RouteTable) -> dict[Place, Told]:
+def documented_routes(dialects: RouteTable) -> dict[Place, RouteDocument]:
     """Returns what the document says of every route that it shows."""
     default = dialects.default
-    own = {(path, "get"): Told(answers, default) for path, answers in _OWN.items()}
+    own = {(path, "get"): RouteDocument(answers, default) for path, answers in _OWN.items()}
     served = {
-        (route.path, route.method.lower()): _told(dialect, route)
+        (route.path, route.method.lower()): _route_document(dialect, route)
         for dialect in dialects.dialects
         for route in dialect.routes
         if route.operation is not None
     }
-    explain = Told(
+    explain = RouteDocument(
         {200: {JSON: reference(Explanation)}},
         default,
         _any_of(reference(dialect.explain_type) for dialect in dialects.dialects),
@@ -117,18 +121,18 @@ def told_routes(dialects: RouteTable) -> dict[Place, Told]:
     return {**own, **served, ("/v1/explain", "post"): explain}
 
 
-def _told(dialect: Dialect, route: Route) -> Told:
+def _route_document(dialect: Dialect, route: Route) -> RouteDocument:
     operation = route.operation
     assert operation is not None  # its caller leaves out the others
     generates = route.kind == "generate"
     names = re.findall(r"\{(\w+)\}", route.path)
-    return Told(
+    return RouteDocument(
         {200: operation.answers},
         dialect,
         None if operation.request is None else reference(operation.request),
         _ERRORS[route.kind],
         (*[_path_parameter(name) for name in names], *([_EXPLAIN] if generates else [])),
-        _SAID if generates else {},
+        _ANSWER_HEADERS if generates else {},
     )
 
 
@@ -139,7 +143,7 @@ def _path_parameter(name: str) -> Schema:
 def _dialect_parameter(dialects: RouteTable) -> Schema:
     names = [dialect.name for dialect in dialects.dialects]
     schema = {"enum": names, "default": dialects.default.name}
-    return {"name": "dialect", "in": "query", "description": "What the client speaks.", "schema": schema}
+    return {"name": "dialect", "in": "query", "description": "The dialect of the request.", "schema": schema}
 
 
 def _any_of(choices: Iterable[Schema]) -> Schema:
@@ -148,11 +152,11 @@ def _any_of(choices: Iterable[Schema]) -> Schema:
 
 
 def _described(document: Schema, dialects: RouteTable) -> Schema:
-    told = told_routes(dialects)
+    documented = documented_routes(dialects)
     security = _security(dialects.default)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            operation.update(_operation(path, told[path, method], security))
+            operation.update(_operation(path, documented[path, method], security))
     keys = {_key_name(place): _key_scheme(place) for dialect in dialects.dialects for place in dialect.key_places}
     components = {"schemas": schemas(_types(dialects)), "securitySchemes": keys}
     return {**document, "components": components, "security": security}
@@ -169,22 +173,22 @@ def _types(dialects: RouteTable) -> tuple[type[msgspec.Struct], ...]:
     return (*dict.fromkeys(found), Explanation, Health)
 
 
-def _operation(path: str, told: Told, usual: list[Schema]) -> Schema:
+def _operation(path: str, route: RouteDocument, usual: list[Schema]) -> Schema:
     """Returns what an operation says beside FastAPI's part. `usual` are the keys of an operation that names none."""
     keyed = path not in OPEN_PATHS
-    failed = {JSON: reference(told.dialect.error_type)}
-    errors = {status: failed for status in (*_ALWAYS, *(_KEY if keyed else ()), *told.errors)}
-    answers = {**errors, **told.answers}
+    failed = {JSON: reference(route.dialect.error_type)}
+    errors = {status: failed for status in (*_ALWAYS, *(_KEY if keyed else ()), *route.errors)}
+    answers = {**errors, **route.answers}
     operation: Schema = {
-        "responses": {str(status): _answer(status, answers[status], told.headers) for status in sorted(answers)}
+        "responses": {str(status): _answer(status, answers[status], route.headers) for status in sorted(answers)}
     }
-    if told.takes is not None:
-        hello: Schema = {"value": told.dialect.example(EXAMPLE_MODEL)}
-        body = {"schema": told.takes, "examples": {"hello": hello}}
+    if route.request is not None:
+        hello: Schema = {"value": route.dialect.example(EXAMPLE_MODEL)}
+        body = {"schema": route.request, "examples": {"hello": hello}}
         operation["requestBody"] = {"required": True, "content": {JSON: body}}
-    if told.parameters:
-        operation["parameters"] = [*told.parameters]
-    if (security := _security(told.dialect) if keyed else []) != usual:
+    if route.parameters:
+        operation["parameters"] = [*route.parameters]
+    if (security := _security(route.dialect) if keyed else []) != usual:
         operation["security"] = security
     return operation
 

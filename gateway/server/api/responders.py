@@ -32,7 +32,7 @@ class Responder(Protocol):
     @property
     def opening(self) -> bool: ...
 
-    async def take(self, events: Sequence[Event]) -> None:
+    async def send(self, events: Sequence[Event]) -> None:
         """Accepts events; more will follow."""
         ...
 
@@ -73,7 +73,7 @@ class WholeResponder:
     def __exit__(self, *_: object) -> None:
         pass
 
-    async def take(self, events: Sequence[Event]) -> None:
+    async def send(self, events: Sequence[Event]) -> None:
         if len(events) <= PART:
             self._context.record(events)
         else:
@@ -85,7 +85,7 @@ class WholeResponder:
         pass
 
     async def finish(self, events: Sequence[Event]) -> None:
-        await self.take(events)
+        await self.send(events)
         self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
         answer = (self._request, _head(self._context), self._events)
@@ -131,10 +131,10 @@ class StreamResponder:
         if self._keep_alive is not None:
             self._keep_alive.cancel()
 
-    async def take(self, events: Sequence[Event]) -> None:
+    async def send(self, events: Sequence[Event]) -> None:
         if len(events) > PART:
             async for part in _parts(events):
-                await self.take(part)
+                await self.send(part)
             return
         self._context.record(events)
         if payload := self._encoder.feed(events):
@@ -149,7 +149,7 @@ class StreamResponder:
 
     async def finish(self, events: Sequence[Event]) -> None:
         if len(events) > PART:
-            await self.take(events[:-PART])
+            await self.send(events[:-PART])
             events = events[-PART:]
         self._context.record(events)
         self._deadlines.on_quiet = None
@@ -166,7 +166,7 @@ class StreamResponder:
 
     async def rescue(self, events: Sequence[Event]) -> None:
         if events and self._response.status:
-            await self.take(events)
+            await self.send(events)
 
     async def _end_keep_alive(self, keep_alive: asyncio.Task[None]) -> None:
         """Waits until the last keep-alive is sent in full; no other one follows for now."""

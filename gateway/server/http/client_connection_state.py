@@ -25,7 +25,7 @@ What ends the connection, besides the client:
 - `SERVING`: a response that says so, one that breaks off, a body that is no HTTP.
 - `PIPELINED`: the same. The header timeout does not interrupt a response; it starts anew.
 - `IDLE`: the keep-alive timeout, the server's shutdown.
-- The write timeout, in every state: a client that takes nothing of what was sent.
+- The write timeout, in every state: a client that reads nothing of what was sent.
 """
 
 from collections.abc import Mapping

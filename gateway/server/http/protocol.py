@@ -186,8 +186,12 @@ class HttpProtocol(ClientConnection):
 
     def _send_away(self) -> None:
         given = self._refuse(NO_ROOM)
-        if count := self._sent_away.tell(self.loop.time()):
-            LOGGER.warning("no room for %d connections since the last such line", count, extra={"request_id": given})
+        if count := self._sent_away.count(self.loop.time()):
+            LOGGER.warning(
+                "refused %d connections for lack of capacity since the last such line",
+                count,
+                extra={"request_id": given},
+            )
 
     def _refuse(self, error: GatewayError) -> str:
         given = request_id(None)

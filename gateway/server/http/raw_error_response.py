@@ -8,7 +8,7 @@ from gateway.dialects.base import ErrorAnswer
 
 BAD_REQUEST: Final = InvalidRequest("The request is not valid HTTP.", code="invalid_http")
 NO_ROOM: Final = GatewayError(
-    "The gateway has no room for another connection.", status=503, code="overloaded", headers={"retry-after": "1"}
+    "The gateway cannot accept another connection.", status=503, code="overloaded", headers={"retry-after": "1"}
 )
 
 

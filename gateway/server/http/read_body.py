@@ -25,7 +25,7 @@ async def read_body(request_body: RequestBody, head: Mapping[bytes, bytes], limi
             await request_body.wait()
         if request_body.over:
             raise ClientDisconnected
-        piece = request_body.take()
+        piece = request_body.read()
         size += len(piece)
         if size > limit:
             raise too_large(limit)
@@ -43,7 +43,7 @@ async def discard(request_body: RequestBody, seconds: float, limit: int) -> None
                 await request_body.wait()
                 if request_body.over:
                     return
-                size += len(request_body.take())
+                size += len(request_body.read())
     except TimeoutError:
         pass
 

@@ -38,18 +38,18 @@ class RequestBody:
             self._body += piece
         if len(self._body) > HIGH_WATER_LIMIT:
             self._flow.pause_reading()
-        self._tell()
+        self._notify()
 
     def close(self) -> None:
         """Records the end of the body."""
         if not self.over:
             self.more = False
-            self._tell()
+            self._notify()
 
     def end(self) -> None:
         """Records that the client has disconnected, or that its response is complete."""
         self.over = True
-        self._tell()
+        self._notify()
 
     async def wait(self) -> None:
         """Waits until there is news. Sends the 100 response to a client that expects it."""
@@ -61,7 +61,7 @@ class RequestBody:
             self._event = self._event or asyncio.Event()
             await self._event.wait()
 
-    def take(self) -> bytes:
+    def read(self) -> bytes:
         """Returns and removes the buffered bytes."""
         self.news = self.over
         body = bytes(self._body)
@@ -75,9 +75,9 @@ class RequestBody:
         await self.wait()
         if self.over:
             return {"type": "http.disconnect"}
-        return {"type": "http.request", "body": self.take(), "more_body": self.more}
+        return {"type": "http.request", "body": self.read(), "more_body": self.more}
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.news = True
         if self._event is not None:
             self._event.set()

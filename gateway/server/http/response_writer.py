@@ -20,7 +20,7 @@ Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 # RFC 9112, section 6.3.
 _BODILESS: Final = frozenset({204, 304})
 _CHUNK: Final = b"%x\r\n%b\r\n"
-_LENGTH: Final = "The body of the answer is not as long as its head says."
+_LENGTH: Final = "The response body does not have the length that its head declares."
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 
 
@@ -34,7 +34,7 @@ class Peer(Protocol):
         ...
 
 
-class Connection(Peer, Protocol):
+class WriterConnection(Peer, Protocol):
     """The client's connection to our own server."""
 
     transport: asyncio.Transport
@@ -96,7 +96,7 @@ class ResponseWriter:
     )
 
     def __init__(
-        self, connection: Connection, request_body: RequestBody, method: str, version: str, keep_alive: bool
+        self, connection: WriterConnection, request_body: RequestBody, method: str, version: str, keep_alive: bool
     ) -> None:
         self.connection = connection
         self.flow = connection.flow
@@ -161,7 +161,9 @@ class ResponseWriter:
         error = task.exception()
         if error is None and (self.request_body.over or self._transport.is_closing()):
             return
-        LOGGER.error("the application failed" if error else "the application left an answer open", exc_info=error)
+        LOGGER.error(
+            "the application failed" if error else "the application did not complete its response", exc_info=error
+        )
         if self.started:
             self._transport.close()
         else:
@@ -203,7 +205,7 @@ class ResponseWriter:
         head.append(b"\r\n")
         data = b"".join(head)
         if not data.count(b"\n") == data.count(b"\r") == lines:
-            raise RuntimeError("A header of the answer holds a line break.")
+            raise RuntimeError("A response header contains a line break.")
         return data
 
     def _some(self, body: bytes) -> bytes:

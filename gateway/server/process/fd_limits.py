@@ -59,7 +59,7 @@ def check_lack(error: BackendError) -> None:
     """Raises GatewayError 503 where the backend did not fail: no descriptor was left to connect to it."""
     if isinstance(error.__cause__, OSError) and error.__cause__.errno in _LACK:
         raise GatewayError(
-            "The gateway has no descriptor left for another connection. Try again soon.",
+            "The gateway has no file descriptor left for another connection. Try again soon.",
             status=503,
             code="overloaded",
             headers={"retry-after": "1"},

@@ -5,13 +5,13 @@ One process writes these lines: the supervisor where one exists.
 
 import signal
 
-from gateway.server.process.settings_reload import Source
+from gateway.server.process.settings_reload import SettingsSource
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings
 
 
-def tell_start(settings: Settings, source: Source | None, address: str) -> None:
+def log_start(settings: Settings, source: SettingsSource | None, address: str) -> None:
     """Logs the address at which requests are accepted. Without a source the settings are built in."""
     LOGGER.info(
         "started version=%s settings=%s address=%s workers=%d models=%r",
@@ -23,7 +23,7 @@ def tell_start(settings: Settings, source: Source | None, address: str) -> None:
     )
 
 
-def tell_stop(settings: Settings, number: int, at_once: bool) -> None:
+def log_stop(settings: Settings, number: int, at_once: bool) -> None:
     """Logs that a signal ended the service; `at_once`: it was not the first signal."""
     name = signal.Signals(number).name
     if at_once:
@@ -36,6 +36,6 @@ def tell_stop(settings: Settings, number: int, at_once: bool) -> None:
         )
 
 
-def tell_end() -> None:
+def log_end() -> None:
     """Logs that no process serves any more."""
     LOGGER.info("stopped")

@@ -20,7 +20,7 @@ def bind(server: ServerSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         reason = error.strerror or str(error)
-        raise SettingsError(f"{server.host}:{server.port} cannot be bound: {reason}") from error
+        raise SettingsError(f"cannot listen on {server.host}:{server.port}: {reason}") from error
     return listener
 
 

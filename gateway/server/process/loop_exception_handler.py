@@ -17,9 +17,12 @@ class LoopExceptionHandler:
         self._throttle = LogThrottle()
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # as asyncio calls it
-        count = self._throttle.tell(loop.time())
+        count = self._throttle.count(loop.time())
         if count:
             error: BaseException | None = context.get("exception")
             LOGGER.error(
-                "in the event loop, %d since the last such line: %s", count, context["message"], exc_info=error
+                "exception in the event loop (%d since the last such line): %s",
+                count,
+                context["message"],
+                exc_info=error,
             )

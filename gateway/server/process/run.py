@@ -20,11 +20,11 @@ from gateway.server.api.app import Gateway, create_app
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.http.protocol import http_protocol
 from gateway.server.process.fd_limits import default_connections, last_for_clients, most_descriptors, raise_limit
-from gateway.server.process.lifecycle_log import tell_end, tell_start, tell_stop
+from gateway.server.process.lifecycle_log import log_end, log_start, log_stop
 from gateway.server.process.listener import address, bind
 from gateway.server.process.loop_exception_handler import LoopExceptionHandler
 from gateway.server.process.process_identity import process_identity
-from gateway.server.process.settings_reload import Reloader, Source
+from gateway.server.process.settings_reload import Reloader, SettingsSource
 from gateway.server.process.workers import Supervisor, Worker
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.telemetry.log import LOGGER, logging_to
@@ -45,7 +45,7 @@ class GatewayServer(uvicorn.Server):
     once on SIGQUIT."""
 
     def __init__(
-        self, app: Gateway, signals: bool = True, source: Source | None = None, worker: Worker | None = None
+        self, app: Gateway, signals: bool = True, source: SettingsSource | None = None, worker: Worker | None = None
     ) -> None:
         super().__init__(_config(app))
         self._state = app.gateway_state
@@ -53,7 +53,7 @@ class GatewayServer(uvicorn.Server):
         self._source = source
         self._supervisor = worker and worker.supervisor
         # One worker logs the events that happen to all workers alike.
-        self._tells = worker is None or worker.number == 1
+        self._logs = worker is None or worker.number == 1
         self._signalled: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._terminal = os.isatty(2)
@@ -87,7 +87,7 @@ class GatewayServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             if self._source is not None:
-                self._watch(Reloader(self._state, self._source, tells=self._tells))
+                self._watch(Reloader(self._state, self._source, logs=self._logs))
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
             self._tasks.append(asyncio.create_task(self._beat()))
             self.on_ready()
@@ -97,8 +97,8 @@ class GatewayServer(uvicorn.Server):
         while self._supervisor in (None, os.getppid()):
             self._state.settle()
             await asyncio.sleep(BEAT_S)
-        if self._tells:
-            LOGGER.error("the supervisor has ended; its workers stop, too")
+        if self._logs:
+            LOGGER.error("the supervisor has ended; this worker stops")
         self.handle_exit(signal.SIGTERM, None)
 
     def _watch(self, reloader: Reloader) -> None:
@@ -114,7 +114,7 @@ class GatewayServer(uvicorn.Server):
             reloader.ask()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._tell_stop(at_once=False)
+        self._log_stop(at_once=False)
         self._state.drain()
         for task in self._tasks:
             task.cancel()
@@ -122,21 +122,23 @@ class GatewayServer(uvicorn.Server):
         if self.force_exit:
             await self._break_off()
 
-    def _tell_stop(self, at_once: bool) -> None:
+    def _log_stop(self, at_once: bool) -> None:
         if self._supervisor is None and self._signalled:
-            tell_stop(self._state.settings, self._signalled[-1 if at_once else 0], at_once)
+            log_stop(self._state.settings, self._signalled[-1 if at_once else 0], at_once)
 
     async def _break_off(self) -> None:
         """Ends the running requests, since uvicorn no longer waits for anything. Clients that read get an error; the
         resources of the application are closed in order, since its task would end with a traceback."""
-        self._tell_stop(at_once=True)
+        self._log_stop(at_once=True)
         self._state.stop()
         if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=LAST_S)
         await self.lifespan.shutdown()
 
 
-def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], source: Source | None = None) -> None:
+def serve(
+    settings: Settings, insecure: bool, announce: Callable[[str], None], source: SettingsSource | None = None
+) -> None:
     """Serves until a signal. Calls `announce` with the address once requests are accepted; reads the settings again
     from `source`. Raises SettingsError."""
     raise_limit()
@@ -144,8 +146,8 @@ def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], s
     with contextlib.closing(bind(settings.server)) as listener:
 
         def ready() -> None:
-            tell_start(settings, source, address(listener))
-            _tell_models(app.gateway_state)
+            log_start(settings, source, address(listener))
+            _log_models(app.gateway_state)
             announce(address(listener))
 
         if settings.server.workers == 1:
@@ -157,7 +159,7 @@ def serve(settings: Settings, insecure: bool, announce: Callable[[str], None], s
             try:
                 _run(_checked_app(worker.settings, insecure), listener, source, worker.ready, worker)
             finally:
-                worker.folder.leave()
+                worker.folder.release()
         elif supervisor.failed:
             raise _not_started()
 
@@ -171,7 +173,7 @@ def _checked_app(settings: Settings, insecure: bool) -> Gateway:
 def _run(
     app: Gateway,
     listener: socket.socket,
-    source: Source | None,
+    source: SettingsSource | None,
     on_ready: Callable[[], None],
     worker: Worker | None = None,
 ) -> None:
@@ -194,7 +196,7 @@ def _run(
         if log.dropped:
             LOGGER.warning("%d log lines were dropped", log.dropped)
         if worker is None and server.started:
-            tell_end()
+            log_end()
     gateway_state.admission.store.close()
     gateway_state.show()
     if not server.started:
@@ -212,12 +214,12 @@ def _warn(server: ServerSettings) -> None:
         )
 
 
-def _tell_models(gateway_state: GatewayState) -> None:
+def _log_models(gateway_state: GatewayState) -> None:
     """Logs which limits apply to which model's history; or that no model can be requested."""
     if gateway_state.settings.models:
         LOGGER.info("limits of each model's history: %s", gateway_state.backends.limits)
     else:
-        LOGGER.warning("the settings name no models: every chat request is a 404; see docs/settings.md")
+        LOGGER.warning("the settings define no models: every chat request gets status 404; see docs/settings.md")
 
 
 def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
@@ -237,7 +239,7 @@ def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
 
 
 def _not_started() -> SettingsError:
-    return SettingsError("the gateway could not be started; the log says why")
+    return SettingsError("the gateway could not start; its log states the cause")
 
 
 async def _serve(server: GatewayServer, listener: socket.socket) -> None:

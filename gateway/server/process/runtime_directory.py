@@ -27,7 +27,7 @@ class RuntimeDirectory:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
             self._lock = _locked(self.path)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Ends this process's use of the directory; the last process of the run removes it."""
         if self._lock is not None:
             # All processes of the run share the lock's open file description, so a new descriptor must test the lock.

@@ -17,7 +17,7 @@ LOOK_S: Final = 0.5
 Stamp: TypeAlias = tuple[tuple[int, int, int], ...] | None
 
 
-class Source:
+class SettingsSource:
     """The source of the settings: a file, and the function that reads it (with the overrides of the command line)."""
 
     def __init__(self, path: Path, load: Callable[[], Settings]) -> None:
@@ -38,19 +38,21 @@ class Reloader:
     """Checks the file twice a second, and at once on request. A changed file is read when two checks in a row found it
     the same.
 
-    `tells`: the result is logged, which one process does for all that read the same file."""
+    `logs`: the result is logged, which one process does for all that read the same file."""
 
-    def __init__(self, gateway_state: GatewayState, source: Source, look_s: float = LOOK_S, tells: bool = True) -> None:
+    def __init__(
+        self, gateway_state: GatewayState, source: SettingsSource, look_s: float = LOOK_S, logs: bool = True
+    ) -> None:
         self._state = gateway_state
         self._source = source
-        self._tells = tells
+        self._logs = logs
         self._look_s = look_s
-        self._asked = asyncio.Event()
+        self._requested = asyncio.Event()
         self._known = self._stamp()
 
     def ask(self) -> None:
         """Reads the file now, changed or not."""
-        self._asked.set()
+        self._requested.set()
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -58,14 +60,14 @@ class Reloader:
         while True:
             try:
                 async with asyncio.timeout(self._look_s):
-                    await self._asked.wait()
+                    await self._requested.wait()
             except TimeoutError:
                 pass
             stamp = self._stamp()
             settled = self._state.settings.server.reload and stamp not in (self._known, None) and stamp == seen
             seen = stamp
-            if self._asked.is_set() or settled:
-                self._asked.clear()
+            if self._requested.is_set() or settled:
+                self._requested.clear()
                 self._known = stamp
                 await self._reload()
 
@@ -76,12 +78,12 @@ class Reloader:
             kept = await gateway_state.change(self._source.load())
         except SettingsError as error:
             gateway_state.metrics.config_reload_failures.inc()
-            if self._tells:
+            if self._logs:
                 said = with_place(self._source.path, error.message)
                 LOGGER.error("settings not reloaded, the old ones stay in use: %s", said)
             return
         gateway_state.metrics.config_reloads.inc()
-        if not self._tells:
+        if not self._logs:
             return
         found = [*changed(before, gateway_state.settings)]
         if others := gateway_state.keys.changes_from(keys):

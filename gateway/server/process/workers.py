@@ -19,10 +19,10 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from gateway.core.errors import SettingsError
-from gateway.server.process.lifecycle_log import tell_end, tell_stop
+from gateway.server.process.lifecycle_log import log_end, log_stop
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.process.runtime_directory import RuntimeDirectory
-from gateway.server.process.settings_reload import Source
+from gateway.server.process.settings_reload import SettingsSource
 from gateway.server.telemetry.log import LEVELS, LOGGER, LineFormatter
 from gateway.server.telemetry.log_file import SharedFile
 from gateway.server.telemetry.metrics import Metrics
@@ -61,7 +61,7 @@ class _Child(NamedTuple):
 class Supervisor:
     """Starts `server.workers` processes. Afterwards, `failed` states whether one could not even begin to serve."""
 
-    def __init__(self, settings: Settings, source: Source | None) -> None:
+    def __init__(self, settings: Settings, source: SettingsSource | None) -> None:
         self._settings = settings
         self._source = source
         self._pid = os.getpid()
@@ -73,7 +73,7 @@ class Supervisor:
         self._serial = 0
         self._served = mmap.mmap(-1, settings.server.workers)
         self._stops: list[int] = []
-        self._told = 0
+        self._logged = 0
         self._again = 0.0
         self._hung_up = False
         self._terminal = os.isatty(2)
@@ -85,7 +85,7 @@ class Supervisor:
         with self._catching(), _logging(self._settings.log):
             worker = self._supervise(announce)
         if worker is None:
-            self._folder.leave()
+            self._folder.release()
         return worker
 
     def _supervise(self, announce: Callable[[], None]) -> Worker | None:
@@ -101,7 +101,7 @@ class Supervisor:
             self._pass_on()
             self._reap()
         if announced:
-            tell_end()
+            log_end()
         return None
 
     def _start_due(self) -> Worker | None:
@@ -152,10 +152,10 @@ class Supervisor:
                 self._signal(signal.SIGHUP)
         wanted, now = min(len(self._stops), 2), time.monotonic()
         # Repeated: a process that was just forked may have handled the signal as one to its supervisor.
-        if wanted > self._told or (wanted and now >= self._again):
-            if wanted > self._told:
-                tell_stop(self._settings, self._stops[wanted - 1], at_once=wanted == 2)
-            self._told, self._again = wanted, now + AGAIN_S
+        if wanted > self._logged or (wanted and now >= self._again):
+            if wanted > self._logged:
+                log_stop(self._settings, self._stops[wanted - 1], at_once=wanted == 2)
+            self._logged, self._again = wanted, now + AGAIN_S
             self._signal(signal.SIGTERM if wanted == 1 else signal.SIGQUIT)
 
     def _signal(self, number: int) -> None:
@@ -176,7 +176,7 @@ class Supervisor:
         code = os.waitstatus_to_exitcode(status)
         how = f"by signal {-code}" if code < 0 else f"with status {code}"
         if not self._served[child.number - 1]:
-            LOGGER.error("worker %d ended %s before it served anything", child.number, how)
+            LOGGER.error("worker %d ended %s before it was ready", child.number, how)
             self.failed = True
             self._stops.append(signal.SIGTERM)
             return
@@ -187,7 +187,7 @@ class Supervisor:
     def _again_later(self, child: _Child, what: str) -> None:
         failures = child.failures + 1 if time.monotonic() - child.since < SHORT_S else 0
         wait = min(FIRST_WAIT_S * 2**failures, LAST_WAIT_S)
-        LOGGER.error("worker %d %s; it is started again in %.1f s", child.number, what, wait)
+        LOGGER.error("worker %d %s; it restarts in %.1f s", child.number, what, wait)
         self._due.append((time.monotonic() + wait, child.number, failures))
 
     @contextlib.contextmanager

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from gateway.server.access.rate_limit import MemoryRateLimits, take_one
+from gateway.server.access.rate_limit import MemoryRateLimits, count_request
 from gateway.server.state.sqlite import RateLimitFile
 from gateway.server.telemetry.log import LOGGER
 from gateway.settings import KeySettings
@@ -30,7 +30,7 @@ class SharedRateLimits:
         self._own = MemoryRateLimits()
         self._file: RateLimitFile | None = None
         # The running requests of this worker as the file states them; keys without an entry in the file are left out.
-        self._told: dict[str, int] = {}
+        self._written: dict[str, int] = {}
         self._error: Exception | None = None
         self._warned = False
         self._quiet_until = now
@@ -40,40 +40,42 @@ class SharedRateLimits:
         """See `RateLimitStore`. `settle` writes the running requests of a key that had no limit before."""
         self._own.limit(key, limits)
 
-    def take(self, key: str, now: float) -> None:
+    def acquire(self, key: str, now: float) -> None:
         """See `RateLimitStore`."""
         before, limits = self._own.usage[key], self._own.limits[key]
-        after = take_one(before, limits, now)
+        after = count_request(before, limits, now)
         if self._file is not None and _limited(limits):
             try:
-                after = self._file.take(key, before, limits, now)
+                after = self._file.acquire(key, before, limits, now)
             except BROKEN as error:
                 self._fail(error)
             else:
                 if limits.concurrent_streams is not None:
-                    self._told[key] = after.running
+                    self._written[key] = after.running
         self._own.usage[key] = after
 
-    def give_back(self, key: str) -> None:
+    def release(self, key: str) -> None:
         """See `RateLimitStore`."""
-        self._own.give_back(key)
-        if self._file is not None and key in self._told:
-            self._tell(self._file, {key: self._wanted(key)})
+        self._own.release(key)
+        if self._file is not None and key in self._written:
+            self._write(self._file, {key: self._wanted(key)})
 
     def settle(self, now: float) -> None:
         """See `RateLimitStore`. Also detects a removed or replaced file, and opens it again."""
         self._warn(now)
         try:
             if self._file is None:
-                self._told.clear()
+                self._written.clear()
                 self._file = RateLimitFile(self._path, self._holder)
             self._file.check()
         except BROKEN as error:
             self._fail(error)
             return
-        untold = {key: wanted for key in self._own.limits if (wanted := self._wanted(key)) != self._told.get(key, 0)}
-        if untold:
-            self._tell(self._file, untold)
+        unwritten = {
+            key: wanted for key in self._own.limits if (wanted := self._wanted(key)) != self._written.get(key, 0)
+        }
+        if unwritten:
+            self._write(self._file, unwritten)
         if self._warned and self._file is not None:
             self._warned = False
             LOGGER.info("the store %s is used again", self._path)
@@ -87,13 +89,13 @@ class SharedRateLimits:
     def _wanted(self, key: str) -> int:
         return 0 if self._own.limits[key].concurrent_streams is None else self._own.usage[key].running
 
-    def _tell(self, file: RateLimitFile, running: dict[str, int]) -> None:
+    def _write(self, file: RateLimitFile, running: dict[str, int]) -> None:
         try:
-            file.tell(running)
+            file.write(running)
         except BROKEN as error:
             self._fail(error)
         else:
-            self._told = {key: number for key, number in (self._told | running).items() if number}
+            self._written = {key: number for key, number in (self._written | running).items() if number}
 
     def _fail(self, error: Exception) -> None:
         self.failures += 1
@@ -106,7 +108,7 @@ class SharedRateLimits:
             self._quiet_until = now + QUIET_S
             self._warned = True
             LOGGER.warning(
-                "the store %s cannot be used: %s; until it can, the limits of API keys hold for each worker by itself",
+                "the store %s cannot be used: %s; until then, each worker counts the limits of API keys by itself",
                 self._path,
                 error,
             )

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from gateway.server.access.rate_limit import MINUTE, Usage, take_one
+from gateway.server.access.rate_limit import MINUTE, KeyUsage, count_request
 from gateway.server.process.process_identity import is_alive
 from gateway.settings import KeySettings
 
@@ -49,7 +49,7 @@ class RateLimitFile:
             self._db.close()
             raise
 
-    def take(self, key: str, own: Usage, limits: KeySettings, now: float) -> Usage:
+    def acquire(self, key: str, own: KeyUsage, limits: KeySettings, now: float) -> KeyUsage:
         """Returns the holder's usage with one more request. Raises GatewayError 429 when all processes together exceed
         a limit."""
         with self._transaction() as run:
@@ -58,14 +58,14 @@ class RateLimitFile:
                 others = self._others(run, key, limits.concurrent_streams - own.running)
             if limits.requests_per_minute is not None:
                 due = max(due, _due(run, key, now))
-            after = take_one(Usage(own.running + others, due), limits, now)
+            after = count_request(KeyUsage(own.running + others, due), limits, now)
             if limits.concurrent_streams is not None:
                 run.execute("INSERT OR REPLACE INTO places VALUES (?, ?, ?)", (key, self._holder, own.running + 1))
             if limits.requests_per_minute is not None:
                 run.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (key, after.due))
-        return Usage(own.running + 1, after.due)
+        return KeyUsage(own.running + 1, after.due)
 
-    def tell(self, running: Mapping[str, int]) -> None:
+    def write(self, running: Mapping[str, int]) -> None:
         """Writes the number of the holder's running requests, by key."""
         with self._transaction() as run:
             for key, number in running.items():

@@ -17,8 +17,8 @@ class Metrics:
     """The metrics of one process."""
 
     def __init__(self) -> None:
-        self.requests = Counter("gateway_requests_total", "Requests answered.", "route", "key", "status")
-        self.errors = Counter("gateway_errors_total", "Requests that failed, whoever's fault it was.", "code", "phase")
+        self.requests = Counter("gateway_requests_total", "Requests that were served.", "route", "key", "status")
+        self.errors = Counter("gateway_errors_total", "Requests that failed, for any reason.", "code", "phase")
         self.upstream_errors = Counter(
             "gateway_upstream_errors_total", "Failures of a backend.", "backend", "code", "phase"
         )
@@ -26,51 +26,54 @@ class Metrics:
             "gateway_upstream_rejections_total", "Histories that a backend refused.", "backend", "rule"
         )
         self.truncated_streams = Counter(
-            "gateway_truncated_streams_total", "Answers of a backend that ended too early.", "backend"
+            "gateway_truncated_streams_total", "Responses of a backend that ended before they were complete.", "backend"
         )
         self.ttfb_timeouts = Counter(
-            "gateway_ttfb_timeouts_total", "Backends that did not begin to answer in time.", "backend"
+            "gateway_ttfb_timeouts_total", "Responses of a backend that did not begin in time.", "backend"
         )
         self.unknown_events = Counter(
-            "gateway_unknown_events_total", "What a backend sent and nobody here knows.", "backend"
+            "gateway_unknown_events_total", "Unknown events, fields and parts from a backend.", "backend"
         )
         self.late_events = Counter(
-            "gateway_late_events_total", "What a backend sent after the end of its answer.", "backend"
+            "gateway_late_events_total", "Content and faults from a backend after the end of its response.", "backend"
         )
         self.client_aborts = Counter(
-            "gateway_client_aborts_total", "Clients that left before the answer was complete.", "phase"
+            "gateway_client_aborts_total", "Clients that disconnected before the response was complete.", "phase"
         )
-        self.notices = Counter("gateway_notices_total", "Changes and odd things that were told.", "stage", "rule")
+        self.notices = Counter("gateway_notices_total", "Notices: changes and observations.", "stage", "rule")
         self.tokens = Counter("gateway_tokens_total", "Tokens as backends report them.", "backend", "key", "kind")
-        self.log_drops = Counter("gateway_log_drops_total", "Log lines that came too fast or could not be written.")
-        self.spans = Counter("gateway_spans_total", "Spans that the collector took.")
+        self.log_drops = Counter(
+            "gateway_log_drops_total", "Log lines that were dropped: they came too fast or could not be written."
+        )
+        self.spans = Counter("gateway_spans_total", "Spans that the collector accepted.")
         self.span_drops = Counter(
             "gateway_span_drops_total",
-            "Spans that did not fit into the queue or that the collector did not take.",
+            "Spans that did not fit into the queue or that the collector did not accept.",
         )
-        self.config_reloads = Counter("gateway_config_reloads_total", "Settings that were read again and are in use.")
+        self.config_reloads = Counter("gateway_config_reloads_total", "Reloads of the settings that succeeded.")
         self.config_reload_failures = Counter(
-            "gateway_config_reload_failures_total", "Settings that could not be used; the old ones stayed."
+            "gateway_config_reload_failures_total",
+            "Reloads of the settings that failed; the old settings stayed in use.",
         )
         self.worker_restarts = Counter(
-            "gateway_worker_restarts_total", "Workers that ended by themselves and were started again."
+            "gateway_worker_restarts_total", "Workers that ended unexpectedly and were restarted."
         )
         self.store_failures = Counter("gateway_store_failures_total", "Failures of the store that the workers share.")
-        self.running_requests = Gauge("gateway_running_requests", "Chat requests being served now.")
-        self.open_streams = Gauge("gateway_open_streams", "Those of them that are streamed.")
-        self.workers = Gauge("gateway_workers", "Workers that serve now.")
+        self.running_requests = Gauge("gateway_running_requests", "Running chat requests.")
+        self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")
+        self.workers = Gauge("gateway_workers", "Running workers.")
         self.request_seconds = Histogram(
-            "gateway_request_seconds", "From a request's head to the end of its answer.", "route", bounds=SLOW
+            "gateway_request_seconds", "Time from a request's head to the end of its response.", "route", bounds=SLOW
         )
         self.first_event_seconds = Histogram(
             "gateway_first_event_seconds",
-            "From the request's head to the first event of the backend's answer.",
+            "Time from a request's head to the first event of the backend's response.",
             "backend",
             bounds=SLOW,
         )
         self.overhead_seconds = Histogram(
             "gateway_overhead_seconds",
-            "What a successful chat request took without waiting for its body and the backend.",
+            "Time of a successful chat request without the waits for its body and for the backend.",
             bounds=QUICK,
         )
 

@@ -103,7 +103,7 @@ class Backends:
             nearest = difflib.get_close_matches(model[:200], self.models, n=1, cutoff=0.3)
             advice = f" Did you mean {nearest[0]!r}?" if nearest else f" Known models: {_list(self.models)}."
             raise InvalidRequest(
-                f"The model {model[:200]!r} does not exist here.{advice}",
+                f"Unknown model {model[:200]!r}.{advice}",
                 status=404,
                 code="model_not_found",
                 param="model",
@@ -159,9 +159,9 @@ def _check_address(where: str, base_url: str) -> None:
     try:
         parts = urlsplit(base_url)
         if "@" in parts.netloc:
-            raise ValueError("must hold no credential; name its variable in api_key_env")
+            raise ValueError("must not contain a credential; name its variable in api_key_env")
         if parts.query or parts.fragment:
-            raise ValueError("must hold neither a query nor a fragment")
+            raise ValueError("must not contain a query or a fragment")
         read_url(base_url)
     except ValueError as error:
         raise SettingsError(f"{where}.base_url {error}") from error

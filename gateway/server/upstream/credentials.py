@@ -127,7 +127,7 @@ class RefreshedCredential:
         except BackendUnavailable:
             if not self._token or self._clock() >= self._ends:
                 raise
-            LOGGER.warning("token refresh failed; the present token is used until it ends")
+            LOGGER.warning("token refresh failed; the current token is used until it expires")
 
     async def _refresh(self) -> None:
         refresh_token = self._stored() or self._refresh_token
@@ -136,7 +136,7 @@ class RefreshedCredential:
         reply = await self._ask(refresh_token)
         token = reply.get(self._settings.token_field)
         if not isinstance(token, str) or not token or not is_header_value(token):
-            raise BackendUnavailable("The token issuer's reply holds no token.", code="upstream_auth_error")
+            raise BackendUnavailable("The token issuer's response contains no token.", code="upstream_auth_error")
         self._token = token
         self._ends = self._clock() + _seconds(reply.get("expires_in"))
         rotated = reply.get("refresh_token")
@@ -151,19 +151,19 @@ class RefreshedCredential:
                 answer = await client.post(self._settings.token_url, data=form)
         except httpx.HTTPError as error:
             # The cause is left out: it shows the address, which may contain a key.
-            raise BackendUnavailable(f"The token issuer could not be asked ({type(error).__name__}).") from None
+            raise BackendUnavailable(f"The request to the token issuer failed ({type(error).__name__}).") from None
         if answer.status_code in (400, 401, 403):
             self._denied.add(refresh_token)
-            LOGGER.error("token refresh denied with status %d: a new login is needed", answer.status_code)
+            LOGGER.error("token refresh denied with status %d: a new login is required", answer.status_code)
             raise _denied()
         if answer.status_code != 200:
-            raise BackendUnavailable(f"The token issuer answered with status {answer.status_code}.")
+            raise BackendUnavailable(f"The token issuer responded with status {answer.status_code}.")
         try:
             reply: Json = msgspec.json.decode(answer.content)
         except (msgspec.DecodeError, RecursionError):
             reply = None
         if not isinstance(reply, dict):
-            raise BackendUnavailable("The token issuer's reply is not a JSON object.")
+            raise BackendUnavailable("The token issuer's response is not a JSON object.")
         return reply
 
     def _stored(self) -> str | None:
@@ -236,7 +236,9 @@ def credential_for(settings: BackendSettings) -> Credential:
         try:
             check_header(settings.api_key_header, value)
         except ValueError as error:
-            raise SettingsError(f"the environment variable {settings.api_key_env} cannot be sent: {error}") from error
+            raise SettingsError(
+                f"the environment variable {settings.api_key_env} cannot be sent as a header: {error}"
+            ) from error
     return StaticCredential(settings.api_key_header, value)
 
 

@@ -22,11 +22,11 @@ class ClientDisconnected(Exception):
 
 
 def first_byte_timeout() -> Exception:
-    return BackendTimeout("The backend did not begin to answer in time (timeouts.first_byte).")
+    return BackendTimeout("The backend did not begin to respond in time (timeouts.first_byte).")
 
 
 def idle_timeout() -> Exception:
-    return BackendTimeout("The backend stopped sending (timeouts.idle).")
+    return BackendTimeout("The backend sent nothing for too long (timeouts.idle).")
 
 
 def total_timeout() -> Exception:

@@ -50,7 +50,7 @@ class _Listed:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.due = 0.0
-        self.said: tuple[str, ...] | GatewayError = ()
+        self.result: tuple[str, ...] | GatewayError = ()
 
 
 class ModelLists:
@@ -68,28 +68,28 @@ class ModelLists:
         entry, backend = backends.any
         if entry.name is not None:
             return Names(_once((*backends.models, entry.name)))
-        said = await self._said(backend)
-        if not isinstance(said, GatewayError):
-            return Names(_once((*backends.models, *said)))
+        result = await self._result(backend)
+        if not isinstance(result, GatewayError):
+            return Names(_once((*backends.models, *result)))
         if not backends.models:
             # A copy of the cached exception: a raised exception keeps the frames it went through.
-            raise type(said)(said.message, status=said.status, code=said.code)
-        return Names(backends.models, said.message)
+            raise type(result)(result.message, status=result.status, code=result.code)
+        return Names(backends.models, result.message)
 
-    async def _said(self, backend: Backend) -> tuple[str, ...] | GatewayError:
+    async def _result(self, backend: Backend) -> tuple[str, ...] | GatewayError:
         listed = self._listed.setdefault(backend, _Listed())
         async with listed.lock:
             if self._clock() >= listed.due:
                 try:
-                    listed.said, life = await _ask(backend), KEPT_S
+                    listed.result, life = await _ask(backend), KEPT_S
                 except GatewayError as error:
-                    said = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
+                    words = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
                     LOGGER.warning(
-                        "the models of the backend %s are not listed: %s said=%r", backend.name, error.message, said
+                        "the models of the backend %s are not listed: %s said=%r", backend.name, error.message, words
                     )
-                    listed.said, life = error, FAILURE_KEPT_S
+                    listed.result, life = error, FAILURE_KEPT_S
                 listed.due = self._clock() + life
-            return listed.said
+            return listed.result
 
 
 async def _ask(backend: Backend) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ async def _ask(backend: Backend) -> tuple[str, ...]:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         # Its text may contain the address, and so may its cause.
         reason = type(error).__name__
-        raise BackendUnavailable(f"The backend could not be asked for its list of models ({reason}).") from None
+        raise BackendUnavailable(f"The request for the backend's list of models failed ({reason}).") from None
     names = cast(ListingAdapter, backend.adapter).decode_models(body)
     return tuple(name for name in names[:MOST_NAMES] if name and len(name) <= LONGEST_NAME and name.isprintable())
 
@@ -164,11 +164,13 @@ async def _refused(backend: Backend, answer: httpx.Response) -> BackendError:
     hold a credential."""
     status = answer.status_code
     code = "upstream_auth_error" if status in (401, 403) else "upstream_error"
-    error = BackendError(f"The backend answered with status {status} when asked for its list of models.", code=code)
+    error = BackendError(
+        f"The backend responded with status {status} to the request for its list of models.", code=code
+    )
     if not 300 <= status < 400 and "content-encoding" not in answer.headers:
         body = await _beginning(answer)
-        said = backend.adapter.decode_error(status, dict(answer.headers), body).words
-        error.words = said or body.decode("utf-8", "replace")
+        words = backend.adapter.decode_error(status, dict(answer.headers), body).words
+        error.words = words or body.decode("utf-8", "replace")
     return error
 
 

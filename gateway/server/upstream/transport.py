@@ -55,11 +55,11 @@ def encode_head(method: str, url: Url, headers: Mapping[str, str]) -> Lines:
 
 def truncated() -> BackendTruncated:
     """Returns the error for a body that ended, or whose framing broke, before the response was complete."""
-    return BackendTruncated("The backend's answer ended before it was complete.")
+    return BackendTruncated("The backend's response ended before it was complete.")
 
 
 def _hung_up() -> BackendError:
-    return BackendUnavailable("The backend closed the connection before it answered.")
+    return BackendUnavailable("The backend closed the connection before it responded.")
 
 
 _FAULTS: Final[Mapping[type[HttpError], Callable[[], BackendError]]] = {
@@ -71,14 +71,16 @@ _FAULTS: Final[Mapping[type[HttpError], Callable[[], BackendError]]] = {
     RemoteDisconnected: _hung_up,
     StaleConnection: _hung_up,
     HttpProtocolError: lambda: BackendProtocolError(
-        "The backend's answer is not HTTP.", code="upstream_protocol_error"
+        "The backend's response is not HTTP.", code="upstream_protocol_error"
     ),
     Truncated: truncated,
-    TooLarge: lambda: BackendError("The backend's answer is larger than allowed.", code="upstream_response_too_large"),
+    TooLarge: lambda: BackendError(
+        "The backend's response is larger than allowed.", code="upstream_response_too_large"
+    ),
 }
 
 
-def _told(error: HttpError) -> BackendError:
+def _backend_error(error: HttpError) -> BackendError:
     return _FAULTS[type(error)]()
 
 
@@ -88,21 +90,21 @@ def _nothing(*_: int) -> None:
 
 def _decoded(response: ResponseDecoder, coded: ContentDecoder) -> bytes:
     # Pending compressed bytes come first: further input would only wait in the decoder.
-    data = coded.feed(b"" if coded.pending else response.take())
+    data = coded.feed(b"" if coded.pending else response.read())
     if not data and response.ended:
         coded.close()
     return data
 
 
 def _passed_over(response: ResponseDecoder) -> bytes:
-    response.take()
+    response.read()
     return b""
 
 
 class BackendResponse:
     """The head of a backend's response, and its body piece by piece. Header names are lower case."""
 
-    __slots__ = ("_coded", "_connection", "_kept", "_lent", "_pool", "_take", "headers", "status")
+    __slots__ = ("_coded", "_connection", "_kept", "_lent", "_pool", "_read", "headers", "status")
 
     def __init__(self, connection: BackendConnection, pool: ConnectionPool) -> None:
         self.status = connection.response.status
@@ -112,7 +114,7 @@ class BackendResponse:
         self._lent = True
         self._kept = b""
         self._coded: ContentDecoder | None = None
-        self._take: Callable[[], bytes] = connection.response.take
+        self._read: Callable[[], bytes] = connection.response.read
 
     def decode(self, coding: str, most: int) -> None:
         """Makes `read` return the decompressed body, at most so many bytes. A body of an unknown coding counts as
@@ -122,9 +124,9 @@ class BackendResponse:
         except KeyError:
             if self.status == 200:
                 raise _unreadable(coding) from None
-            self._take = partial(_passed_over, self._connection.response)
+            self._read = partial(_passed_over, self._connection.response)
         else:
-            self._take = partial(_decoded, self._connection.response, self._coded)
+            self._read = partial(_decoded, self._connection.response, self._coded)
 
     async def read(self, most: int = 0) -> bytes:
         """Returns all bytes that have arrived, at least one; empty at the end. Raises BackendError.
@@ -137,10 +139,10 @@ class BackendResponse:
             # Pending pieces are returned without waiting: other tasks run between them.
             await asyncio.sleep(0)
         try:
-            while not (data := self._kept or self._take()) and not response.ended:
+            while not (data := self._kept or self._read()) and not response.ended:
                 await connection.arrival()
         except HttpError as error:
-            raise _told(error) from error.__cause__
+            raise _backend_error(error) from error.__cause__
         self._kept = b""
         if connection.paused and not response.waiting:
             connection.resume()
@@ -252,17 +254,17 @@ class Transport:
                     raise
             except (ConnectError, StaleConnection) as error:
                 if not again or self._loop.time() + PAUSE_S >= due:
-                    raise _told(error) from error.__cause__
+                    raise _backend_error(error) from error.__cause__
                 again = False
             except HttpError as error:
-                raise _told(error) from error.__cause__
+                raise _backend_error(error) from error.__cause__
             await asyncio.sleep(PAUSE_S)
             now = self._loop.time()
 
 
 def _unreadable(coding: str) -> BackendError:
     error = BackendProtocolError(
-        "The backend compressed its answer, though identity was asked for, in a way that cannot be read here.",
+        "The backend sent a compressed response that cannot be decoded; the request accepts only identity.",
         code="upstream_invalid_response",
     )
     error.words = f"content-encoding: {coding}"
@@ -270,4 +272,4 @@ def _unreadable(coding: str) -> BackendError:
 
 
 def _redirect() -> BackendError:
-    return BackendError("The backend answered with a redirect, which is never followed.", code="upstream_redirect")
+    return BackendError("The backend sent a redirect; redirects are not followed.", code="upstream_redirect")

@@ -3,23 +3,23 @@
 import json
 from collections import Counter
 
-from gateway.tool_calls.parsers.json_scan import mended_object
+from gateway.tool_calls.parsers.json_scan import repaired_object
 
 
-def whole_arguments(written: str, mended: Counter[str]) -> str | None:
+def whole_arguments(written: str, repaired: Counter[str]) -> str | None:
     """Returns the object in a JSON value: null is `{}`, and a string is decoded once. None when it is no object.
 
-    Every change is counted in `mended`.
+    Every change is counted in `repaired`.
     """
     if written.startswith('"'):
-        mended["arguments written as a string were decoded"] += 1
+        repaired["arguments written as a string were decoded"] += 1
         written = _in_utf8(json.loads(written)).strip() or "null"
     if written == "null":
-        mended["missing arguments became {}"] += 1
+        repaired["missing arguments became {}"] += 1
         return "{}"
-    whole = mended_object(written)
+    whole = repaired_object(written)
     if whole is not None and whole != written:
-        mended["characters in strings were escaped"] += 1
+        repaired["characters in strings were escaped"] += 1
     return whole
 
 

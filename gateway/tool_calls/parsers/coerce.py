@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.tool_calls.parsers.json_scan import mended_value
+from gateway.tool_calls.parsers.json_scan import repaired_value
 
 _PYTHON: Final = {"True": "true", "False": "false", "None": "null"}
 STRING: Final = frozenset({"string"})
@@ -28,7 +28,7 @@ def types_of(parameters: JsonObject, key: str) -> frozenset[str]:
 def typed(text: str, types: frozenset[str]) -> str:
     """Returns the text as JSON when that is of an allowed type, or when no string is allowed; else a JSON string."""
     bare = text.strip()
-    value = mended_value(_PYTHON.get(bare, bare))
+    value = repaired_value(_PYTHON.get(bare, bare))
     kinds = types | {"integer"} if "number" in types else types
     if value is not None and (_kind(value) in kinds or ("string" not in types and not value.startswith('"'))):
         return value

@@ -49,7 +49,7 @@ class JsonCallReader(CallReader):
         at = at if self._begun else self._begin(text, at)
         while at < len(text) and not self.done:
             begin, at = at, self._scanner.scan(text, at)
-            self._take(text, begin, at)
+            self._append(text, begin, at)
             self._follow(text, at)
         return at
 
@@ -73,12 +73,12 @@ class JsonCallReader(CallReader):
                 self.end_broken("no JSON object follows its mark")
         return at
 
-    def _take(self, text: str, begin: int, end: int) -> None:
+    def _append(self, text: str, begin: int, end: int) -> None:
         if self.refusal is not None:
             return
-        if self._scanner.signal is Signal.MENDED:
-            self.mended["characters in strings were escaped"] += 1
-            piece = text[begin : end - 1] + self._scanner.mended
+        if self._scanner.signal is Signal.REPAIRED:
+            self.repaired["characters in strings were escaped"] += 1
+            piece = text[begin : end - 1] + self._scanner.repaired
         else:
             piece = text[begin:end]
         if not piece:
@@ -111,13 +111,13 @@ class JsonCallReader(CallReader):
         self._taken.clear()
         if self._key == NAME_KEY and self._called is None:
             if first != '"':
-                self.refuse("its name is no string")
+                self.refuse("its name is not a string")
         elif self._key == _FUNCTION_KEY and first == "{" and self._around is None and self._called is None:
             self._around, self._scanner = self._scanner, JsonScanner()
         elif self._key in ARGUMENTS_KEYS and self._awaits_arguments:
             self._in_arguments = True
             if self._doubtful and first not in '{"n':
-                self.refuse("its arguments are no object")
+                self.refuse("its arguments are not an object")
             elif first == "{" and self._called is not None:
                 self.name = self._called
         elif self._key not in _BESIDE and self._key not in ARGUMENTS_KEYS:
@@ -142,7 +142,7 @@ class JsonCallReader(CallReader):
             if self._called is not None:
                 self._fail_twofold()
         else:
-            self.mended["other fields were left out"] += 1
+            self.repaired["other fields were dropped"] += 1
 
     def _end_name(self, name: str) -> None:
         if name not in self._declared:
@@ -161,7 +161,7 @@ class JsonCallReader(CallReader):
         if taken in ("null", '""'):
             return
         self._held = None
-        written = whole_arguments(taken, self.mended)
+        written = whole_arguments(taken, self.repaired)
         if written is None:
             self._spoilt = taken
             if self._called is not None:
@@ -194,17 +194,17 @@ class JsonCallReader(CallReader):
             if self._called is None:
                 self.refuse("it has no name")
             elif self._has_strange_key:
-                self.failure = "its arguments are missing beside keys that no call has"
+                self.failure = "its arguments are missing, and it has keys that a call does not have"
             else:
-                self.mended["missing arguments became {}"] += 1
+                self.repaired["missing arguments became {}"] += 1
                 self._call()
 
     def _break(self) -> None:
         if self.name is None or self._in_arguments:
-            self.end_broken("it is no valid JSON")
+            self.end_broken("it is not valid JSON")
         else:
             self.done = True
-            self.mended["objects without their last brace were closed"] += 1
+            self.repaired["objects without their last brace were closed"] += 1
 
     def _taken_text(self) -> str:
         taken = "".join(self._taken)

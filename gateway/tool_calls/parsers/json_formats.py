@@ -9,7 +9,7 @@ import msgspec
 from gateway.core.conversation import ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.format import Constraint
 from gateway.tool_calls.parsers.json_call import JsonCallReader
-from gateway.tool_calls.parsers.json_scan import mended_object
+from gateway.tool_calls.parsers.json_scan import repaired_object
 from gateway.tool_calls.parsers.parser import Declared, Mark, ToolCallParser
 from gateway.tool_calls.parsers.prompt_text import listed, rules
 from gateway.tool_calls.parsers.schema import call_schema, callable_tools
@@ -40,7 +40,7 @@ class Tagged(msgspec.Struct, frozen=True):
 
     def render_call(self, name: str, arguments: str) -> str:
         """Shows arguments that are no object as a string, so that the model reads its own text."""
-        written = mended_object(arguments) or ("{}" if not arguments.strip() else json.dumps(arguments))
+        written = repaired_object(arguments) or ("{}" if not arguments.strip() else json.dumps(arguments))
         call = f'{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": {written}}}'
         mark = self.marks[0]
         return f"{mark.text}\n{call}\n{mark.closer}" if mark.closer else call

@@ -7,7 +7,7 @@ One step function per state; the state is the step to take next:
              string (escape, hexadecimal)     token: a number, true, false, null
 
 Strings may hold content that models write although JSON forbids it: raw control characters and a backslash before any
-character. The scan then stops with `MENDED` and gives the replacement, which never revokes earlier output.
+character. The scan then stops with `REPAIRED` and gives the replacement, which never revokes earlier output.
 """
 
 import re
@@ -28,13 +28,13 @@ _ESCAPES: Final = {"\b": "b", "\t": "t", "\n": "n", "\f": "f", "\r": "r"}
 class Signal(Enum):
     """The reason why a scan stopped. Those of keys and values concern the outermost object only."""
 
-    MORE = "the text is used up"
+    MORE = "the end of the text is reached"
     KEY = "a key has ended"
     VALUE = "a value begins at the cursor"
     VALUE_END = "a value has ended before the cursor"
     END = "the whole value has ended before the cursor"
-    MENDED = "the character before the cursor must be written as `mended`"
-    BROKEN = "the character at the cursor cannot stand there"
+    REPAIRED = "the character before the cursor must be written as `repaired`"
+    BROKEN = "the character at the cursor is not allowed there"
 
 
 class JsonScanner:
@@ -42,7 +42,7 @@ class JsonScanner:
 
     def __init__(self) -> None:
         self.signal = Signal.MORE
-        self.mended = ""
+        self.repaired = ""
         self._step = self._value
         self._open: list[str] = []
         self._is_key = False
@@ -150,7 +150,7 @@ class JsonScanner:
         elif character == "\\":
             self._step = self._escape
         else:
-            self._mend("\\" + _escaped(character))
+            self._repair("\\" + _escaped(character))
         return at + 1
 
     def _escape(self, text: str, at: int) -> int:
@@ -161,11 +161,11 @@ class JsonScanner:
             self._digits = 4
             self._step = self._hexadecimal
         elif character < " ":
-            self._mend(_escaped(character))
+            self._repair(_escaped(character))
         elif character == "'":
-            self._mend("u0027")
+            self._repair("u0027")
         elif character not in '"\\/bfnrt':
-            self._mend("\\" + character)
+            self._repair("\\" + character)
         return at + 1
 
     def _hexadecimal(self, text: str, at: int) -> int:
@@ -208,9 +208,9 @@ class JsonScanner:
         elif len(self._open) == 1:
             self.signal = Signal.VALUE_END
 
-    def _mend(self, written: str) -> None:
-        self.mended = written
-        self.signal = Signal.MENDED
+    def _repair(self, written: str) -> None:
+        self.repaired = written
+        self.signal = Signal.REPAIRED
 
     def _break(self, at: int) -> int:
         self.signal = Signal.BROKEN
@@ -227,20 +227,20 @@ def _escaped(character: str) -> str:
     return _ESCAPES.get(character) or f"u{ord(character):04x}"
 
 
-def mended_value(text: str) -> str | None:
+def repaired_value(text: str) -> str | None:
     """Returns the text as one JSON value, with invalid characters in strings escaped; None when it is none."""
     # The blank ends a number that ends the text.
     text = f"{text} "
     scanner, pieces, at = JsonScanner(), list[str](), 0
     while at < len(text) and scanner.signal not in (Signal.BROKEN, Signal.END):
         begin, at = at, scanner.scan(text, at)
-        mended = scanner.signal is Signal.MENDED
-        pieces.append(text[begin : at - 1] + scanner.mended if mended else text[begin:at])
+        repaired = scanner.signal is Signal.REPAIRED
+        pieces.append(text[begin : at - 1] + scanner.repaired if repaired else text[begin:at])
     whole = scanner.signal is Signal.END and not text[at:].strip(BLANKS)
     return "".join(pieces).strip(BLANKS) if whole else None
 
 
-def mended_object(text: str) -> str | None:
-    """Returns the text as one JSON object, as `mended_value` does; None also for any other value."""
-    value = mended_value(text)
+def repaired_object(text: str) -> str | None:
+    """Returns the text as one JSON object, as `repaired_value` does; None also for any other value."""
+    value = repaired_value(text)
     return value if value is not None and value.startswith("{") else None

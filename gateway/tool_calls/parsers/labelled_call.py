@@ -78,31 +78,31 @@ class LabelledReader(CallReader):
         if text[at] == "{":
             self.name = self._called
         elif text[at] not in '"n':
-            self.end_broken("its arguments are no object")
+            self.end_broken("its arguments are not an object")
         self._step = self._value
         return at
 
     def _value(self, text: str, at: int) -> int:
         begin, at = at, self._scanner.scan(text, at)
-        if self._scanner.signal is Signal.MENDED:
-            self.mended["characters in strings were escaped"] += 1
-            self._take(text[begin : at - 1] + self._scanner.mended)
+        if self._scanner.signal is Signal.REPAIRED:
+            self.repaired["characters in strings were escaped"] += 1
+            self._append(text[begin : at - 1] + self._scanner.repaired)
         else:
-            self._take(text[begin:at])
+            self._append(text[begin:at])
         if self._scanner.signal is Signal.BROKEN:
-            self.end_broken("it is no valid JSON")
+            self.end_broken("it is not valid JSON")
         elif self._scanner.signal is Signal.END:
             self._end()
         return at
 
-    def _take(self, piece: str) -> None:
+    def _append(self, piece: str) -> None:
         if piece:
             (self._taken if self.name is None else self.arguments).append(piece)
 
     def _end(self) -> None:
         self.done = True
         if self.name is None:
-            whole = whole_arguments("".join(self._taken), self.mended)
+            whole = whole_arguments("".join(self._taken), self.repaired)
             if whole is None:
                 self.spoil(self._doubtful, "".join(self._taken))
             else:

@@ -236,7 +236,7 @@ class ToolCallParser:
         self._error = InvalidToolCall(f"The model wrote a tool call that cannot be read: {reason}.")
 
     def _end_call(self, events: list[Event]) -> None:
-        for what, count in self._reader.mended.items():
+        for what, count in self._reader.repaired.items():
             events.append(
                 self._notice("changed", "TEXT_CALL_MENDED", f"in a call: {what} ({count})", "info", self._index)
             )
@@ -285,7 +285,7 @@ class ToolCallParser:
         braces = "".join(self._blanks).count(_BRACE)
         self._blanks.clear()
         if braces:
-            detail = f"after a call: braces that are too many were left out ({braces})"
+            detail = f"after a call: surplus braces were dropped ({braces})"
             events.append(self._notice("dropped", "TEXT_CALL_MENDED", detail, "info", self._index - 1))
 
     def _refuse(self, reader: CallReader, events: list[Event]) -> None:
@@ -296,26 +296,28 @@ class ToolCallParser:
         self._raw = []
         if reader.refusal is not None and not self._started:
             self._started = True
-            self._tell_refusal(reader.refusal.rule, reader.refusal.reason, events)
+            self._report_refusal(reader.refusal.rule, reader.refusal.reason, events)
         if reader.done:
             self._step = self._listed if reader.in_list else self._text
 
-    def _tell_refusal(self, rule: str, reason: str, events: list[Event]) -> None:
+    def _report_refusal(self, rule: str, reason: str, events: list[Event]) -> None:
         if self._mark is None or not self._mark.doubtful:
             events.append(
-                Notice("backend", "seen", rule, f"what looked like a call stays text: {reason}", level="warning")
+                Notice(
+                    "backend", "seen", rule, f"text that looks like a call is kept as text: {reason}", level="warning"
+                )
             )
 
     def _close_call(self, reason: Reason, events: list[Event]) -> None:
         if self._reader.refusal is not None:
             return
         if reason != "length" and (self._reader.name is not None or self._reader.certain):
-            raise BackendTruncated("The model's answer ended inside a tool call.")
+            raise BackendTruncated("The model's response ended inside a tool call.")
         if self._reader.name is None:
             events.append(TextDelta("".join(self._raw)))
-            self._tell_refusal("TEXT_CALL_BROKEN", "the answer ended inside", events)
+            self._report_refusal("TEXT_CALL_BROKEN", "the response ended inside it", events)
         else:
-            detail = "the answer reached its length inside a call, whose arguments are incomplete"
+            detail = "the response reached its length limit inside a call, whose arguments are incomplete"
             events.append(self._notice("seen", "TEXT_CALL_CUT", detail, "warning", self._index))
             events.append(ToolCallEnd(self._index))
 

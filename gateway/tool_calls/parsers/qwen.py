@@ -10,7 +10,7 @@ from gateway.core.conversation import ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.format import Constraint
 from gateway.tool_calls.parsers.json_call import JsonCallReader
 from gateway.tool_calls.parsers.json_formats import HERMES_JSON
-from gateway.tool_calls.parsers.json_scan import mended_object, skip
+from gateway.tool_calls.parsers.json_scan import repaired_object, skip
 from gateway.tool_calls.parsers.parser import Declared, Mark, ToolCallParser
 from gateway.tool_calls.parsers.prompt_text import listed, rules
 from gateway.tool_calls.parsers.reader import CallReader
@@ -43,7 +43,7 @@ class EitherReader(CallReader):
                 return at
             is_json = text[at] in "{["
             self._reader = JsonCallReader(self._declared) if is_json else XmlCallReader(self._declared, opened=False)
-            self._reader.arguments, self._reader.mended = self.arguments, self.mended
+            self._reader.arguments, self._reader.repaired = self.arguments, self.repaired
             self._reader.in_list = self.in_list
         at = self._reader.read(text, at)
         self.name, self.done = self._reader.name, self._reader.done
@@ -104,7 +104,7 @@ class QwenXml(msgspec.Struct, frozen=True):
 
 def _fields(arguments: str) -> Mapping[str, str] | None:
     """Returns each argument as the text between its tags; None unless they are an object with unique keys."""
-    written = mended_object(arguments.strip() or "{}")
+    written = repaired_object(arguments.strip() or "{}")
     try:
         fields = msgspec.json.decode(written or "", type=dict[str, msgspec.Raw])
         pairs = json.loads(written or "", object_pairs_hook=list, parse_int=str, parse_float=str)

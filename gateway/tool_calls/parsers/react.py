@@ -8,7 +8,7 @@ import msgspec
 
 from gateway.core.conversation import ToolChoice, ToolSpec
 from gateway.tool_calls.parsers.format import Constraint
-from gateway.tool_calls.parsers.json_scan import mended_object
+from gateway.tool_calls.parsers.json_scan import repaired_object
 from gateway.tool_calls.parsers.labelled_call import LabelledReader
 from gateway.tool_calls.parsers.parser import Declared, Mark, ToolCallParser
 from gateway.tool_calls.parsers.prompt_text import listed, rules
@@ -44,7 +44,7 @@ class React(msgspec.Struct, frozen=True):
 
     def render_call(self, name: str, arguments: str) -> str:
         """Shows arguments that are no object as a string, so that the model reads its own text."""
-        written = mended_object(arguments) or ("{}" if not arguments.strip() else json.dumps(arguments))
+        written = repaired_object(arguments) or ("{}" if not arguments.strip() else json.dumps(arguments))
         return f"{_ACTION} {name}\n{_INPUT} {written}"
 
     def parser(

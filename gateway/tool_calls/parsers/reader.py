@@ -26,7 +26,7 @@ class CallReader(ABC):
     pieces of the arguments' JSON text. `refusal` is set instead when it is no call; the reader may then still read on
     to the end of that text, so that nothing in it is taken for another call. `failure` is set when the call is
     `certain`, or has a name, and then proves invalid. `done`: the call, or the refused text, has ended at the cursor.
-    `in_list`: the call is an element of a list, and another may follow. `mended` counts the changes.
+    `in_list`: the call is an element of a list, and another may follow. `repaired` counts the changes.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class CallReader(ABC):
         self.failure: str | None = None
         self.done = False
         self.in_list = False
-        self.mended: Counter[str] = Counter()
+        self.repaired: Counter[str] = Counter()
 
     @abstractmethod
     def read(self, text: str, at: int) -> int:
@@ -71,9 +71,9 @@ class CallReader(ABC):
     def spoil(self, doubtful: bool, written: str) -> None:
         """Records arguments that are no object: a failure, unless the text may also be no call."""
         if doubtful and not begins_object(written):
-            self.refuse("its arguments are no object")
+            self.refuse("its arguments are not an object")
         else:
-            self.failure, self.done = "its arguments are no object", True
+            self.failure, self.done = "its arguments are not an object", True
 
     def refuse_name(self, name: str) -> None:
         shown = f" {name}" if _NAME.fullmatch(name) else ""

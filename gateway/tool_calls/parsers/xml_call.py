@@ -131,17 +131,17 @@ class XmlCallReader(CallReader):
         """Takes the certain part of the value; then waits for more."""
         if certain == at:
             return _NEED_MORE
-        self._take_value(data[at:certain])
+        self._append_value(data[at:certain])
         return certain
 
-    def _take_value(self, piece: str) -> None:
+    def _append_value(self, piece: str) -> None:
         if self._types == STRING:
             self._emit(string(piece)[1:-1])
         else:
             self._value_taken.append(piece)
 
     def _end_value(self, piece: str) -> None:
-        self._take_value(piece)
+        self._append_value(piece)
         self._emit('"' if self._types == STRING else typed("".join(self._value_taken), self._types))
         self._value_taken.clear()
         self._step = self._body
@@ -151,7 +151,7 @@ class XmlCallReader(CallReader):
             self.arguments.append(written)
 
     def _fail(self, at: int) -> int:
-        self.end_broken("it holds something that does not belong there")
+        self.end_broken("it contains unexpected text")
         return at
 
 

@@ -22,7 +22,7 @@ def read(body: bytes) -> tuple[list[Event], object]:
     try:
         return [*decoder.feed(body), *decoder.close()], None
     except BackendError as error:
-        return error.take(), (type(error), str(error), error.code)
+        return error.take_events(), (type(error), str(error), error.code)
 
 
 def read_in_full(body: bytes) -> tuple[list[Event], object]:

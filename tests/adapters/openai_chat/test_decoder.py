@@ -234,7 +234,7 @@ def test_a_failure_is_never_a_success(fault: str) -> None:
 
 
 def test_a_reported_error_is_not_quoted() -> None:
-    with pytest.raises(BackendRejected, match=r"error in its answer\.$"):
+    with pytest.raises(BackendRejected, match=r"error in its response\.$"):
         read(sse({"error": {"message": "the model is on fire", "type": "server_error"}}))
 
 

@@ -62,5 +62,5 @@ def test_the_empty_path_is_the_document() -> None:
 
 @pytest.mark.parametrize("path", [".", "a.", "a[", "a[x]", "a[1]b", "[12345]", "a..b"])
 def test_what_is_no_path_is_an_error(path: str) -> None:
-    with pytest.raises(ValueError, match="is no path"):
+    with pytest.raises(ValueError, match="is not a path"):
         parse_path(path)

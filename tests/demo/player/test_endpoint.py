@@ -36,7 +36,7 @@ async def test_a_status_without_a_body_has_none(code: int) -> None:
 
 @pytest.mark.parametrize("status", [0, 199, 600])
 def test_no_answer_has_another_status(status: int) -> None:
-    with pytest.raises(ValueError, match=f"{status} is no status"):
+    with pytest.raises(ValueError, match=f"{status} is not a response status"):
         Response((), status)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Json
-from gateway.demo.scripted_model.dialogue import Call, Dialogue, OfferedTool, Result
+from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, PlannedCall, Result
 from gateway.demo.scripted_model.plan import MOST_CALLS, MOST_ROUNDS
 from gateway.demo.scripted_model.reply import reply
 
@@ -230,7 +230,7 @@ def test_without_tools_it_answers_in_text(question: str, answer: str) -> None:
 def test_any_question_gets_a_few_sentences() -> None:
     assert reply(Dialogue("Why is the sky blue?")).text.startswith('You said: "Why is the sky blue?". I am')
     assert reply(Dialogue("")).text.startswith("You said nothing.")
-    assert Call("", "", {}) not in reply(Dialogue("")).calls
+    assert PlannedCall("", "", {}) not in reply(Dialogue("")).calls
 
 
 FORMS = (

@@ -74,7 +74,7 @@ async def test_a_known_conversation_gets_no_new_task() -> None:
 @pytest.mark.parametrize(
     ("body", "headers", "status", "why"),
     [
-        (b"\xff\xff", PROTOBUF, 400, "no Request"),
+        (b"\xff\xff", PROTOBUF, 400, "not a Request"),
         (b"", PROTOBUF, 400, "input has no type"),
         (question("hi").SerializeToString(), {"content-type": "application/json"}, 415, "content type"),
     ],

@@ -26,15 +26,15 @@ from gateway.core.events import (
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
 from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.stream import DONE, StreamEncoder
+from gateway.dialects.openai_chat.stream import DONE, ChatStreamEncoder
 from gateway.testing.strategies import answers
 
 START = ResponseStart()
 STOP = Finish("stop")
 
 
-def encoder(*, include_usage: bool = False, diagnostics: bool = False) -> StreamEncoder:
-    return StreamEncoder("chatcmpl-1", 7, "m", include_usage=include_usage, diagnostics=diagnostics)
+def encoder(*, include_usage: bool = False, diagnostics: bool = False) -> ChatStreamEncoder:
+    return ChatStreamEncoder("chatcmpl-1", 7, "m", include_usage=include_usage, diagnostics=diagnostics)
 
 
 def chunks(data: bytes) -> list[dict[str, Any]]:  # Any: read with json

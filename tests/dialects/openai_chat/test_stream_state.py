@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.core.errors import BackendTruncated
 from gateway.core.events import Event, Finish, PassthroughFields, ResponseStart, TextDelta, UsageReport
 from gateway.dialects.openai_chat import stream
-from gateway.dialects.openai_chat.stream import StreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.testing.strategies import answers
 from tests.transitions import arrows, followed, record
@@ -37,7 +37,7 @@ STEPS: Final[dict[str, tuple[list[Event], bool, tuple[StreamInput, ...]]]] = {
 def inputs(events: list[Event], *, fails: bool) -> list[str]:
     with pytest.MonkeyPatch.context() as patched:
         seen = record(patched, "STREAM_TRANSITIONS", stream)
-        encoder = StreamEncoder("id", 7, "m")
+        encoder = ChatStreamEncoder("id", 7, "m")
         encoder.feed(events)
         if fails:
             encoder.fail(FAULT)

@@ -442,12 +442,12 @@ def test_unknown_fields_of_a_call_survive_what_it_lost(lost: str) -> None:
         (
             [{"role": "assistant", "content": "x", "tool_calls": [1] * 1000}],
             [f"messages[0].tool_calls[{n}]" for n in range(101)],
-            "900 more tool calls are no objects",
+            "900 more tool calls are not objects",
         ),
         (
             [{"role": "user", "content": "x"}, *[1] * 1000],
             [f"messages[{n}]" for n in range(1, 102)],
-            "900 more messages are no objects",
+            "900 more messages are not objects",
         ),
     ],
     ids=["parts", "calls", "messages"],

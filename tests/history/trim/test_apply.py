@@ -216,8 +216,8 @@ def test_which_messages_went_is_told_at_debug_level() -> None:
     _, notices = trim(conversation(*exchanges(3), user("now"), *rounds(3)), limits(results=1, history=2))
     told = [(n.level, n.rule, n.index, n.detail) for n in notices if n.level == "debug"]
     assert told == [
-        ("debug", "MESSAGES_DROPPED", 0, "messages 0 to 5 were left out"),
-        ("debug", "MESSAGES_DROPPED", 7, "messages 7 to 8 were left out"),
+        ("debug", "MESSAGES_DROPPED", 0, "messages 0 to 5 were dropped"),
+        ("debug", "MESSAGES_DROPPED", 7, "messages 7 to 8 were dropped"),
         ("debug", "TOOL_RESULTS_ELIDED", 10, "the results in messages 10 to 10 were elided"),
     ]
 

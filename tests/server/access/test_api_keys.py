@@ -67,12 +67,12 @@ def test_without_keys_everybody_is_nobody() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "there is no key in"),
-        ("# only a remark\n", "there is no key in"),
-        ("a:1\nsecret\n", "line 2: it must be written name:key"),
-        ("a:\n", "line 1: it must be"),
-        ("two words:secret\n", "line 1: it must be"),
-        ("a:secret\nb:secret\n", "line 2: this key has another name already"),
+        ("", "no key was found in"),
+        ("# only a remark\n", "no key was found in"),
+        ("a:1\nsecret\n", "line 2: the line must have the form name:key"),
+        ("a:\n", "line 1: the line must have the form name:key"),
+        ("two words:secret\n", "line 1: the line must have the form name:key"),
+        ("a:secret\nb:secret\n", "line 2: this key already belongs to another name"),
     ],
 )
 def test_a_wrong_file_is_told_by_line_without_any_key(tmp_path: Path, text: str, said: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.errors import GatewayError
-from gateway.server.access.rate_limit import MemoryRateLimits, RateLimitStore, Usage, take_one
+from gateway.server.access.rate_limit import KeyUsage, MemoryRateLimits, RateLimitStore, count_request
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.settings import KeySettings
 from tests.server.process.test_process_identity import OURS
@@ -24,7 +24,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RateLimitS
 
 def admitted(store: RateLimitStore, key: str, now: float = 0) -> bool:
     try:
-        store.take(key, now)
+        store.acquire(key, now)
     except GatewayError as error:
         assert (error.status, error.code) == (429, "rate_limit_exceeded")
         assert int(error.headers["retry-after"]) >= 1
@@ -34,21 +34,21 @@ def admitted(store: RateLimitStore, key: str, now: float = 0) -> bool:
 
 def wait(store: RateLimitStore, key: str, now: float) -> int:
     with pytest.raises(GatewayError) as caught:
-        store.take(key, now)
+        store.acquire(key, now)
     return int(caught.value.headers["retry-after"])
 
 
 @given(st.integers(1, 300), st.lists(st.floats(0, 5), max_size=60))
 def test_no_minute_sees_more_than_twice_the_rate(per_minute: int, gaps: list[float]) -> None:
-    usage, limits, now, taken = Usage(), KeySettings(requests_per_minute=per_minute), 1000.0, []
+    usage, limits, now, taken = KeyUsage(), KeySettings(requests_per_minute=per_minute), 1000.0, []
     for gap in gaps:
         now += gap
         try:
-            usage = take_one(usage, limits, now)
+            usage = count_request(usage, limits, now)
         except GatewayError as error:
             # Whoever waits as long as was said is let in.
             now += int(error.headers["retry-after"])
-            usage = take_one(usage, limits, now)
+            usage = count_request(usage, limits, now)
         taken.append(now)
     for begin in taken:
         assert sum(1 for time in taken if begin <= time < begin + 60) <= 2 * per_minute
@@ -65,7 +65,7 @@ def test_a_burst_is_allowed_and_then_an_even_pace(store: RateLimitStore) -> None
 def test_what_is_refused_uses_nothing_up(store: RateLimitStore) -> None:
     store.limit("a", KeySettings(requests_per_minute=2, concurrent_streams=1))
     assert [admitted(store, "a") for _ in range(9)] == [True] + 8 * [False]
-    store.give_back("a")
+    store.release("a")
     assert admitted(store, "a")
 
 
@@ -76,7 +76,7 @@ def test_places_come_back(store: RateLimitStore) -> None:
         assert [admitted(store, "a") for _ in range(3)] == [True, True, False]
         assert [admitted(store, "b") for _ in range(2)] == [True, False]
         for key in "aab":
-            store.give_back(key)
+            store.release(key)
 
 
 CHANGES: dict[str, tuple[KeySettings, KeySettings, int]] = {
@@ -103,6 +103,6 @@ def test_other_limits_count_what_was_before(
     store.limit("a", after)
     assert sum(admitted(store, "a") for _ in range(9)) == more
     for _ in range(2 + more):
-        store.give_back("a")
+        store.release("a")
     store.settle(100)
     assert admitted(store, "a", 100)

@@ -360,7 +360,7 @@ async def test_a_client_that_leaves_takes_the_backend_request_along(start: Start
         b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         b"content-length: %d\r\n\r\n%s" % (len(body), body)
     )
-    await backend.asked.wait()
+    await backend.requested.wait()
     if name == "stream, stalled":
         await reader.readuntil(b"one")
     if reset:

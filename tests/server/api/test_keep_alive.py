@@ -161,7 +161,7 @@ async def test_a_client_that_takes_nothing_of_a_whole_answer_is_cut_off(start: S
     _, writer = await connected(gateway)
     writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's stream stub says WriteTransport
     writer.write(asking(stream=False))
-    await backend.asked.wait()
+    await backend.requested.wait()
     assert await comes_true(lambda: not gateway.server.server_state.connections)
     writer.transport.abort()
 

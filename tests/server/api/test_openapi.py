@@ -12,7 +12,7 @@ from gateway.dialects.openai_chat.errors import encode_error
 from gateway.dialects.openai_chat.response_models import ChatCompletion, ChatCompletionChunk, ErrorBody
 from gateway.registry import load_dialects
 from gateway.server.api.app import create_app
-from gateway.server.api.openapi import told_routes
+from gateway.server.api.openapi import documented_routes
 from gateway.settings import Settings
 from gateway.testing.golden import Golden
 from gateway.testing.golden_runner import play
@@ -27,7 +27,7 @@ CHATS: Final = [golden for golden in EVERY if golden.scenario.dialect == OpenAIC
 
 def test_every_route_is_told_and_no_other() -> None:
     shown = {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods}
-    assert shown == told_routes(load_dialects()).keys()
+    assert shown == documented_routes(load_dialects()).keys()
 
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:

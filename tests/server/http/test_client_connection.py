@@ -57,7 +57,7 @@ async def test_a_head_that_is_late_does_not_cut_an_answer_that_is_on_its_way(sta
     reader, writer = await connected(gateway)
     writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's stream stub says WriteTransport
     writer.write(asking(stream=False) + GET)
-    await backend.asked.wait()
+    await backend.requested.wait()
     for connection in gateway.server.server_state.connections:
         connection.shutdown()
     assert await comes_true(lambda: not gateway.server.server_state.tasks)

@@ -72,7 +72,7 @@ async def test_a_second_signal_in_the_midst_of_a_stream_is_told_as_what_it_is(tm
         async with gateway_command(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
             await ready(gateway, workers)
             reading = asyncio.create_task(read_stream(gateway))
-            await backend.asked.wait()
+            await backend.requested.wait()
             gateway.process.send_signal(signal.SIGTERM)
             await until_refused(gateway)
             gateway.process.send_signal(signal.SIGTERM)

@@ -18,5 +18,5 @@ def test_the_address_is_one_that_can_be_asked(host: str, told: str) -> None:
 def test_an_address_that_cannot_be_had_is_named() -> None:
     with contextlib.closing(bind(ServerSettings(port=0))) as listener:
         taken = listener.getsockname()[1]
-        with pytest.raises(SettingsError, match=f"127.0.0.1:{taken} cannot be bound: Address already in use"):
+        with pytest.raises(SettingsError, match=f"cannot listen on 127.0.0.1:{taken}: Address already in use"):
             bind(ServerSettings(port=taken))

@@ -78,7 +78,7 @@ async def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
         async with gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway:
             await gateway.wait_ready()
             asking = asyncio.create_task(read_stream(gateway))
-            await backend.asked.wait()
+            await backend.requested.wait()
             gateway.process.send_signal(signal.SIGTERM)
             await until_refused(gateway)
             gateway.process.send_signal(signal.SIGTERM)
@@ -160,7 +160,7 @@ async def test_what_the_demo_backends_were_asked_is_shown_at_the_address_that_is
         assert gateway.process.stdout is not None
         said = await gateway.process.stdout.readline()
         show = (await gateway.process.stdout.readline()).decode().strip()
-        assert said == b"What the demo backends were asked:\n"
+        assert said == b"Requests that the demo backends received:\n"
         for command in (gateway.printed.partition("Try it:\n")[2].strip(), show):
             assert gateway.base_url in command
             shell = await asyncio.create_subprocess_shell(
@@ -205,7 +205,7 @@ async def test_the_log_file_tells_every_request_and_no_content(tmp_path: Path) -
     ("settings", "arguments", "said"),
     [
         ({"prot": 1}, (), "unknown setting 'prot'"),
-        ({"server": {"host": "0.0.0.0"}}, (), "without a key would let everybody in"),
+        ({"server": {"host": "0.0.0.0"}}, (), "without client keys would accept every client"),
         ({}, ("--port", "x"), "the port must be a number"),
         ({}, ("--port", "70000"), "server.port"),
         ({}, ("--settings", "none.json"), "none.json: cannot be read: No such file or directory\n"),
@@ -265,7 +265,7 @@ async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         async with gateway_command(tmp_path, {}, "serve", DRAGOMAN_PORT=port) as gateway:
             status, errors = await gateway.ended()
     assert status == 2
-    assert errors == f"dragoman: 127.0.0.1:{port} cannot be bound: Address already in use\n"
+    assert errors == f"dragoman: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
 async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobody(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobod
     file.parent.mkdir()
     other = SharedRateLimits(file, process_identity(os.getpid()), time.monotonic())
     other.limit(ANONYMOUS, KeySettings(requests_per_minute=1))
-    other.take(ANONYMOUS, time.monotonic())
+    other.acquire(ANONYMOUS, time.monotonic())
     async with faulty_backend(brief) as backend:
         settings: dict[str, Json] = {
             **settings_for(backend.base_url, rate_limit_file=str(file)),

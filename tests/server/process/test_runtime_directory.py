@@ -26,12 +26,12 @@ def test_the_last_one_takes_it_away(tmp_path: Path) -> None:
     assert supervisor.path.stat().st_mode & 0o777 == 0o700
     (supervisor.path / "1.live").write_text("x")
     first, second = inherited(supervisor), inherited(supervisor)
-    first.leave()
+    first.release()
     killed(supervisor)
     assert supervisor.path.exists()
-    second.leave()
+    second.release()
     assert list(tmp_path.iterdir()) == []
-    second.leave()
+    second.release()
 
 
 def test_what_killed_runs_have_left_goes_and_nothing_else(tmp_path: Path) -> None:
@@ -50,4 +50,4 @@ def test_what_killed_runs_have_left_goes_and_nothing_else(tmp_path: Path) -> Non
     left = {path.name for path in tmp_path.iterdir()}
     assert left == others | {folder.path.name for folder in (used, while_a_worker_lives, later)}
     for folder in (used, while_a_worker_lives, later):
-        folder.leave()
+        folder.release()

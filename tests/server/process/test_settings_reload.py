@@ -16,7 +16,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.server.process.reload_policy import RESTART_ONLY, keep_restart_only, restart_only
-from gateway.server.process.settings_reload import Reloader, Source
+from gateway.server.process.settings_reload import Reloader, SettingsSource
 from gateway.settings import (
     LimitSettings,
     LogSettings,
@@ -125,9 +125,9 @@ async def test_an_open_address_cannot_lose_its_keys() -> None:
         gateway_state = gateway.app.gateway_state
         gateway_state.settings = read_settings({**services_settings, "server": {"host": "0.0.0.0"}})
         gateway_state.check_exposure(True)
-        with pytest.raises(SettingsError, match="would let everybody in"):
+        with pytest.raises(SettingsError, match="would accept every client"):
             gateway_state.check_exposure(False)
-        with pytest.raises(SettingsError, match="would let everybody in"):
+        with pytest.raises(SettingsError, match="would accept every client"):
             await gateway_state.change(gateway_state.settings)
 
 
@@ -167,7 +167,7 @@ async def watched(path: Path, settings: dict[str, Json]) -> AsyncIterator[tuple[
         return msgspec.structs.replace(found, server=msgspec.structs.replace(found.server, port=0))
 
     async with running_gateway(settings) as gateway:
-        reloader = Reloader(gateway.app.gateway_state, Source(path, load), look_s=0.02)
+        reloader = Reloader(gateway.app.gateway_state, SettingsSource(path, load), look_s=0.02)
         task = asyncio.create_task(reloader.run())
         yield gateway, reloader
         task.cancel()

@@ -179,7 +179,7 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
             await metrics_become(gateway, {"gateway_open_streams": 5, "gateway_store_failures_total": 0})
             gateway.process.send_signal(signal.SIGTERM)
             _, errors = await gateway.ended()
-    assert re.search(r"ERROR - worker [12] ended by signal 9; it is started again in 0\.\d s", errors)
+    assert re.search(r"ERROR - worker [12] ended by signal 9; it restarts in 0\.\d s", errors)
 
 
 @pytest.mark.parametrize("group", [False, True])
@@ -193,7 +193,7 @@ async def test_a_stop_lets_streams_finish(tmp_path: Path, group: bool) -> None:
             if group:
                 await until(lambda: len(children(gateway)) == 2)
                 stream = asyncio.create_task(read_stream(gateway))
-                await backend.asked.wait()
+                await backend.requested.wait()
                 for pid in children(gateway):
                     os.kill(pid, signal.SIGTERM)
                 gateway.process.send_signal(signal.SIGTERM)
@@ -213,7 +213,7 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
         async with gateway_command(tmp_path, settings, *TWO) as gateway:
             await gateway.wait_ready()
             asking = asyncio.create_task(read_stream(gateway))
-            await backend.asked.wait()
+            await backend.requested.wait()
             gateway.process.send_signal(signal.SIGINT)
             await until_refused(gateway)
             assert len(children(gateway)) >= 1
@@ -301,8 +301,8 @@ async def test_a_worker_that_cannot_begin_ends_the_gateway(tmp_path: Path) -> No
     async with gateway_command(tmp_path, settings, *TWO) as gateway:
         status, errors = await gateway.ended()
     assert status == 2
-    assert "ended with status 3 before it served anything" in errors
-    assert errors.endswith("dragoman: the gateway could not be started; the log says why\n")
+    assert "ended with status 3 before it was ready" in errors
+    assert errors.endswith("dragoman: the gateway could not start; its log states the cause\n")
 
 
 async def test_a_wrong_number_of_workers_is_one_line(tmp_path: Path) -> None:

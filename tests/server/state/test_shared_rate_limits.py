@@ -15,7 +15,7 @@ import pytest
 
 from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
-from gateway.server.access.rate_limit import Usage
+from gateway.server.access.rate_limit import KeyUsage
 from gateway.server.process.process_identity import process_identity
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.sqlite import BUSY_S
@@ -52,7 +52,7 @@ def path(tmp_path: Path) -> Path:
 def test_limits_hold_for_all_together(path: Path) -> None:
     with workers(path, STREAMS) as (one, two):
         assert taken(one, two) == 3
-        two.give_back("a")
+        two.release("a")
         assert taken(one) == 1
         assert taken(two) == 0
     with workers(path, RATE) as (one, two):
@@ -66,15 +66,15 @@ def test_a_key_without_limits_never_touches_the_file(path: Path, monkeypatch: py
         def touched(*_: object) -> None:
             raise AssertionError
 
-        for name in ("take", "tell"):
+        for name in ("acquire", "write"):
             monkeypatch.setattr(f"gateway.server.state.sqlite.RateLimitFile.{name}", touched)
         for _ in range(9):
-            one.take("free", 0)
+            one.acquire("free", 0)
         for _ in range(9):
-            one.give_back("free")
+            one.release("free")
         one.settle(1)
         # A refusal for which a worker need not ask either.
-        two._own.usage["a"] = Usage(running=3)
+        two._own.usage["a"] = KeyUsage(running=3)
         assert not admitted(two, "a")
         assert (one.failures, two.failures) == (0, 0)
 
@@ -86,21 +86,21 @@ def test_what_was_running_when_its_limit_came_is_told_to_the_others(path: Path) 
             store.limit("free", KeySettings(concurrent_streams=5))
             store.settle(1)
         assert not admitted(two, "free")
-        one.give_back("free")
+        one.release("free")
         assert admitted(two, "free")
 
 
 BEGUN: Final = """
 import os, sys
 from pathlib import Path
-from gateway.server.access.rate_limit import Usage
+from gateway.server.access.rate_limit import KeyUsage
 from gateway.server.process.process_identity import process_identity
 from gateway.server.state.sqlite import RateLimitFile
 from gateway.settings import KeySettings
 
 file = RateLimitFile(Path(sys.argv[1]), process_identity(os.getpid()))
 limits = KeySettings(concurrent_streams=9, requests_per_minute=9)
-file.take("a", Usage(), limits, 0)
+file.acquire("a", KeyUsage(), limits, 0)
 with file._transaction() as run:
     run.execute("UPDATE places SET running = 8")
     run.execute("UPDATE rates SET due = 60")
@@ -229,7 +229,7 @@ def test_a_store_that_fails_refuses_nobody_and_lets_nobody_go_on_without_limit(
         settle(stores, 7, 8, 9)
         for store in stores:
             while store._own.usage["a"].running:
-                store.give_back("a")
+                store.release("a")
         # Everything that was taken on the way is over.
         assert taken(*stores, now=200) == most
         told = [(record.levelname, record.message.partition(" used")[0]) for record in caplog.records]
@@ -270,6 +270,6 @@ def test_a_clock_jump_changes_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
     for wall in (2e9, 1e8):
         monkeypatch.setattr("time.time", lambda wall=wall: wall)
-        with pytest.raises(GatewayError, match="used up") as caught, admission.admit("a"):
+        with pytest.raises(GatewayError, match="limit requests_per_minute") as caught, admission.admit("a"):
             pass
         assert 55 <= int(caught.value.headers["retry-after"]) <= 60

@@ -5,4 +5,4 @@ from gateway.server.telemetry.log_throttle import LogThrottle
 
 def test_one_line_a_second_tells_of_all() -> None:
     seldom = LogThrottle()
-    assert [seldom.tell(now) for now in (5.0, 5.1, 5.9, 6.0, 6.1, 9.0, 9.5)] == [1, 0, 0, 3, 0, 2, 0]
+    assert [seldom.count(now) for now in (5.0, 5.1, 5.9, 6.0, 6.1, 9.0, 9.5)] == [1, 0, 0, 3, 0, 2, 0]

@@ -97,7 +97,7 @@ async def test_the_field_of_the_token_is_a_setting(issuer: Issuer) -> None:
 
 async def test_a_token_that_no_header_can_hold_is_none(issuer: Issuer) -> None:
     issuer.behind = "\r\nx-forged: yes"
-    with pytest.raises(BackendUnavailable, match="holds no token"):
+    with pytest.raises(BackendUnavailable, match="contains no token"):
         await refreshed(issuer, Clock()).headers()
 
 

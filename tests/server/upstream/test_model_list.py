@@ -139,7 +139,7 @@ REASONS: Final[dict[str, tuple[bytes, int, str, str]]] = {
         "cannot be read",
     ),
     "another coding": (answer("200 OK", b"?", b"content-encoding: br"), 502, "upstream_invalid_response", "cannot be"),
-    "no http": (b"secret\r\n\r\n", 502, "upstream_connection_error", "could not be asked"),
+    "no http": (b"secret\r\n\r\n", 502, "upstream_connection_error", "request for the backend's list of models failed"),
 }
 
 

@@ -87,11 +87,11 @@ def test_blanks_alone_are_content_where_there_is_no_call() -> None:
         ('<tool_call>{"arguments": {"a": 1}, "name": "rm"} x', "TEXT_CALL_UNKNOWN", "rm"),
         ("<tool_call>...</tool_call>", "TEXT_CALL_BROKEN", "no JSON object"),
         ("<tool_call>[1]", "TEXT_CALL_BROKEN", "no JSON object"),
-        ('<tool_call>{"name": 5}', "TEXT_CALL_BROKEN", "its name is no string"),
+        ('<tool_call>{"name": 5}', "TEXT_CALL_BROKEN", "its name is not a string"),
         ('<tool_call>{"arguments": {}}', "TEXT_CALL_BROKEN", "it has no name"),
         ('<tool_call>{"arguments": "{\\"a\\": "}', "TEXT_CALL_BROKEN", "it has no name"),
         ('<tool_call>{"arguments": "{\\"a\\": ", "name": "rm"}', "TEXT_CALL_UNKNOWN", "rm"),
-        ("<tool_call>{'name': 'write'}", "TEXT_CALL_BROKEN", "no valid JSON"),
+        ("<tool_call>{'name': 'write'}", "TEXT_CALL_BROKEN", "not valid JSON"),
         ('<tool_call>{"name": "write", "argu', "TEXT_CALL_BROKEN", "ended inside"),
         ("<tool_call>", "TEXT_CALL_BROKEN", "ended inside"),
     ],
@@ -215,7 +215,7 @@ def test_braces_that_are_too_many_are_left_out_and_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "mended"),
+    ("raw", "repaired"),
     [
         ("a\nb", "a\\nb"),
         ("\r\n\t", "\\r\\n\\t"),
@@ -228,11 +228,11 @@ def test_braces_that_are_too_many_are_left_out_and_told() -> None:
 @pytest.mark.parametrize(
     "quoted", ['{"name": "write", "arguments": {"text": "%s"}}', '{"args": {"text": "%s"}, "name": "write"}']
 )
-def test_what_json_forbids_in_a_string_is_escaped_as_it_streams(raw: str, mended: str, quoted: str) -> None:
+def test_what_json_forbids_in_a_string_is_escaped_as_it_streams(raw: str, repaired: str, quoted: str) -> None:
     text = "<tool_call>" + quoted.replace("%s", raw)
     for pieces in ([text], list(text)):
         parsed = parse(pieces)
-        assert arguments(parsed) == [f'{{"text": "{mended}"}}']
+        assert arguments(parsed) == [f'{{"text": "{repaired}"}}']
         json.loads(parsed.calls[0].arguments)
         assert parsed.rules == ["TEXT_CALL_MENDED"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.demo.warp.framing_options import FRAMING_OPTIONS
-from gateway.demo.warp.scenario import Expect, Scenario
+from gateway.demo.warp.scenario import Expect, WarpScenario
 from gateway.demo.warp.scenarios.calls import CALLS
 from gateway.demo.warp.scenarios.edges import EDGES
 from gateway.demo.warp.scenarios.failures import FAILURES
@@ -13,6 +13,6 @@ from gateway.demo.warp.scenarios.text import TEXT
 from gateway.demo.warp.scenarios.tools import TOOLS
 from gateway.demo.warp.scenarios.transactions import TRANSACTIONS
 
-SCENARIOS: Final[Mapping[str, Scenario]] = {**TEXT, **CALLS, **TRANSACTIONS, **EDGES, **FAILURES, **HTTP}
+SCENARIOS: Final[Mapping[str, WarpScenario]] = {**TEXT, **CALLS, **TRANSACTIONS, **EDGES, **FAILURES, **HTTP}
 
-__all__ = ["FRAMING_OPTIONS", "SCENARIOS", "TOOLS", "Expect", "Scenario"]
+__all__ = ["FRAMING_OPTIONS", "SCENARIOS", "TOOLS", "Expect", "WarpScenario"]

@@ -5,7 +5,7 @@ from typing import Final
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import JsonObject
 from gateway.demo.warp import actions
-from gateway.demo.warp.scenario import Expect, Scenario, failure
+from gateway.demo.warp.scenario import Expect, WarpScenario, failure
 from gateway.demo.warp.steps import (
     BEGIN,
     COMMIT,
@@ -63,28 +63,28 @@ def _calls(*wanted: tuple[str, str], text: str = "") -> Expect:
     return Expect(text=text, calls=wanted, finish="tool_calls")
 
 
-CALLS: Final[dict[str, Scenario]] = {
-    "single_mcp_call": Scenario(
+CALLS: Final[dict[str, WarpScenario]] = {
+    "single_mcp_call": WarpScenario(
         about="a little text, then one call",
         turns=((*_HEAD, say("Let me"), call("Execute", CAT), *_END),),
         expect=_calls(_CAT, text="Let me"),
     ),
-    "parallel_calls": Scenario(
+    "parallel_calls": WarpScenario(
         about="two calls in one action",
         turns=((*_HEAD, calls(("Execute", CAT), ("get_weather", PARIS)), *_END),),
         expect=_calls(_CAT, _PARIS),
     ),
-    "parallel_calls_two_events": Scenario(
+    "parallel_calls_two_events": WarpScenario(
         about="two calls in two events",
         turns=((*_HEAD, call("Execute", CAT), call("get_weather", PARIS, position=2), *_END),),
         expect=_calls(_CAT, _PARIS),
     ),
-    "parallel_calls_same_tool": Scenario(
+    "parallel_calls_same_tool": WarpScenario(
         about="the same tool twice",
         turns=((*_HEAD, calls(("get_weather", PARIS), ("get_weather", ROME)), *_END),),
         expect=_calls(_PARIS, _ROME),
     ),
-    "call_then_result": Scenario(
+    "call_then_result": WarpScenario(
         about="one call, then text after its result",
         turns=(
             (*_HEAD, say("Let me"), call("Execute", CAT), *_END),
@@ -92,47 +92,47 @@ CALLS: Final[dict[str, Scenario]] = {
         ),
         expect=_calls(_CAT, text="Let me"),
     ),
-    "native_tool": Scenario(
+    "native_tool": WarpScenario(
         about="only a built-in shell command of the backend",
         turns=((*_HEAD, _native("ls"), *_END),),
         expect=failure("", 502, "upstream_unsupported_tool"),
     ),
-    "native_tool_and_text": Scenario(
+    "native_tool_and_text": WarpScenario(
         about="text, calls that the backend executes itself, a subagent and a shell command",
         turns=((*_HEAD, tell("I looked around."), _internal("IgA="), _subagent(), _native("ls"), *_END),),
         expect=Expect(text="I looked around."),
     ),
-    "server_tool": Scenario(
+    "server_tool": WarpScenario(
         about="a call that the backend executes itself, then text",
         turns=((*_HEAD, _internal("IgA="), tell("Done without you."), *_END),),
         expect=Expect(text="Done without you."),
     ),
-    "numbers": Scenario(
+    "numbers": WarpScenario(
         about="arguments of every type; a Struct converts integers to doubles",
         turns=((*_HEAD, call("measure", NUMBERS), *_END),),
         expect=_calls(_NUMBERS),
     ),
-    "duplicate_tool_id": Scenario(
+    "duplicate_tool_id": WarpScenario(
         about="two calls with one id",
         turns=((*_HEAD, calls(("get_weather", PARIS), ("get_weather", ROME), call_id="same-id"), *_END),),
         expect=_calls(_PARIS, _ROME),
     ),
-    "missing_tool_id": Scenario(
+    "missing_tool_id": WarpScenario(
         about="a call without an id",
         turns=((*_HEAD, call("Execute", CAT, call_id=""), *_END),),
         expect=_calls(_CAT),
     ),
-    "empty_tool_name": Scenario(
+    "empty_tool_name": WarpScenario(
         about="a call without a name",
         turns=((*_HEAD, call("", CAT), *_END),),
         expect=failure("lost_call", 502, "upstream_invalid_tool_call"),
     ),
-    "missing_args": Scenario(
+    "missing_args": WarpScenario(
         about="a call without arguments",
         turns=((*_HEAD, call("Execute", None), *_END),),
         expect=_calls(("Execute", "{}")),
     ),
-    "empty_args": Scenario(
+    "empty_args": WarpScenario(
         about="a call with an empty object as its arguments",
         turns=((*_HEAD, call("Execute", {}), *_END),),
         expect=_calls(("Execute", "{}")),

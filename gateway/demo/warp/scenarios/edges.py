@@ -6,7 +6,7 @@ from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo.player.playback import Wait
 from gateway.demo.warp import actions
 from gateway.demo.warp.framing_options import Frame
-from gateway.demo.warp.scenario import Expect, Scenario
+from gateway.demo.warp.scenario import Expect, WarpScenario
 from gateway.demo.warp.scenarios.text import HELLO
 from gateway.demo.warp.steps import BEGIN, COMMIT, PRELUDE, ScenarioState, Step, act, finish, say, tell, together
 
@@ -86,8 +86,8 @@ def _metadata(state: ScenarioState) -> list[Frame]:
     ]
 
 
-EDGES: Final[dict[str, Scenario]] = {
-    "unknown_variant": Scenario(
+EDGES: Final[dict[str, WarpScenario]] = {
+    "unknown_variant": WarpScenario(
         about="an unknown event, action, message and field",
         turns=(
             (
@@ -102,7 +102,7 @@ EDGES: Final[dict[str, Scenario]] = {
         ),
         expect=Expect(text=HELLO),
     ),
-    "mask_edge": Scenario(
+    "mask_edge": WarpScenario(
         about="masks of unknown fields, an unknown message, an insertion, a longer and a shorter replacement",
         turns=(
             (
@@ -119,22 +119,22 @@ EDGES: Final[dict[str, Scenario]] = {
         ),
         expect=Expect(text="Hello world"),
     ),
-    "subtask": Scenario(
+    "subtask": WarpScenario(
         about="another task, whose text is not part of the response",
         turns=((*_HEAD, say("Mine"), _child, say(" only."), COMMIT, finish()),),
         expect=Expect(text="Mine only."),
     ),
-    "metadata": Scenario(
+    "metadata": WarpScenario(
         about="summary, suggestions, model name, web search and an empty event around the text",
         turns=((*_HEAD, _metadata, tell(HELLO), COMMIT, _metadata, finish()),),
         expect=Expect(text=HELLO),
     ),
-    "events_after_finish": Scenario(
+    "events_after_finish": WarpScenario(
         about="text and a second finish after the finish",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(), say(" (late)"), finish()),),
         expect=Expect(text=HELLO),
     ),
-    "held_open": Scenario(
+    "held_open": WarpScenario(
         about="a complete response on a connection that stays open",
         turns=((*_HEAD, together(tell(HELLO), COMMIT, finish()), lambda _: [Wait()]),),
         expect=Expect(text=HELLO),

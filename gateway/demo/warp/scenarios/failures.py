@@ -3,7 +3,7 @@
 from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.warp.scenario import Scenario, failure
+from gateway.demo.warp.scenario import WarpScenario, failure
 from gateway.demo.warp.steps import BEGIN, COMMIT, INIT, PRELUDE, Step, cut, finish, more, raw, say, silence, tell
 
 _F: Final = pb.StreamFinished
@@ -13,22 +13,22 @@ _BEGUN: Final = (*PRELUDE, BEGIN, tell(_PART), COMMIT)
 _QUOTA: Final = _F(quota_limit=_F.QuotaLimit())
 
 
-def _ends(kind: str, about: str, finished: pb.StreamFinished, status: int | None, code: str) -> Scenario:
-    return Scenario(about=about, turns=((*PRELUDE, finish(finished)),), expect=failure(kind, status, code))
+def _ends(kind: str, about: str, finished: pb.StreamFinished, status: int | None, code: str) -> WarpScenario:
+    return WarpScenario(about=about, turns=((*PRELUDE, finish(finished)),), expect=failure(kind, status, code))
 
 
-def _ends_after_text(kind: str, about: str, finished: pb.StreamFinished, code: str) -> Scenario:
-    return Scenario(about=about, turns=((*_BEGUN, finish(finished)),), expect=failure(kind, None, code, _PART))
+def _ends_after_text(kind: str, about: str, finished: pb.StreamFinished, code: str) -> WarpScenario:
+    return WarpScenario(about=about, turns=((*_BEGUN, finish(finished)),), expect=failure(kind, None, code, _PART))
 
 
-def _broken(kind: str, about: str, *steps: Step, code: str) -> Scenario:
-    return Scenario(about=about, turns=((*_BEGUN, *steps),), expect=failure(kind, None, code, _PART))
+def _broken(kind: str, about: str, *steps: Step, code: str) -> WarpScenario:
+    return WarpScenario(about=about, turns=((*_BEGUN, *steps),), expect=failure(kind, None, code, _PART))
 
 
 _TRUNCATED: Final = "upstream_stream_truncated"
 _INVALID: Final = "upstream_invalid_event"
 
-FAILURES: Final[dict[str, Scenario]] = {
+FAILURES: Final[dict[str, WarpScenario]] = {
     "quota_in_stream": _ends(
         "quota", "the quota is exhausted, reported in the stream", _QUOTA, 429, "insufficient_quota"
     ),
@@ -63,23 +63,23 @@ FAILURES: Final[dict[str, Scenario]] = {
     "disconnect_reset": _broken("truncated", "the connection is reset after some text", cut("reset"), code=_TRUNCATED),
     "disconnect_fin": _broken("truncated", "the connection closes inside the body", cut("fin"), code=_TRUNCATED),
     "disconnect_eof": _broken("no_finish", "a well-formed end without the last event", cut("end"), code=_TRUNCATED),
-    "disconnect_before_actions": Scenario(
+    "disconnect_before_actions": WarpScenario(
         about="the connection closes before any action",
         turns=((INIT, cut("fin")),),
         expect=failure("truncated", 502, _TRUNCATED),
     ),
-    "disconnect_in_transaction": Scenario(
+    "disconnect_in_transaction": WarpScenario(
         about="a well-formed end inside an open transaction",
         turns=((*PRELUDE, BEGIN, say("This much"), more(" arrived"), cut("end")),),
         expect=failure("no_finish", 502, _TRUNCATED, _PART),
     ),
-    "stall": Scenario(
+    "stall": WarpScenario(
         about="silence after some text",
         turns=((*_BEGUN, silence()),),
         expect=failure("stall", None, "upstream_timeout", _PART),
         waits=True,
     ),
-    "stall_first": Scenario(
+    "stall_first": WarpScenario(
         about="silence after the first event",
         turns=((silence(),),),
         expect=failure("stall", 504, "upstream_timeout"),

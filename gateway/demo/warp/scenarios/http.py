@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.demo.player.playback import FOREVER, Response
-from gateway.demo.warp.scenario import Expect, Scenario, failure
+from gateway.demo.warp.scenario import Expect, WarpScenario, failure
 from gateway.demo.warp.scenarios.text import HELLO
 from gateway.demo.warp.steps import BEGIN, COMMIT, PRELUDE, finish, tell
 
@@ -18,15 +18,15 @@ def _answer(status: int, body: bytes = b"", kind: str = _JSON, headers: Mapping[
     return Response((body,) if body else (), status, {"content-type": kind, **(headers or {})})
 
 
-def _always(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
-    return Scenario(about=about, instead=(answer,), expect=failure(kind, status, code))
+def _always(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> WarpScenario:
+    return WarpScenario(about=about, instead=(answer,), expect=failure(kind, status, code))
 
 
-def _once(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> Scenario:
-    return Scenario(about=about, instead=(answer,), turns=_OK, expect=failure(kind, status, code))
+def _once(kind: str, about: str, answer: Response, status: int, code: str | None = None) -> WarpScenario:
+    return WarpScenario(about=about, instead=(answer,), turns=_OK, expect=failure(kind, status, code))
 
 
-HTTP: Final[dict[str, Scenario]] = {
+HTTP: Final[dict[str, WarpScenario]] = {
     "quota_http": _always(
         "quota",
         "429 with the code for an exhausted quota and a message for the user",
@@ -41,7 +41,7 @@ HTTP: Final[dict[str, Scenario]] = {
         429,
         "insufficient_quota",
     ),
-    "http_401_refresh": Scenario(
+    "http_401_refresh": WarpScenario(
         about="401 until the bearer token is one that /proxy/token has issued",
         turns=_OK,
         needs_refresh=True,
@@ -79,7 +79,7 @@ HTTP: Final[dict[str, Scenario]] = {
         502,
         "upstream_invalid_response",
     ),
-    "stall_headers": Scenario(
+    "stall_headers": WarpScenario(
         about="silence instead of a status",
         instead=(Response(hold=FOREVER),),
         expect=failure("no_head", 504, "upstream_timeout"),

@@ -6,7 +6,7 @@ from typing import Final
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.demo.player.playback import Wait
 from gateway.demo.warp.framing_options import Frame, FramingOptions
-from gateway.demo.warp.scenario import Expect, Scenario
+from gateway.demo.warp.scenario import Expect, WarpScenario
 from gateway.demo.warp.steps import (
     BEGIN,
     COMMIT,
@@ -81,73 +81,73 @@ _ENCODINGS: Final = (
     framed(FramingOptions(name=False, comments=True), more(".")),
 )
 
-TEXT: Final[dict[str, Scenario]] = {
-    "plain_text": Scenario(
+TEXT: Final[dict[str, WarpScenario]] = {
+    "plain_text": WarpScenario(
         about="text in several pieces, with the user's echo and a title around it",
         turns=((*_HEAD, tell(HELLO), *_TAIL, finish()),),
         expect=Expect(text=HELLO),
     ),
-    "reasoning_text": Scenario(
+    "reasoning_text": WarpScenario(
         about="reasoning, then text",
         turns=((*_HEAD, think(THOUGHT), tell(HELLO), COMMIT, finish()),),
         expect=Expect(text=HELLO, reasoning=THOUGHT),
     ),
-    "max_tokens": Scenario(
+    "max_tokens": WarpScenario(
         about="text that ends at the token limit",
         turns=((*_HEAD, tell("This answer is cut"), COMMIT, finish(_LIMIT)),),
         expect=Expect(text="This answer is cut", finish="length"),
     ),
-    "finished_without_reason": Scenario(
+    "finished_without_reason": WarpScenario(
         about="finished without a reason and without any output",
         turns=((INIT, CREATE_TASK, finish(pb.StreamFinished())),),
         expect=Expect(),
     ),
-    "text_without_reason": Scenario(
+    "text_without_reason": WarpScenario(
         about="text, then finished without a reason (read as done)",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(pb.StreamFinished())),),
         expect=Expect(text=HELLO),
     ),
-    "empty_finish": Scenario(
+    "empty_finish": WarpScenario(
         about="finished as done, without any output",
         turns=((*PRELUDE, finish()),),
         expect=Expect(),
     ),
-    "usage_only_total": Scenario(
+    "usage_only_total": WarpScenario(
         about="usage only as a total of the whole conversation",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(_usage(exact=False))),),
         expect=Expect(text=HELLO),
     ),
-    "usage_exact": Scenario(
+    "usage_exact": WarpScenario(
         about="usage of this turn: 30 in (4 of them cached), 12 out",
         turns=((*_HEAD, tell(HELLO), COMMIT, finish(_usage(exact=True))),),
         expect=Expect(text=HELLO),
     ),
-    "unicode": Scenario(
+    "unicode": WarpScenario(
         about="characters of every plane and the controls, word by word",
         turns=((*_HEAD, tell(UNICODE), COMMIT, finish()),),
         expect=Expect(text=UNICODE),
     ),
-    "long_unicode": Scenario(
+    "long_unicode": WarpScenario(
         about="the same, 1 MiB of it",
         turns=((*_HEAD, _in_large_pieces(LONG, 4099), COMMIT, finish()),),
         expect=Expect(text=LONG),
     ),
-    "encodings": Scenario(
+    "encodings": WarpScenario(
         about="every event with a different framing",
         turns=((*_HEAD, *_ENCODINGS, COMMIT, finish()),),
         expect=Expect(text="Hello, wörld??>>~~. This is a plain answer."),
     ),
-    "concurrent": Scenario(
+    "concurrent": WarpScenario(
         about="a response that contains the conversation's id and the question",
         turns=((*_HEAD, _own_words, COMMIT, finish()),),
         expect=Expect(text=None),
     ),
-    "echo": Scenario(
+    "echo": WarpScenario(
         about="the query, unchanged",
         turns=((*_HEAD, _received, COMMIT, finish()),),
         expect=Expect(text=None),
     ),
-    "client_cancel": Scenario(
+    "client_cancel": WarpScenario(
         about="a word every 20 ms for 100 s, for clients that disconnect",
         turns=((*_HEAD, COMMIT, _endless, finish()),),
         expect=Expect(text=None, finish=None),

@@ -41,7 +41,7 @@ def destination_for(settings: TracingSettings, environ: Mapping[str, str]) -> De
     given = environ.get("OTEL_EXPORTER_OTLP_TRACES_HEADERS") or environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
     headers = {name.lower(): value for name, value in _pairs(given)}
     if any(not _is_token(name) or not _is_value(value) for name, value in headers.items()):
-        raise SettingsError("OTEL_EXPORTER_OTLP_HEADERS holds what cannot be a header")
+        raise SettingsError("OTEL_EXPORTER_OTLP_HEADERS contains an invalid header")
     return Destination(_url(settings, environ), headers, _resource(settings, environ))
 
 
@@ -70,7 +70,7 @@ def _check(where: str, url: str) -> None:
     if not usable or not (url.isascii() and url.isprintable()):
         raise SettingsError(f"{where} must be the http:// or https:// address of a collector")
     if "@" in parts.netloc:
-        raise SettingsError(f"{where} must hold no credential; OTEL_EXPORTER_OTLP_HEADERS is for it")
+        raise SettingsError(f"{where} must not contain a credential; use OTEL_EXPORTER_OTLP_HEADERS")
 
 
 def _check_protocol(environ: Mapping[str, str]) -> None:

@@ -30,7 +30,7 @@ DELAY_S: Final = 1.0
 TIMEOUT_S: Final = 5.0
 CLOSE_S: Final = 2
 # The minimum time between two log lines about a failing collector.
-TELL_S: Final = 60
+REPORT_S: Final = 60
 
 
 class Exporter:
@@ -46,7 +46,7 @@ class Exporter:
         self._queue: deque[tuple[Span, ...]] = deque()
         self._closing = threading.Event()
         self._abandoned = False
-        self._told = -float(TELL_S)
+        self._reported = -float(REPORT_S)
         self._failing = False
         self._session = CollectorSession()
         own = {"user-agent": f"dragoman/{gateway_version()}", "accept-encoding": "identity"}
@@ -61,7 +61,7 @@ class Exporter:
         """The number of spans that do not reach the collector."""
         return self._overflown + self._refused
 
-    def give(self, spans: tuple[Span, ...]) -> None:
+    def put(self, spans: tuple[Span, ...]) -> None:
         """Queues the spans of one request."""
         if len(self._queue) >= QUEUE or self._closing.is_set():
             self._overflown += len(spans)
@@ -86,7 +86,7 @@ class Exporter:
     def _send_all(self) -> None:
         while self._queue and not self._abandoned:
             batch = list(chain.from_iterable(self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))))
-            self._tell(self._send(batch))
+            self._report(self._send(batch))
 
     def _send(self, batch: list[Span]) -> str:
         """Sends a batch, more than once where another attempt may help. Returns the last error; empty: none."""
@@ -99,14 +99,14 @@ class Exporter:
         self.exported += len(batch) - rejected
         return ""
 
-    def _tell(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         # `close` has logged the spans that are abandoned at the end.
         if self._abandoned:
             return
-        if problem and time.monotonic() - self._told >= TELL_S:
-            self._told = time.monotonic()
+        if problem and time.monotonic() - self._reported >= REPORT_S:
+            self._reported = time.monotonic()
             self._failing = True
-            LOGGER.warning("traces cannot be exported (%s); requests go on, their spans are dropped", problem)
+            LOGGER.warning("traces cannot be exported (%s); requests continue, and their spans are dropped", problem)
         elif not problem and self._failing:
             self._failing = False
             LOGGER.info("traces are exported again; %d spans were dropped so far", self.dropped)

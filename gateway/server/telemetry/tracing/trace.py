@@ -28,7 +28,6 @@ class Trace:
     `caller` the client's span."""
 
     __slots__ = (
-        "_asked",
         "_begun",
         "_caller",
         "_client_id",
@@ -38,9 +37,10 @@ class Trace:
         "_notices",
         "_own",
         "_redact",
+        "_request",
+        "_response",
         "_started",
         "_target",
-        "_told",
     )
 
     def __init__(self, own: Parent, client_id: int, caller: Parent | None) -> None:
@@ -52,9 +52,9 @@ class Trace:
         self._started = time.monotonic_ns()
         self._connected = self._first = self._finished = 0
         self._redact: Callable[[str], str] = str
-        self._asked: dict[str, Attribute] = {}
+        self._request: dict[str, Attribute] = {}
         self._target: dict[str, Attribute] = {}
-        self._told: dict[str, Attribute] = {}
+        self._response: dict[str, Attribute] = {}
         self._notices: dict[tuple[str, str, str], tuple[int, int]] = {}
 
     def connect(self, backend: Backend, exchange: Exchange) -> None:
@@ -62,7 +62,7 @@ class Trace:
         self._connected = self._now()
         # Kept, since after a reload this backend may no longer be part of the gateway state.
         self._redact = backend.credential.redact
-        self._asked = request_attributes(backend, exchange.conversation)
+        self._request = request_attributes(backend, exchange.conversation)
         self._target = target_attributes(backend, exchange.request, exchange.conversation.model)
 
     def note(self, notice: Notice) -> None:
@@ -71,13 +71,13 @@ class Trace:
         at, count = self._notices.get(kind) or (self._now(), 0)
         self._notices[kind] = (at, count + 1)
 
-    def tell(self, event: ResponseStart | UsageReport | Finish) -> None:
+    def record(self, event: ResponseStart | UsageReport | Finish) -> None:
         """Records the begin, the finish or the tokens of the response."""
         if isinstance(event, ResponseStart):
             self._first = self._first or self._now()
         elif isinstance(event, Finish):
             self._finished = self._finished or self._now()
-        self._told.update(answer_attributes(event, self._redact))
+        self._response.update(answer_attributes(event, self._redact))
 
     def conclude(self, context: RequestContext, status: int) -> tuple[Span, ...]:
         """Ends the request, and returns its spans."""
@@ -86,7 +86,7 @@ class Trace:
         return (server, self._client(context, ended)) if self._connected else (server,)
 
     def _server(self, context: RequestContext, status: int, ended: int) -> Span:
-        attributes = {**context_attributes(context, status), **self._asked, **self._told}
+        attributes = {**context_attributes(context, status), **self._request, **self._response}
         if self._first:
             attributes["gen_ai.response.time_to_first_chunk"] = (self._first - self._begun) / NANO
         return Span(

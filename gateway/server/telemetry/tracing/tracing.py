@@ -81,16 +81,16 @@ class Tracing(RequestObserver):
 
     def response(self, context: RequestContext, event: ResponseStart | Finish) -> None:
         if trace := self._traces.get(context):
-            trace.tell(event)
+            trace.record(event)
 
     def usage(self, context: RequestContext, usage: UsageReport) -> None:
         if trace := self._traces.get(context):
-            trace.tell(usage)
+            trace.record(usage)
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         trace = self._traces.pop(context, None)
         if trace is not None and self._exporter is not None:
-            self._exporter.give(trace.conclude(context, outcome.status))
+            self._exporter.put(trace.conclude(context, outcome.status))
 
 
 def open_tracing(settings: TracingSettings | None, environ: Mapping[str, str]) -> Tracing | None:

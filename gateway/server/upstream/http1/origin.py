@@ -44,7 +44,7 @@ def read_url(text: str) -> Url:
     if split.scheme not in PORTS or not split.hostname:
         raise ValueError("must begin with http:// or https:// and name a host")
     if "@" in split.netloc:
-        raise ValueError("must hold no credential")
+        raise ValueError("must not contain a credential")
     try:
         port = split.port
         host = split.hostname if ":" in split.hostname else split.hostname.encode("idna").decode("ascii")

@@ -37,9 +37,9 @@ def is_header_value(value: str) -> bool:
 def check_header(name: str, value: str) -> None:
     """Raises ValueError, which does not show the value, when the header cannot be sent."""
     if not _NAME.fullmatch(name) or name.lower() in _FRAMING:
-        raise ValueError(f"{name[:100]!r} is no name of a header that can be set")
+        raise ValueError(f"{name[:100]!r} is not a header name that can be set")
     if not is_header_value(value):
-        raise ValueError(f"the value of the header {name[:100]!r} holds characters that no header can have")
+        raise ValueError(f"the value of the header {name[:100]!r} contains characters that a header cannot have")
 
 
 def encode_lines(method: str, url: Url, headers: Iterable[tuple[str, str]]) -> Lines:

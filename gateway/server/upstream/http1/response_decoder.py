@@ -40,7 +40,7 @@ _USUAL: Final = (
 )
 
 
-class _Names(dict[bytes, str]):
+class _HeaderNames(dict[bytes, str]):
     """Maps header names to lower case. It does not grow, whatever names servers send."""
 
     def __missing__(self, name: bytes) -> str:
@@ -48,11 +48,11 @@ class _Names(dict[bytes, str]):
 
 
 # The two usual spellings of the most common names; a look-up is faster than decoding.
-_NAMES: Final = _Names({written.encode(): name for name in _USUAL for written in (name, name.title())})
+_NAMES: Final = _HeaderNames({written.encode(): name for name in _USUAL for written in (name, name.title())})
 
 
 class ResponseDecoder:
-    """Call `begin` for every request, then `feed` and at last `close`, and `take` the body meanwhile.
+    """Call `begin` for every request, then `feed` and at last `close`, and `read` the body meanwhile.
 
     `status` is 0 until the head is complete. Header names are lower case; a repeated one has its values joined.
     `ended`: the body is complete. `reusable`: and the connection can be reused. `fed` counts the received bytes,
@@ -147,7 +147,7 @@ class ResponseDecoder:
         """The number of body bytes that are not taken yet."""
         return sum(map(len, self._chunks))
 
-    def take(self) -> bytes:
+    def read(self) -> bytes:
         """Returns the body bytes received since the last call."""
         data = b"".join(self._chunks)
         self._chunks.clear()

@@ -477,7 +477,7 @@ SUBTASK = task("t2", parent="t1")
 
 
 HIDDEN = Notice(
-    "backend", "dropped", "SUBTASK_HIDDEN", "what a subtask says is not part of the answer", level="warning"
+    "backend", "dropped", "SUBTASK_HIDDEN", "the text of a subtask is not part of the response", level="warning"
 )
 
 

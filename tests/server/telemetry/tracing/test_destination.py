@@ -79,8 +79,8 @@ def test_an_address_for_another_protocol_is_not_asked() -> None:
 
 
 def test_a_key_in_the_address_or_half_a_header_is_refused() -> None:
-    with pytest.raises(SettingsError, match="must hold no credential"):
+    with pytest.raises(SettingsError, match="must not contain a credential"):
         destination_for(TracingSettings("http://a:b@c/v1/traces"), {})
     for header in ("a=b%0d%0ac: d", "a%20b=c", "a=%e4"):
-        with pytest.raises(SettingsError, match="cannot be a header"):
+        with pytest.raises(SettingsError, match="contains an invalid header"):
             destination_for(NOTHING, {"OTEL_EXPORTER_OTLP_HEADERS": header})

@@ -72,7 +72,7 @@ async def test_spans_are_sent_in_batches_as_protobuf_with_the_headers_of_the_env
     async with collector_running() as collector:
         async with exporting(collector.url, OTEL_EXPORTER_OTLP_HEADERS="x-key=k") as exporter:
             for number in range(5):
-                exporter.give((span(f"chat {number}"), span()))
+                exporter.put((span(f"chat {number}"), span()))
         assert [one.name for one in collector.spans()][::2] == [f"chat {number}" for number in range(5)]
         assert (exporter.exported, exporter.dropped) == (10, 0)
         head = collector.backend.seen[0][0].lower()
@@ -84,7 +84,7 @@ async def test_spans_are_sent_in_batches_as_protobuf_with_the_headers_of_the_env
 async def test_a_fault_that_may_pass_is_tried_again(passing: bytes, lines: Callable[[], list[str]]) -> None:
     script = in_turn(answer(passing.decode(), b"", b"retry-after: 0"), answer("200 OK"))
     async with collector_running(script) as collector, exporting(collector.url) as exporter:
-        exporter.give((span(),))
+        exporter.put((span(),))
         await settled(exporter, 1)
         assert (len(collector.backend.seen), exporter.exported, exporter.dropped) == (2, 1, 0)
     assert lines() == []
@@ -95,11 +95,11 @@ async def test_a_fault_for_good_is_told_once_and_so_is_its_end(lines: Callable[[
     script = in_turn(answer("400 Bad"), answer("401 Who"), answer("404 Where"), moved, answer("200 OK"))
     async with collector_running(script) as collector, exporting(collector.url) as exporter:
         for number in range(1, 6):
-            exporter.give((span(),))
+            exporter.put((span(),))
             await settled(exporter, number)
         assert (len(collector.backend.seen), exporter.exported, exporter.dropped) == (5, 1, 4)
     first, second = lines()
-    assert first == "WARNING traces cannot be exported (status 400); requests go on, their spans are dropped"
+    assert first == "WARNING traces cannot be exported (status 400); requests continue, and their spans are dropped"
     assert second == "INFO traces are exported again; 4 spans were dropped so far"
 
 
@@ -108,19 +108,19 @@ async def test_what_the_collector_rejects_is_counted() -> None:
     told.partial_success.rejected_spans = 2
     script = in_turn(answer("200 OK", told.SerializeToString()), answer("200 OK", b"\xff no protobuf"))
     async with collector_running(script) as collector, exporting(collector.url) as exporter:
-        exporter.give((span(),) * 3)
+        exporter.put((span(),) * 3)
         await settled(exporter, 3)
         assert (exporter.exported, exporter.dropped) == (1, 2)
-        exporter.give((span(),))
+        exporter.put((span(),))
         await settled(exporter, 4)
         assert (exporter.exported, exporter.dropped) == (2, 2)
 
 
 async def test_what_cannot_be_said_is_dropped_and_the_rest_goes_on() -> None:
     async with collector_running() as collector, exporting(collector.url) as exporter:
-        exporter.give((span(begun=-1),))
+        exporter.put((span(begun=-1),))
         await settled(exporter, 1)
-        exporter.give((span("\ud800"),))
+        exporter.put((span("\ud800"),))
         await settled(exporter, 2)
         assert (exporter.exported, exporter.dropped) == (1, 1)
         assert collector.spans()[0].name == "?"
@@ -130,7 +130,7 @@ async def test_secrets_are_taken_out_of_every_text() -> None:
     async with collector_running() as collector:
         destination = destination_for(TracingSettings(collector.url), {})
         exporter = Exporter(destination, lambda text: text.replace("secret", "x"))
-        exporter.give((Span(1, 2, 0, False, "a secret", "server", 1, 2, False, {"k": "secret", "t": ("secret",)}),))
+        exporter.put((Span(1, 2, 0, False, "a secret", "server", 1, 2, False, {"k": "secret", "t": ("secret",)}),))
         await asyncio.to_thread(exporter.close)
         assert b"secret" not in collector.heard and b"a x" in collector.heard
 
@@ -145,10 +145,10 @@ async def test_a_full_queue_drops_and_the_end_does_not_wait(
     monkeypatch.setattr(export, "QUEUE", 3)
     async with collector_running(silent) as collector:
         async with exporting(collector.url) as exporter:
-            exporter.give((span(),))
-            await asyncio.wait_for(collector.backend.asked.wait(), 5)
+            exporter.put((span(),))
+            await asyncio.wait_for(collector.backend.requested.wait(), 5)
             for _ in range(5):
-                exporter.give((span(), span()))
+                exporter.put((span(), span()))
             assert (exporter.exported, exporter.dropped) == (0, 4)
             began = time.monotonic()
         assert 0.4 < time.monotonic() - began < 1.5
@@ -183,7 +183,7 @@ async def test_a_response_that_is_too_large_is_not_read(lines: Callable[[], list
     told.partial_success.error_message = "x" * 100_000
     script = in_turn(answer("200 OK", told.SerializeToString()))
     async with collector_running(script) as collector, exporting(collector.url) as exporter:
-        exporter.give((span(),))
+        exporter.put((span(),))
         await settled(exporter, 1)
         assert (exporter.exported, exporter.dropped) == (1, 0)
     assert lines() == []
@@ -198,7 +198,7 @@ async def test_nothing_of_the_environment_but_the_standard_variables_is_obeyed(
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password word\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     async with collector_running() as collector, exporting(collector.url) as exporter:
-        exporter.give((span(),))
+        exporter.put((span(),))
         await settled(exporter, 1)
         assert exporter.exported == 1
         assert b"authorization" not in collector.heard.lower()

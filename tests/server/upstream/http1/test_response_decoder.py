@@ -48,7 +48,7 @@ def test_an_answer_is_read(wire: bytes, body: bytes, reusable: bool, step: int) 
     decoder = asked()
     feed(decoder, wire, step)
     assert decoder.ended and decoder.status
-    assert (decoder.take(), decoder.reusable) == (body, reusable)
+    assert (decoder.read(), decoder.reusable) == (body, reusable)
     assert not decoder.headers.keys() & {"link", "x-trailer"}
 
 
@@ -59,7 +59,7 @@ def test_the_head_is_there_before_the_body() -> None:
     decoder.feed(b"\r\na")
     assert (decoder.status, decoder.ended, decoder.waiting) == (200, False, 1)
     assert decoder.headers == {"x-one": "a, caf\xe9", "empty": "", "content-length": "3"}
-    assert (decoder.take(), decoder.waiting, decoder.take()) == (b"a", 0, b"")
+    assert (decoder.read(), decoder.waiting, decoder.read()) == (b"a", 0, b"")
 
 
 def test_one_answer_after_the_other() -> None:
@@ -68,7 +68,7 @@ def test_one_answer_after_the_other() -> None:
         decoder.begin(1000)
         assert not decoder.begun
         decoder.feed(LENGTH + b"abc")
-        assert (decoder.status, decoder.reusable, decoder.take()) == (200, True, b"abc")
+        assert (decoder.status, decoder.reusable, decoder.read()) == (200, True, b"abc")
 
 
 @pytest.mark.parametrize("step", [1, 64, 10_000_000])
@@ -133,7 +133,7 @@ def test_broken_framing_is_told_and_the_rest_is_kept(wire: bytes, step: int) -> 
     decoder.feed(CHUNKED + b"2\r\nok\r\n")
     with pytest.raises(Truncated):
         feed(decoder, wire, step)
-    assert decoder.take().startswith(b"ok")
+    assert decoder.read().startswith(b"ok")
     assert not (decoder.ended or decoder.reusable)
 
 
@@ -163,7 +163,7 @@ def test_a_body_without_a_length_lasts_as_long_as_the_connection() -> None:
     assert not decoder.ended
     decoder.feed(b"c")
     decoder.close()
-    assert (decoder.ended, decoder.reusable, decoder.take()) == (True, False, b"abc")
+    assert (decoder.ended, decoder.reusable, decoder.read()) == (True, False, b"abc")
     reset = asked()
     reset.feed(OK + b"\r\nabc")
     with pytest.raises(Truncated):
@@ -178,7 +178,7 @@ def test_no_more_than_allowed_is_kept(wire: bytes, step: int) -> None:
     decoder = asked(most=5)
     with pytest.raises(TooLarge):
         feed(decoder, wire, step)
-    assert len(decoder.take()) <= 5
+    assert len(decoder.read()) <= 5
 
 
 @pytest.mark.parametrize("step", [1, 2, 1000])
@@ -186,4 +186,4 @@ def test_what_is_allowed_of_it_is_kept_however_it_was_cut(step: int) -> None:
     decoder = asked(most=5)
     with pytest.raises(TooLarge):
         feed(decoder, CHUNKED + b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n", step)
-    assert (decoder.take(), decoder.ended, decoder.reusable) == (b"abcde", False, False)
+    assert (decoder.read(), decoder.ended, decoder.reusable) == (b"abcde", False, False)

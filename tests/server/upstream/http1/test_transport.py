@@ -454,7 +454,7 @@ async def test_connecting_ends_with_its_deadline(scheme: str) -> None:
 async def test_who_is_cancelled_lets_go(script: Script) -> None:
     async with talking(script) as (client, backend, _):
         asked = asyncio.create_task(client.ask())
-        await backend.asked.wait()
+        await backend.requested.wait()
         await asyncio.sleep(0.02)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
