@@ -95,7 +95,9 @@ def test_a_broken_demand_is_seen(field: str, profile: Profile, messages: list[Js
     ],
 )
 def test_a_name_is_seen_wherever_a_request_holds_one(fields: dict[str, Json]) -> None:
-    assert broken_demands(Sent({}, {"messages": [USER], **fields}), ODD) == ["tool_names: 'A' is no name"]
+    assert broken_demands(Sent({}, {"messages": [USER], **fields}), ODD) == [
+        "tool_names: 'A' is not a name that the provider accepts"
+    ]
 
 
 @pytest.mark.parametrize("field", ["tools", "functions"])
