@@ -84,10 +84,11 @@ class _Version(argparse.Action):
 
 def _serve(options: argparse.Namespace) -> int:
     from gateway.core.errors import SettingsError
-    from gateway.demo.settings import DEMO_SETTINGS
     from gateway.settings import Settings, load_settings, override_server, read_settings, with_place
 
     if options.command == "demo":
+        from gateway.demo.settings import DEMO_SETTINGS
+
         settings = override_server(read_settings(DEMO_SETTINGS), options.host, options.port, options.workers)
         _listen(settings, options.insecure_no_key)
         return 0

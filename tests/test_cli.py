@@ -2,10 +2,12 @@
 
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +87,27 @@ def test_little_is_imported_before_the_arguments_are_known() -> None:
     script = "import sys, gateway.cli; print([name for name in ('fastapi', 'uvicorn', 'httpx') if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_a_gateway_without_demo_backends_loads_neither_them_nor_other_adapters(tmp_path: Path) -> None:
+    """Its address cannot be bound, which is found when everything else is built."""
+    settings = {
+        "server": {"host": "192.0.2.1", "api_keys_env": "KEYS"},
+        "log": {"file": None},
+        "backends": {"b": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:9/v1"}},
+        "models": {"m": {"backend": "b"}},
+    }
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    code = (
+        "import atexit, sys\n"
+        "from gateway.cli import main\n"
+        "atexit.register(lambda: print('LOADED', *(name for name in sys.modules if name.count('.') < 2)))\n"
+        f"main(['serve', '--settings', {str(tmp_path / 'settings.json')!r}])\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={**os.environ, "KEYS": "k" * 24}
+    )
+    assert "cannot listen on 192.0.2.1" in told.stderr
+    loaded = set(told.stdout.split("LOADED ")[1].split())
+    assert "gateway.server" in loaded and "adapters.openai_chat" in loaded
+    assert loaded.isdisjoint({"gateway.demo", "adapters.text", "adapters.warp", "google.protobuf"})
