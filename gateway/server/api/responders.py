@@ -45,10 +45,8 @@ class Responder(Protocol):
         ...
 
 
-class WholeResponder:
-    """Collects the events and responds once. Use as a context manager, like `StreamResponder`."""
-
-    opening = False
+class _Response:
+    """What a response is made from."""
 
     def __init__(
         self,
@@ -64,10 +62,16 @@ class WholeResponder:
         self._deadlines = deadlines
         self._dialect = dialect
         self._request = request
-        self._write_s = settings.write_timeout_s
-        self._events: list[Event] = list(context.notices)
+        self._settings = settings
+
+
+class WholeResponder(_Response):
+    """Collects the events and responds once. Use as a context manager, like `StreamResponder`."""
+
+    opening = False
 
     def __enter__(self) -> "WholeResponder":
+        self._events: list[Event] = list(self._context.notices)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,7 +90,7 @@ class WholeResponder:
 
     async def finish(self, events: Sequence[Event]) -> None:
         await self.send(events)
-        self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
+        self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
         answer = (self._request, _head(self._context), self._events)
         large = len(self._events) > MANY
@@ -95,32 +99,18 @@ class WholeResponder:
         await self._response.whole(200, body, self._context.answer_headers())
 
 
-class StreamResponder:
+class StreamResponder(_Response):
     """Sends the events of one read of the backend in one piece, very many in several. Use as a context manager around
     the exchange."""
 
-    def __init__(
-        self,
-        context: RequestContext,
-        response: ClientResponse,
-        deadlines: Deadlines,
-        dialect: Dialect,
-        request: ClientRequest,
-        settings: ServerSettings,
-    ) -> None:
-        self._context = context
-        self._response = response
-        self._deadlines = deadlines
-        self._write_s = settings.write_timeout_s
-        self._ping_s = settings.sse_ping_s
-        self._keep_alive: asyncio.Task[None] | None = None
-        self.opening = True
-        self._encoder = dialect.stream_encoder(request, _head(context))
-        self._encoder.feed(context.notices)
-        deadlines.on_quiet = self._break_silence
-        deadlines.quiet_due = time.monotonic() + settings.first_event_gate_s
+    opening = True
+    _keep_alive: asyncio.Task[None] | None = None
 
     def __enter__(self) -> "StreamResponder":
+        self._encoder = self._dialect.stream_encoder(self._request, _head(self._context))
+        self._encoder.feed(self._context.notices)
+        self._deadlines.on_quiet = self._break_silence
+        self._deadlines.quiet_due = time.monotonic() + self._settings.first_event_gate_s
         self._context.open_stream()
         return self
 
@@ -141,8 +131,8 @@ class StreamResponder:
             self.opening = False
             now = time.monotonic()
             # From here the request waits for the client, not for the backend.
-            self._deadlines.expect(now + self._write_s, ClientDisconnected)
-            self._deadlines.quiet_due = now + self._ping_s
+            self._deadlines.expect(now + self._settings.write_timeout_s, ClientDisconnected)
+            self._deadlines.quiet_due = now + self._settings.sse_ping_s
             if self._keep_alive is not None:
                 await self._end_keep_alive(self._keep_alive)
             await self._send(payload)
@@ -154,7 +144,7 @@ class StreamResponder:
         self._context.record(events)
         self._deadlines.on_quiet = None
         self._deadlines.total_due = math.inf
-        self._deadlines.expect(time.monotonic() + self._write_s, ClientDisconnected)
+        self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
         if self._keep_alive is not None:
             await self._end_keep_alive(self._keep_alive)
         # Not sooner: an encoder that is closed can no longer report a failure.
@@ -181,7 +171,7 @@ class StreamResponder:
 
     def _break_silence(self) -> None:
         """Sends a keep-alive from a task of its own: the request's task is waiting for the backend."""
-        self._deadlines.quiet_due = time.monotonic() + self._ping_s
+        self._deadlines.quiet_due = time.monotonic() + self._settings.sse_ping_s
         if self._keep_alive is None or self._keep_alive.done():
             self._keep_alive = asyncio.create_task(self._send(self._encoder.quiet()))
 
