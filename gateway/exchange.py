@@ -60,6 +60,7 @@ class Exchange:
             self.conversation, kept = keep_to(self.conversation, adapter.capabilities, policy)
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
+            *conversation.notices,
             *noticed,
             *self.prepared.notices,
             *self.profiled.notices,

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, final
 import msgspec
 
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
+from gateway.core.notices import Notice
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -221,6 +222,9 @@ class Conversation(msgspec.Struct, frozen=True):
     `faults` are the violations of shape that the dialect found (and repaired in `turns`) while decoding.
     `paths` are those by which the client knows the places of its request.
 
+    `notices` say what the dialect left out or changed while decoding. `source` are the fields beside the turns as the
+    client wrote them, for a backend of the client's dialect; None: those are the `params`.
+
     `params` are the request's fields beside its turns, under their chat completions names (`response_format`,
     `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
     A dialect whose own names are the canonical ones may leave its unknown fields in `params`: they mean something only
@@ -240,3 +244,5 @@ class Conversation(msgspec.Struct, frozen=True):
     dialect: str = ""
     other_tools: tuple[OtherTool, ...] = ()
     paths: FieldPaths = CANONICAL_PATHS
+    notices: tuple[Notice, ...] = ()
+    source: Source | None = None

@@ -8,7 +8,7 @@ from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.notices import Notice
 
 Reason = Literal["stop", "length", "tool_calls", "content_filter"]
-Scope = Literal["response", "choice", "delta"]
+Scope = Literal["response", "choice", "delta", "event"]
 
 
 @final
@@ -91,7 +91,9 @@ class UsageReport(msgspec.Struct, frozen=True):
 class PassthroughFields(msgspec.Struct, frozen=True):
     """Unknown fields of a backend's chunk, for a client of the same dialect.
 
-    `scope` names the object of the chunk that carried them. They belong to the next event of the same list.
+    `scope` names the object of the chunk that carried them. They belong to the next event of the same list. Those of
+    the scope `event` are a whole event of the backend's stream that no other event expresses. A decoder reports them
+    only to a conversation of its own dialect (`Capabilities.passthrough`).
     """
 
     scope: Scope

@@ -5,6 +5,7 @@ from typing import Literal, final
 import msgspec
 
 Stage = Literal[
+    "decode",
     "validate",
     "repair",
     "classify",

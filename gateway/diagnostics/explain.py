@@ -151,7 +151,7 @@ def _with_encoding(
     explanation: Explanation, asked: Conversation, prepared: Prepared, policy: Policy, adapter: Adapter | None
 ) -> Explanation:
     if adapter is None:
-        return _with_preview(explanation, prepared, policy)
+        return _with_preview(explanation, asked, prepared, policy)
     exchange = Exchange(adapter, asked, policy)
     encoded = _encoded(exchange.request.body, adapter)
     turns = exchange.profiled.conversation.turns
@@ -170,12 +170,13 @@ def _with_encoding(
     return _with_notices(msgspec.structs.replace(explanation, encoded=encoded), tuple(exchange.notices))
 
 
-def _with_preview(explanation: Explanation, prepared: Prepared, policy: Policy) -> Explanation:
+def _with_preview(explanation: Explanation, asked: Conversation, prepared: Prepared, policy: Policy) -> Explanation:
     """Adds the text for a text-only backend. An image is no error here, because another backend may accept it."""
     profiled = apply_profile(prepared.conversation, policy.profile)
     flattened = flatten(profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
     explanation = _with_text(explanation, SentText(flattened.text, flattened.system_text))
-    return _with_notices(explanation, (*prepared.notices, *profiled.notices, *flattened.notices))
+    notices = (*asked.notices, *prepared.notices, *profiled.notices, *flattened.notices)
+    return _with_notices(explanation, notices)
 
 
 def _with_text(explanation: Explanation, text: SentText) -> Explanation:

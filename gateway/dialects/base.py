@@ -14,6 +14,7 @@ clock, draws a random number or logs, and it knows no backend. The life of one r
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -27,41 +28,9 @@ from gateway.dialects.openapi import JSON, Operation
 # Names in lower case; of a header that occurs twice, the last.
 Headers: TypeAlias = Mapping[bytes, bytes]
 
-# What a route serves: an answer of a model, the list of models, or one of them.
-RouteKind: TypeAlias = Literal["generate", "models", "model"]
-
-
-class Route(msgspec.Struct, frozen=True):
-    """A method and a path that the dialect serves.
-
-    One part of the path may be a parameter, written `{name}`: any text, slashes among it (`/v1/models/{name}`). The
-    parameter of a `model` route is the model's name. Without an `operation` the route is an alias, which the OpenAPI
-    document does not show.
-    """
-
-    method: str
-    path: str
-    kind: RouteKind
-    operation: Operation | None = None
-
-
-class KeyPlace(msgspec.Struct, frozen=True):
-    """A header in which clients send their API key, behind the name of a scheme (`Bearer`) or alone."""
-
-    header: bytes
-    scheme: str = ""
-
-    def read(self, headers: Headers) -> bytes:
-        """Returns the key, or nothing where there is none in this place."""
-        value = headers.get(self.header, b"")
-        if not self.scheme:
-            return value.strip()
-        scheme, _, key = value.partition(b" ")
-        return key.strip() if scheme.lower() == self.scheme.lower().encode("ascii") else b""
-
-    def line(self, key: str) -> str:
-        """Returns the header line that carries this key."""
-        return f"{self.header.decode('ascii').title()}: {self.scheme}{' ' if self.scheme else ''}{key}"
+# What a route serves: an answer of a model, the list of models, one of them, the tokens of a request, bytes that never
+# change, or a refusal.
+RouteKind: TypeAlias = Literal["generate", "models", "model", "count", "fixed", "refused"]
 
 
 class RequestHead(msgspec.Struct, frozen=True):
@@ -73,6 +42,85 @@ class RequestHead(msgspec.Struct, frozen=True):
     path: str
     query: bytes = b""
     headers: Headers = {}
+
+    def parameter(self, name: str) -> str | None:
+        """Returns the value of a query parameter, the last of several, or None."""
+        return dict(parse_qsl(self.query.decode("latin-1"), keep_blank_values=True)).get(name)
+
+
+class RequestMark(msgspec.Struct, frozen=True):
+    """A header or a query parameter that only clients of the dialect send: it tells two dialects on one path apart."""
+
+    header: bytes = b""
+    parameter: str = ""
+
+    def is_on(self, head: RequestHead) -> bool:
+        """Returns whether the request has the mark."""
+        return self.header in head.headers if self.header else head.parameter(self.parameter) is not None
+
+
+class FixedAnswer(msgspec.Struct, frozen=True):
+    """A body that never changes, sent with status 200."""
+
+    body: bytes
+    media_type: str = JSON
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """The error of a route that clients of the dialect know and the gateway does not serve."""
+
+    status: int
+    code: str
+    message: str
+    headers: Mapping[str, str] = {}
+
+
+class Route(msgspec.Struct, frozen=True):
+    """A method and a path that the dialect serves.
+
+    One part of the path may be a parameter, written `{name}`: any text, slashes among it (`/v1/models/{name}`). The
+    parameter of a `model` route is the model's name; a `model` route without one reads the name from the first of
+    `name_fields` in the body. Without an `operation` the route is an alias, which the OpenAPI document does not show.
+
+    Another dialect may serve the same method and path: the route with a `mark` answers the requests that have it, the
+    one without a mark all others. A `fixed` route has its answer in `fixed`, a `refused` one its error in `refusal`.
+    The dialect of a `count` route is a CountingDialect.
+    """
+
+    method: str
+    path: str
+    kind: RouteKind
+    operation: Operation | None = None
+    mark: RequestMark | None = None
+    name_fields: tuple[str, ...] = ()
+    fixed: FixedAnswer | None = None
+    refusal: Refusal | None = None
+
+
+class KeyPlace(msgspec.Struct, frozen=True):
+    """A header or a query parameter in which clients send their API key, behind the name of a scheme (`Bearer`) or
+    alone. The name of a header is in lower case."""
+
+    name: bytes
+    scheme: str = ""
+    where: Literal["header", "query"] = "header"
+
+    def read(self, head: RequestHead) -> bytes:
+        """Returns the key, or nothing where there is none in this place."""
+        if self.where == "query":
+            return (head.parameter(self.name.decode("ascii")) or "").encode()
+        value = head.headers.get(self.name, b"")
+        if not self.scheme:
+            return value.strip()
+        scheme, _, key = value.partition(b" ")
+        return key.strip() if scheme.lower() == self.scheme.lower().encode("ascii") else b""
+
+    def line(self, key: str) -> str:
+        """Returns the header line, or the part of the query, that carries this key."""
+        name = self.name.decode("ascii")
+        if self.where == "query":
+            return f"?{name}={key}"
+        return f"{name.title()}: {self.scheme}{' ' if self.scheme else ''}{key}"
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
@@ -86,21 +134,27 @@ class AnswerHead(msgspec.Struct, frozen=True):
     """The facts of an answer that no event tells.
 
     `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids. `created` is the Unix time in whole
-    seconds, `model` the name that the client asked for. `diagnostics`: the client asks for all notices.
+    seconds, `model` the name that the client asked for. `diagnostics`: the client asks for all notices. `request_id` is
+    that of the response's headers.
     """
 
     unique: str
     created: int
     model: str
     diagnostics: bool = False
+    request_id: str = ""
 
 
 class StreamEncoder(Protocol):
     """Encodes one streamed answer; every method returns the bytes to send now.
 
     As long as they are empty, the response has not begun, and a failure still becomes a status. A dialect whose stream
-    begins with an event of its own writes it before the first bytes that it returns.
+    begins with an event of its own writes it before the first bytes that it returns. `headers` are those of the
+    response, with its media type.
     """
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]: ...
 
     def feed(self, events: Iterable[Event]) -> bytes:
         """Encodes events, which obey `gateway.core.grammar`. They may be the notices of the preparation alone."""
@@ -128,14 +182,24 @@ class ErrorAnswer(NamedTuple):
     media_type: str = JSON
 
 
-class ModelNames(msgspec.Struct, frozen=True):
-    """The models that a client may ask for.
+class ModelInfo(msgspec.Struct, frozen=True):
+    """A model that a client may ask for.
 
-    `created` is a Unix time; the gateway knows only its own start. `missing` says why others are not listed.
+    `created` is a Unix time; the gateway knows only its own start. `tools` and `images` say whether requests may have
+    them. `context_length` is in tokens; None: it is not known.
     """
 
-    names: Sequence[str]
+    name: str
     created: int
+    tools: bool = True
+    images: bool = False
+    context_length: int | None = None
+
+
+class ListedModels(msgspec.Struct, frozen=True):
+    """The models that a client may ask for. `missing` says why others are not listed."""
+
+    models: Sequence[ModelInfo]
     missing: str | None = None
 
 
@@ -145,7 +209,7 @@ class Dialect(Protocol):
     - `key_places`: where its clients send their key, in the order in which they are looked at.
     - `paths`: how its clients know the places of a request, for errors, notices and logs. `paths.param("messages")` is
       the field with the history; a file with that alone may stand for a request.
-    - `stream_headers`: the headers of a streamed response, with its media type.
+    - `request_id_headers`: the headers that carry the request's id in every response, beside `x-request-id`.
     - `error_type`: the body of its errors, for the OpenAPI document.
     - `explain_type`: a request of the dialect with the fields of `/v1/explain`, for the same document.
     """
@@ -154,12 +218,13 @@ class Dialect(Protocol):
     routes: ClassVar[tuple[Route, ...]]
     key_places: ClassVar[tuple[KeyPlace, ...]]
     paths: ClassVar[FieldPaths]
-    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]]
+    request_id_headers: ClassVar[tuple[bytes, ...]]
     error_type: ClassVar[type[msgspec.Struct]]
     explain_type: ClassVar[type[msgspec.Struct]]
 
     def decode(self, document: Document, head: RequestHead) -> ClientRequest:
-        """Decodes the body of a `generate` route. Raises InvalidRequest, which names the faulty field in `param`."""
+        """Decodes the body of a `generate` or `count` route. Raises InvalidRequest, which names the faulty field in
+        `param`."""
         ...
 
     def encode_turn(self, turn: Turn) -> list[JsonObject]:
@@ -174,18 +239,26 @@ class Dialect(Protocol):
         """Returns the encoder of one streamed answer."""
         ...
 
-    def encode_error(self, error: GatewayError) -> ErrorAnswer:
+    def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         """Returns the response to a request that failed before its answer began."""
         ...
 
-    def encode_models(self, models: ModelNames) -> bytes:
+    def encode_models(self, models: ListedModels) -> bytes:
         """Returns the list of models as JSON."""
         ...
 
-    def encode_model(self, name: str, created: int) -> bytes:
+    def encode_model(self, model: ModelInfo) -> bytes:
         """Returns one model as JSON."""
         ...
 
     def example(self, model: str) -> JsonObject:
         """Returns the smallest request to a model that says `Hello`, for pages and commands that show one."""
+        ...
+
+
+class CountingDialect(Dialect, Protocol):
+    """Extends a Dialect whose clients ask for the tokens of a request that they may send."""
+
+    def encode_count(self, tokens: int) -> bytes:
+        """Returns the answer of a `count` route as JSON. The number is an estimate."""
         ...

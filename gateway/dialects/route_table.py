@@ -1,53 +1,61 @@
-"""Finds the dialect of a request by its method and path."""
+"""Finds the dialect of a request by its method and path and, where two dialects serve both, by a mark of its head."""
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from gateway.core.errors import SettingsError
-from gateway.dialects.base import Dialect, RouteKind
+from gateway.dialects.base import Dialect, RequestHead, Route, RouteKind
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 
 
-class Served(NamedTuple):
-    """The dialect that answers a request, and what it serves there; None: no dialect serves this method and path."""
+class Served:
+    """The dialect that answers a request, and its route; None: no dialect serves this method and path.
 
-    dialect: Dialect
-    kind: RouteKind | None
+    `marked` are the other dialects of the same method and path, each of which answers the requests with its mark.
+    """
+
+    __slots__ = ("dialect", "kind", "marked", "route")
+
+    def __init__(self, dialect: Dialect, route: Route | None = None) -> None:
+        self.dialect = dialect
+        self.route = route
+        self.kind: RouteKind | None = None if route is None else route.kind
+        self.marked: list[Served] = []
+
+    def select(self, head: RequestHead) -> "Served":
+        """Returns the one that answers a request with this head."""
+        for served in self.marked:
+            if served.route is not None and served.route.mark is not None and served.route.mark.is_on(head):
+                return served
+        return self
 
 
 class RouteTable:
     """The routes of some dialects, the first of which answers where no route tells the client's dialect.
 
-    Raises SettingsError for two dialects with the same route.
+    Raises SettingsError for two dialects with the same route and no mark that tells them apart.
     """
 
     def __init__(self, dialects: Sequence[Dialect]) -> None:
         self.dialects = tuple(dialects)
         self.default = self.dialects[0]
-        self._unknown = Served(self.default, None)
+        self._unknown = Served(self.default)
         self._exact: dict[tuple[str, str], Served] = {}
         self._patterns: list[tuple[str, re.Pattern[str], Served]] = []
         self._paths: dict[str, Served] = {}
-        owners: dict[tuple[str, str], Dialect] = {}
-        for dialect in self.dialects:
-            for route in dialect.routes:
-                owner = owners.setdefault((route.method, _PARAMETER.sub("{}", route.path)), dialect)
-                if owner is not dialect:
-                    raise SettingsError(
-                        f"the dialects {owner.name!r} and {dialect.name!r} both serve {route.method} {route.path}; "
-                        "uninstall the package of one of them"
-                    )
-                served = Served(dialect, route.kind)
-                if _PARAMETER.search(route.path):
-                    self._patterns.append((route.method, _pattern(route.path), served))
-                else:
-                    self._exact[route.method, route.path] = served
-                    self._paths[route.path] = Served(dialect, None)
+        for served in _served(self.dialects).values():
+            assert served.route is not None  # only the unknown has none
+            method, path = served.route.method, served.route.path
+            if _PARAMETER.search(path):
+                self._patterns.append((method, _pattern(path), served))
+            else:
+                self._exact[method, path] = served
+                self._paths.setdefault(path, Served(served.dialect))
 
     def find(self, method: str, path: str) -> Served:
-        """Returns the dialect that answers a request, and what it serves there."""
+        """Returns the dialect that answers a request, and its route. Where it has `marked` ones, the head selects."""
         served = self._exact.get((method, path))
         if served is not None:
             return served
@@ -55,6 +63,26 @@ class RouteTable:
             if pattern_method == method and pattern.fullmatch(path):
                 return found
         return self._paths.get(path, self._unknown)
+
+
+def _served(dialects: Sequence[Dialect]) -> dict[tuple[str, str], Served]:
+    """Returns who serves each method and path. A route without a mark stands before those with one."""
+    found: dict[tuple[str, str], Served] = {}
+    routes = [(dialect, route) for dialect in dialects for route in dialect.routes]
+    for dialect, route in sorted(routes, key=lambda owned: owned[1].mark is not None):
+        place = route.method, _PARAMETER.sub("{}", route.path)
+        served = Served(dialect, route)
+        first = found.setdefault(place, served)
+        if first is served:
+            continue
+        if route.mark is not None and first.dialect is not dialect:
+            first.marked.append(served)
+        elif first.dialect is not dialect:
+            raise SettingsError(
+                f"the dialects {first.dialect.name!r} and {dialect.name!r} both serve {route.method} {route.path}; "
+                "uninstall the package of one of them"
+            )
+    return found
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -34,6 +34,11 @@ def prompt_size(asked: Conversation) -> int:
     return sum(map(_size, _prompt_texts(asked)))
 
 
+def prompt_tokens(conversation: Conversation) -> int:
+    """Returns the estimated tokens of what a conversation says, tools among it."""
+    return _tokens(prompt_size(conversation))
+
+
 def estimate_usage(asked: int, answered: int) -> tuple[Event, Event]:
     """The counts of an answer to a prompt, of these sizes, marked as estimated, and the notice of them."""
     prompt, completion = _tokens(asked), _tokens(answered)

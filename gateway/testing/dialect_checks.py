@@ -43,7 +43,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, ClientRequest, ModelNames
+from gateway.dialects.base import AnswerHead, ClientRequest, ListedModels, ModelInfo
 from gateway.dialects.document import read_document
 from gateway.dialects.openapi import REFERENCE
 from gateway.dialects.route_table import RouteTable
@@ -103,14 +103,16 @@ def routes_are_sound(case: DialectCase) -> None:
     for route in dialect.routes:
         assert route.method.isupper() and route.path.startswith("/"), f"{route.method} {route.path} is not a route"
         parameters = re.findall(r"\{\w+\}", route.path)
-        assert len(parameters) == (route.kind == "model") or (route.kind == "generate" and len(parameters) < 2), (
-            route.path
-        )
+        named = route.kind == "model" and not route.name_fields
+        assert len(parameters) == 1 if named else len(parameters) < 2, route.path
+        assert (route.fixed is not None) == (route.kind == "fixed"), f"{route.path} has no fixed answer"
+        assert (route.refusal is not None) == (route.kind == "refused"), f"{route.path} has no error"
         found = table.find(route.method, route.path.replace("{", "").replace("}", "/x"))
         assert found.kind == route.kind, f"{route.method} {route.path} is found as {found.kind}"
     assert {"generate", "models"} <= {route.kind for route in dialect.routes if route.operation is not None}
-    assert dialect.key_places and all(place.header == place.header.lower() for place in dialect.key_places)
-    names = [name for name, _ in dialect.stream_headers]
+    headers = [place.name for place in dialect.key_places if place.where == "header"]
+    assert dialect.key_places and all(name == name.lower() for name in (*headers, *dialect.request_id_headers))
+    names = [name for name, _ in dialect.stream_encoder(_greeting(case), HEAD).headers]
     assert b"content-type" in names and all(name == name.lower() for name in names)
 
 
@@ -317,10 +319,11 @@ def models_are_listed(case: DialectCase) -> None:
     """Every name is in the list, in the same order, and in the body of its own."""
     names = ("plain", "with/slash:7b", 'a "quoted" one', "日本")
     dialect = case.dialect()
-    assert tuple(case.read_models(dialect.encode_models(ModelNames(names, 7)))) == names
-    assert tuple(case.read_models(dialect.encode_models(ModelNames((), 7, "they are not listed")))) == ()
-    for name in names:
-        assert name in _strings(json.loads(dialect.encode_model(name, 7)))
+    models = [ModelInfo(name, 7) for name in names]
+    assert tuple(case.read_models(dialect.encode_models(ListedModels(models)))) == names
+    assert tuple(case.read_models(dialect.encode_models(ListedModels((), "they are not listed")))) == ()
+    for model in models:
+        assert model.name in _strings(json.loads(dialect.encode_model(model)))
 
 
 def _greeting(case: DialectCase) -> ClientRequest:

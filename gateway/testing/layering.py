@@ -39,7 +39,9 @@ def _ours(names: str) -> tuple[str, ...]:
     return tuple(f"gateway.{name}" for name in names.split())
 
 
-_VALUES: Final = "core.conversation core.field_paths core.events core.notices core.errors core.policy"
+_VALUES: Final = (
+    "core.conversation core.field_paths core.events core.notices core.errors core.policy core.provider_state"
+)
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
 
@@ -48,7 +50,8 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway", gateway=None),
     ImportRule("gateway.core"),
     ImportRule("gateway.core.field_paths"),
-    ImportRule("gateway.core.conversation", _ours("core.field_paths")),
+    ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices")),
+    ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
     ImportRule("gateway.core.profiles", _ours("core.conversation")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from gateway.core.errors import SettingsError
-from gateway.dialects.base import Route, RouteKind
+from gateway.dialects.base import RequestHead, RequestMark, Route, RouteKind
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.dialects.route_table import RouteTable
 
@@ -52,3 +52,31 @@ def test_a_request_is_answered_in_the_dialect_of_its_route(
 def test_two_dialects_with_the_same_route_are_refused_by_name() -> None:
     with pytest.raises(SettingsError, match=r"'openai_chat' and 'double' both serve GET /v1/models/\{model\}"):
         RouteTable([OpenAIChatDialect(), Double()])
+
+
+class Marked(OpenAIChatDialect):
+    """A dialect whose lists of models have the paths of another one."""
+
+    name: ClassVar[str] = "marked"
+    routes: ClassVar[tuple[Route, ...]] = (
+        Route("GET", "/v1/models", "models", mark=RequestMark(header=b"x-version")),
+        Route("GET", "/v1/models/{id}", "model", mark=RequestMark(parameter="version")),
+    )
+
+
+@pytest.mark.parametrize("dialects", [[OpenAIChatDialect(), Marked()], [Marked(), OpenAIChatDialect()]])
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (RequestHead("/v1/models"), "openai_chat"),
+        (RequestHead("/v1/models", b"version=1"), "openai_chat"),
+        (RequestHead("/v1/models", headers={b"x-version": b""}), "marked"),
+        (RequestHead("/v1/models/a"), "openai_chat"),
+        (RequestHead("/v1/models/a", headers={b"x-version": b"1"}), "openai_chat"),
+        (RequestHead("/v1/models/a", b"x=1&version="), "marked"),
+    ],
+)
+def test_a_mark_tells_two_dialects_on_one_path_apart(
+    dialects: list[OpenAIChatDialect], head: RequestHead, name: str
+) -> None:
+    assert RouteTable(dialects).find("GET", head.path).select(head).dialect.name == name

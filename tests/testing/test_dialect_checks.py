@@ -16,7 +16,7 @@ from gateway.dialects.base import (
     ClientRequest,
     ErrorAnswer,
     KeyPlace,
-    ModelNames,
+    ListedModels,
     RequestHead,
     Route,
 )
@@ -91,13 +91,13 @@ class CallsAllStop(OpenAIChatDialect):
 
 
 class PlainErrors(OpenAIChatDialect):
-    def encode_error(self, error: GatewayError) -> ErrorAnswer:
-        return super().encode_error(error)._replace(headers={})
+    def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
+        return super().encode_error(error, request_id)._replace(headers={})
 
 
 class NoMissingModels(OpenAIChatDialect):
-    def encode_models(self, models: ModelNames) -> bytes:
-        return super().encode_models(msgspec.structs.replace(models, names=sorted(models.names)))
+    def encode_models(self, models: ListedModels) -> bytes:
+        return super().encode_models(ListedModels(sorted(models.models, key=lambda model: model.name)))
 
 
 class EncodedOtherwise(OpenAIChatDialect):

@@ -10,9 +10,17 @@ from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.profiles import NEUTRAL
-from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
+from gateway.dialects.base import (
+    AnswerHead,
+    ClientRequest,
+    ErrorAnswer,
+    KeyPlace,
+    ListedModels,
+    ModelInfo,
+    RequestHead,
+    Route,
+)
 from gateway.dialects.document import Document
-from gateway.dialects.event_stream import EVENT_STREAM_HEADERS
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode_document
@@ -75,7 +83,7 @@ class OpenAIChatDialect:
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
     paths: ClassVar[FieldPaths] = CANONICAL_PATHS
-    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = EVENT_STREAM_HEADERS
+    request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = ErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainRequest
 
@@ -99,14 +107,14 @@ class OpenAIChatDialect:
             diagnostics=head.diagnostics,
         )
 
-    def encode_error(self, error: GatewayError) -> ErrorAnswer:
+    def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error)
 
-    def encode_models(self, models: ModelNames) -> bytes:
+    def encode_models(self, models: ListedModels) -> bytes:
         return encode_models(models)
 
-    def encode_model(self, name: str, created: int) -> bytes:
-        return encode_model(name, created)
+    def encode_model(self, model: ModelInfo) -> bytes:
+        return encode_model(model)
 
     def example(self, model: str) -> JsonObject:
         return {"model": model, "messages": [{"role": "user", "content": "Hello"}]}

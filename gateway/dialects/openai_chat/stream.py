@@ -6,7 +6,7 @@ fields and a backend's unknown ones never share a dictionary: their JSON is conc
 
 from collections.abc import Iterable
 from operator import is_not
-from typing import Final, assert_never
+from typing import ClassVar, Final, assert_never
 
 import msgspec
 
@@ -28,7 +28,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.dialects.dragoman_field import dragoman_field
-from gateway.dialects.event_stream import one_line_each
+from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, one_line_each
 from gateway.dialects.openai_chat.errors import encode_error_frame
 from gateway.dialects.openai_chat.fields import call_object, merged
 from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, StreamState
@@ -53,6 +53,8 @@ class ChatStreamEncoder:
     alive. `id`, `created` and `model` stand in every chunk. `include_usage` adds the token counts in a last chunk
     without choices; `diagnostics` adds the notices in the last chunk's `dragoman` field.
     """
+
+    headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = EVENT_STREAM_HEADERS
 
     def __init__(
         self, id: str, created: int, model: str, *, include_usage: bool = False, diagnostics: bool = False

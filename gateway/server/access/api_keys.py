@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.dialects.base import KeyPlace
-from gateway.server.access.request_checks import Head
+from gateway.dialects.base import KeyPlace, RequestHead
 from gateway.settings import ServerSettings, Settings
 
 # The name of every client while no keys are configured.
@@ -51,7 +50,7 @@ class ApiKeys:
     def _digests(self) -> dict[str, set[bytes]]:
         return {name: {digest for digest, owner in self._names if owner == name} for name in self.names}
 
-    def check(self, head: Head, places: Sequence[KeyPlace]) -> str:
+    def check(self, head: RequestHead, places: Sequence[KeyPlace]) -> str:
         """Returns the name of the request's key, the first in these places. Raises InvalidRequest 401: the check of a
         wrong key takes as long as that of a right one, and its error reveals no more than that of a missing key."""
         if not self._names:

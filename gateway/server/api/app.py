@@ -17,16 +17,14 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.diagnostics.explain import explain_request
-from gateway.server.access.request_checks import check_media_type, is_loopback
-from gateway.server.api.dialect_routes import add_dialect_routes, named_dialect
+from gateway.server.access.request_checks import is_loopback
+from gateway.server.api.dialect_routes import add_dialect_routes, named_dialect, read_client_body
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
-from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
-from gateway.server.upstream.deadlines import body_timeout
 from gateway.server.upstream.demo_backends import DEMO_REQUESTS
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings
@@ -89,13 +87,7 @@ def create_app(settings: Settings) -> Gateway:
     @app.post("/v1/explain", tags=["explain"])
     async def explain(request: Request) -> Response:
         """The request that the gateway would send for a client's request, and why. Nothing is sent."""
-        head = dict(request.scope["headers"])
-        check_media_type(head)
-        try:
-            async with asyncio.timeout(BODY_S):
-                body = await read_body(request.scope["request_body"], head, gateway_state.max_body)
-        except TimeoutError:
-            raise body_timeout() from None
+        body = await read_client_body(request, gateway_state.max_body)
         check_model = partial(gateway_state.admission.check_model, request.scope["context"].key)
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
         told = await asyncio.to_thread(
@@ -162,7 +154,7 @@ async def _bug(request: Request, error: Exception) -> Response:
 
 
 def _error(request: Request, error: GatewayError) -> Response:
-    answer = request.scope["dialect"].encode_error(error)
+    answer = request.scope["served"].dialect.encode_error(error, request.scope["context"].id)
     return Response(answer.body, answer.status, dict(answer.headers), answer.media_type)
 
 

@@ -13,15 +13,28 @@ from gateway.server.http.response_writer import Headers, Writer
 LINGER_S: Final = 1
 LINGER_BYTES: Final = 64 * 2**20
 JSON: Final = b"application/json"
+REQUEST_ID: Final = b"x-request-id"
 
 
 class ClientResponse:
     """The response to one client. `status` is 0 until the head has been sent; `ended` means that nothing may follow.
 
-    Every response carries `x-request-id`. `request_body` is the body of the request; `dialect` encodes errors.
+    Every response carries the `id` of its request as `x-request-id`. `request_body` is the body of the request;
+    `dialect` encodes errors.
     """
 
-    __slots__ = ("_dialect", "_encoder", "_flow", "_id", "_writer", "connection", "ended", "request_body", "status")
+    __slots__ = (
+        "_dialect",
+        "_encoder",
+        "_flow",
+        "_ids",
+        "_writer",
+        "connection",
+        "ended",
+        "id",
+        "request_body",
+        "status",
+    )
 
     def __init__(self, writer: Writer, dialect: Dialect, request_id: str) -> None:
         self._writer = writer
@@ -29,7 +42,8 @@ class ClientResponse:
         self._flow = writer.flow
         self.connection = writer.connection
         self.request_body = writer.request_body
-        self._id = (b"x-request-id", request_id.encode("ascii"))
+        self.id = request_id
+        self._ids = tuple([(name, request_id.encode("ascii")) for name in (REQUEST_ID, *dialect.request_id_headers)])
         self.status = 0
         self._encoder: StreamEncoder | None = None
         self.ended = False
@@ -46,7 +60,7 @@ class ClientResponse:
     async def refuse(self, error: GatewayError) -> None:
         """Responds while the client is still sending, and reads on for a moment: closing a connection with unread bytes
         resets it, and the client may then never see the response."""
-        answer = self._dialect.encode_error(error)
+        answer = self._dialect.encode_error(error, self.id)
         self.status = answer.status
         self.ended = True
         await self._writer.ready()
@@ -59,7 +73,7 @@ class ClientResponse:
         """Begins a stream with status 200 and these whole events. The encoder reports an error in it."""
         if self._flow.write_paused:
             await self._writer.ready()
-        self._writer.open(200, (*self._dialect.stream_headers, self._id, *headers), data)
+        self._writer.open(200, (*encoder.headers, *self._ids, *headers), data)
         # Not sooner: a request that is interrupted while the client is slow can still be given an error status.
         self.status = 200
         self._encoder = encoder
@@ -85,7 +99,7 @@ class ClientResponse:
         if self.ended:
             return
         if not self.status:
-            answer = self._dialect.encode_error(error)
+            answer = self._dialect.encode_error(error, self.id)
             await self.whole(answer.status, answer.body, [*_pairs(answer), *headers], answer.media_type.encode())
         elif self._encoder is not None:
             await self.end(self._encoder.fail(error))
@@ -95,13 +109,13 @@ class ClientResponse:
         sent."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), self._id]
+            message["headers"] = [*message.get("headers", ()), *self._ids]
         elif not message.get("more_body", False):
             self.ended = True
         await self._writer.send(message)
 
     def _head(self, body: bytes, media_type: bytes, headers: Headers) -> list[tuple[bytes, bytes]]:
-        return [(b"content-type", media_type), (b"content-length", b"%d" % len(body)), self._id, *headers]
+        return [(b"content-type", media_type), (b"content-length", b"%d" % len(body)), *self._ids, *headers]
 
 
 def _pairs(answer: ErrorAnswer) -> list[tuple[bytes, bytes]]:

@@ -1,21 +1,38 @@
-"""Adds the routes of the dialects to the application: lists of models, and what the document shows of the hot ones."""
+"""Adds the routes of the dialects to the application: models, counts and fixed answers, and what the document shows of
+the hot ones."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias, cast
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as AppRoute
 
-from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.dialects.base import Dialect, ModelNames, Route, RouteKind
+from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
+from gateway.dialects.base import (
+    CountingDialect,
+    Dialect,
+    ListedModels,
+    ModelInfo,
+    RequestHead,
+    Route,
+    RouteKind,
+)
+from gateway.dialects.document import read_document
+from gateway.dialects.field_types import missing_field
 from gateway.dialects.openapi import JSON
-from gateway.dialects.route_table import RouteTable
+from gateway.dialects.route_table import RouteTable, Served
+from gateway.response.usage_estimate import prompt_tokens
+from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.gateway_state import GatewayState
+from gateway.server.http.read_body import BODY_S, read_body
+from gateway.server.upstream.deadlines import body_timeout
 
-Handler: TypeAlias = Callable[..., Awaitable[Response]]
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+ESTIMATED: Final = {"x-dragoman-usage": "estimated"}
 
 
 def add_dialect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
@@ -23,14 +40,15 @@ def add_dialect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     own = {
         (method, route.path) for route in app.routes if isinstance(route, AppRoute) for method in route.methods or ()
     }
+    handlers = _handlers(gateway_state)
     for dialect in gateway_state.dialects.dialects:
-        handlers = _handlers(dialect, gateway_state)
         for route in dialect.routes:
             if (route.method, route.path) in own:
                 raise SettingsError(
                     f"the dialect {dialect.name!r} serves {route.method} {route.path}, which is a path of the gateway"
                 )
-            _add(app, route, handlers[route.kind])
+            if route.mark is None:
+                _add(app, route, handlers[route.kind])
 
 
 def named_dialect(dialects: RouteTable, name: str | None) -> Dialect:
@@ -44,24 +62,95 @@ def named_dialect(dialects: RouteTable, name: str | None) -> Dialect:
     raise InvalidRequest(f"Unknown dialect {name[:200]!r}. Known dialects: {known}.", param="dialect")
 
 
-def _handlers(dialect: Dialect, gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
-    async def generate() -> Response:
+async def read_client_body(request: Request, max_body: int) -> bytes:
+    """Returns the body of a request for JSON. Raises InvalidRequest, also where the client takes too long."""
+    headers = dict(request.scope["headers"])
+    check_media_type(headers)
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await read_body(request.scope["request_body"], headers, max_body)
+    except TimeoutError:
+        raise body_timeout() from None
+
+
+def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
+    """Returns what serves each kind. The middleware has found out which dialect and route a request belongs to."""
+
+    async def generate(request: Request) -> Response:
         # The middleware serves it; the application shows it, and refuses other methods of its path.
         raise AssertionError("served by the middleware")
 
     async def list_models(request: Request) -> Response:
         allowed = partial(gateway_state.admission.allows, request.scope["context"].key)
         found = await gateway_state.model_lists.names(gateway_state.backends)
-        names = tuple(filter(allowed, found.names))
-        body = dialect.encode_models(ModelNames(names, gateway_state.created, found.missing))
+        models = [_model(gateway_state, name) for name in filter(allowed, found.names)]
+        body = _served(request).dialect.encode_models(ListedModels(models, found.missing))
         return Response(body, media_type=JSON)
 
     async def get_model(request: Request) -> Response:
-        (name,) = request.path_params.values()
+        served = _served(request)
+        assert served.route is not None  # the kind is that of the route
+        fields = served.route.name_fields
+        if fields:
+            name = _name_in(await read_client_body(request, gateway_state.max_body), fields)
+        else:
+            (name,) = request.path_params.values()
         gateway_state.backends.route(name)
-        return Response(dialect.encode_model(name, gateway_state.created), media_type=JSON)
+        return Response(served.dialect.encode_model(_model(gateway_state, name)), media_type=JSON)
 
-    return {"generate": generate, "models": list_models, "model": get_model}
+    async def count_tokens(request: Request) -> Response:
+        body = await read_client_body(request, gateway_state.max_body)
+        dialect = cast(CountingDialect, _served(request).dialect)
+        # In a thread: clients send their whole history, and streams are being served meanwhile.
+        answer = await asyncio.to_thread(_count, dialect, body, request.scope["head"])
+        return Response(answer, media_type=JSON, headers=ESTIMATED)
+
+    async def answer_fixed(request: Request) -> Response:
+        route = _served(request).route
+        assert route is not None and route.fixed is not None, "a fixed route has its answer"
+        return Response(route.fixed.body, media_type=route.fixed.media_type)
+
+    async def refuse(request: Request) -> Response:
+        route = _served(request).route
+        assert route is not None and route.refusal is not None, "a refused route has its error"
+        refusal = route.refusal
+        raise InvalidRequest(refusal.message, status=refusal.status, code=refusal.code, headers=refusal.headers)
+
+    return {
+        "generate": generate,
+        "models": list_models,
+        "model": get_model,
+        "count": count_tokens,
+        "fixed": answer_fixed,
+        "refused": refuse,
+    }
+
+
+def _served(request: Request) -> Served:
+    return cast(Served, request.scope["served"])
+
+
+def _model(gateway_state: GatewayState, name: str) -> ModelInfo:
+    created = gateway_state.created
+    try:
+        _, backend = gateway_state.backends.route(name)
+    except GatewayError:
+        return ModelInfo(name, created)
+    capabilities = backend.adapter.capabilities
+    return ModelInfo(name, created, capabilities.tools, capabilities.images)
+
+
+def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
+    document = read_document(body).fields
+    for field in fields:
+        name = document.get(field)
+        if isinstance(name, str) and name:
+            return name
+    raise missing_field(fields[0])
+
+
+def _count(dialect: CountingDialect, body: bytes, head: RequestHead) -> bytes:
+    return dialect.encode_count(prompt_tokens(dialect.decode(read_document(body), head).conversation))
 
 
 def _add(app: FastAPI, route: Route, handler: Handler) -> None:

@@ -21,7 +21,7 @@ from gateway.server.upstream.deadlines import ClientDisconnected
 
 SHUTDOWN: Final = ServerShutdown.code
 # How metrics name the routes; every other one is `other`.
-LABELS: Final[Mapping[RouteKind | None, str]] = {"generate": CHAT, "models": "models"}
+LABELS: Final[Mapping[RouteKind | None, str]] = {"generate": CHAT, "models": "models", "count": "count"}
 
 
 class GatewayMiddleware:
@@ -40,14 +40,17 @@ class GatewayMiddleware:
                 await self._app(scope, receive, send)
             return
         method, path, headers = scope["method"], scope["path"], dict(scope["headers"])
+        head = RequestHead(path, scope["query_string"], headers)
         served = self._dialects.find(method, path)
+        if served.marked:
+            served = served.select(head)
         label = LABELS.get(served.kind, "other")
         context = RequestContext(method, path, label, headers, self._state.observers, served.dialect.paths)
         # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
         response = ClientResponse(scope["state"].pop("response_writer"), served.dialect, context.id)
         status = 0
         try:
-            await self._serve(scope, receive, context, response, served)
+            await self._serve(scope, receive, context, response, served, head)
         except asyncio.CancelledError:
             # Only the end of the process cancels requests that are served here.
             if not context.failed:
@@ -75,24 +78,29 @@ class GatewayMiddleware:
             context.conclude(status or response.status)
 
     async def _serve(
-        self, scope: Scope, receive: Receive, context: RequestContext, response: ClientResponse, served: Served
+        self,
+        scope: Scope,
+        receive: Receive,
+        context: RequestContext,
+        response: ClientResponse,
+        served: Served,
+        head: RequestHead,
     ) -> None:
         key_places = served.dialect.key_places
         if len(context.headers) != len(scope["headers"]):
-            check_single(scope["headers"], [place.header for place in key_places])
+            check_single(scope["headers"], [place.name for place in key_places if place.where == "header"])
         self._state.hosts.check(context.headers)
         check_site(context.headers)
         if context.path not in OPEN_PATHS:
-            context.key = self._state.keys.check(context.headers, key_places)
+            context.key = self._state.keys.check(head, key_places)
         if served.kind == "generate":
             if not self._state.ready:
                 raise shutdown()
             with self._state.admission.admit(context.key):
-                head = RequestHead(context.path, scope["query_string"], context.headers)
                 await self._generate(context, response, served.dialect, head)
         else:
-            told = {"context": context, "dialect": served.dialect, "request_body": response.request_body}
-            await self._app({**scope, **told}, receive, response.forward)
+            facts = {"context": context, "served": served, "head": head, "request_body": response.request_body}
+            await self._app({**scope, **facts}, receive, response.forward)
 
 
 def _report(context: RequestContext, error: GatewayError) -> None:

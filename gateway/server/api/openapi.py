@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from gateway.core.backend_status import FAULTS
 from gateway.diagnostics.explain import Explanation
-from gateway.dialects.base import Dialect, KeyPlace, Route, RouteKind
+from gateway.dialects.base import Dialect, KeyPlace, RequestMark, Route, RouteKind
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Schema, events_of, json_text, reference
 from gateway.dialects.route_table import RouteTable
 from gateway.server.access.request_checks import OPEN_PATHS
@@ -77,6 +77,9 @@ _ERRORS: Final[Mapping[RouteKind, tuple[int, ...]]] = {
     "generate": (*_BODY, 404, 408, 429, *_BACKEND),
     "models": (404, 502, 504),
     "model": (404,),
+    "count": (*_BODY, 408),
+    "fixed": (),
+    "refused": (),
 }
 
 # The gateway's own routes without a body, with their answers.
@@ -105,12 +108,13 @@ def documented_routes(dialects: RouteTable) -> dict[Place, RouteDocument]:
     """Returns what the document says of every route that it shows."""
     default = dialects.default
     own = {(path, "get"): RouteDocument(answers, default) for path, answers in _OWN.items()}
-    served = {
-        (route.path, route.method.lower()): _route_document(dialect, route)
-        for dialect in dialects.dialects
-        for route in dialect.routes
-        if route.operation is not None
-    }
+    served: dict[Place, RouteDocument] = {}
+    for dialect in dialects.dialects:
+        for route in dialect.routes:
+            if route.operation is not None:
+                place = route.path, route.method.lower()
+                document = _route_document(dialect, route)
+                served[place] = _either(served[place], document) if place in served else document
     explain = RouteDocument(
         {200: {JSON: reference(Explanation)}},
         default,
@@ -131,9 +135,32 @@ def _route_document(dialect: Dialect, route: Route) -> RouteDocument:
         dialect,
         None if operation.request is None else reference(operation.request),
         _ERRORS[route.kind],
-        (*[_path_parameter(name) for name in names], *([_EXPLAIN] if generates else [])),
+        (
+            *[_path_parameter(name) for name in names],
+            *([_EXPLAIN] if generates else []),
+            *([] if route.mark is None else [_mark_parameter(route.mark, dialect)]),
+        ),
         _ANSWER_HEADERS if generates else {},
     )
+
+
+def _either(one: RouteDocument, other: RouteDocument) -> RouteDocument:
+    """Returns what the document says of a path that two dialects serve."""
+    (mine,), (theirs,) = one.answers.values(), other.answers.values()
+    both = {
+        kind: _any_of(answers[kind] for answers in (mine, theirs) if kind in answers) for kind in {**mine, **theirs}
+    }
+    parameters = (*one.parameters, *[new for new in other.parameters if new not in one.parameters])
+    return msgspec.structs.replace(one, answers={200: both}, parameters=parameters)
+
+
+def _mark_parameter(mark: RequestMark, dialect: Dialect) -> Schema:
+    return {
+        "name": mark.header.decode("ascii") or mark.parameter,
+        "in": "header" if mark.header else "query",
+        "description": f"Asks for the answer in the dialect {dialect.name}.",
+        "schema": _TEXT,
+    }
 
 
 def _path_parameter(name: str) -> Schema:
@@ -204,10 +231,10 @@ def _security(dialect: Dialect) -> list[Schema]:
 
 
 def _key_name(place: KeyPlace) -> str:
-    return place.scheme.lower() or place.header.decode("ascii")
+    return place.scheme.lower() or place.name.decode("ascii")
 
 
 def _key_scheme(place: KeyPlace) -> Schema:
     if place.scheme:
         return {"type": "http", "scheme": place.scheme.lower(), "description": _KEYS}
-    return {"type": "apiKey", "in": "header", "name": place.header.decode("ascii"), "description": _KEYS}
+    return {"type": "apiKey", "in": place.where, "name": place.name.decode("ascii"), "description": _KEYS}

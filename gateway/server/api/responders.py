@@ -177,7 +177,7 @@ class StreamResponder(_Response):
 
 
 def _head(context: RequestContext) -> AnswerHead:
-    return AnswerHead(unique(), int(time.time()), context.model, context.explain)
+    return AnswerHead(unique(), int(time.time()), context.model, context.explain, context.id)
 
 
 async def _parts(events: Sequence[Event]) -> AsyncIterator[Sequence[Event]]:

@@ -3,7 +3,7 @@ import json
 from openai.types.model import Model
 
 from gateway.core.errors import BackendUnavailable, InvalidRequest
-from gateway.dialects.base import ModelNames
+from gateway.dialects.base import ListedModels, ModelInfo
 from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.dialects.openai_chat.models import encode_model, encode_models
 
@@ -34,11 +34,11 @@ def test_an_error_frame_has_the_same_shape() -> None:
 
 
 def test_the_list_of_models_is_what_the_official_client_reads() -> None:
-    listing = json.loads(encode_models(ModelNames(["a", "b/c"], 7)))
+    listing = json.loads(encode_models(ListedModels([ModelInfo("a", 7), ModelInfo("b/c", 7)])))
     assert listing["object"] == "list"
     models = [Model.model_validate(entry) for entry in listing["data"]]
     assert [(model.id, model.created, model.owned_by) for model in models] == [
         ("a", 7, "dragoman"),
         ("b/c", 7, "dragoman"),
     ]
-    assert json.loads(encode_model("a", 7)) == listing["data"][0]
+    assert json.loads(encode_model(ModelInfo("a", 7))) == listing["data"][0]

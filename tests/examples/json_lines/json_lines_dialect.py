@@ -35,7 +35,16 @@ from gateway.core.events import (
 )
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, ClientRequest, ErrorAnswer, KeyPlace, ModelNames, RequestHead, Route
+from gateway.dialects.base import (
+    AnswerHead,
+    ClientRequest,
+    ErrorAnswer,
+    KeyPlace,
+    ListedModels,
+    ModelInfo,
+    RequestHead,
+    Route,
+)
 from gateway.dialects.document import Document
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openapi import JSON, Operation, reference
@@ -156,6 +165,8 @@ class LinesModels(msgspec.Struct, frozen=True):
 class JsonLinesEncoder:
     """One answer as lines. A call is one line, written when its input is complete."""
 
+    headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = ((b"content-type", LINES.encode()),)
+
     def __init__(self, head: AnswerHead) -> None:
         self._head = head
         self._begun = False
@@ -244,7 +255,7 @@ class JsonLinesDialect:
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"x-lines-key"),)
     paths: ClassVar[FieldPaths] = PATHS
-    stream_headers: ClassVar[tuple[tuple[bytes, bytes], ...]] = ((b"content-type", LINES.encode()),)
+    request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = LinesError
     explain_type: ClassVar[type[msgspec.Struct]] = LinesRequest
 
@@ -296,14 +307,14 @@ class JsonLinesDialect:
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> JsonLinesEncoder:
         return JsonLinesEncoder(head)
 
-    def encode_error(self, error: GatewayError) -> ErrorAnswer:
+    def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return ErrorAnswer(error.status, error.headers, msgspec.json.encode(LinesError(_failure(error))))
 
-    def encode_models(self, models: ModelNames) -> bytes:
-        return msgspec.json.encode(LinesModels([*models.names]))
+    def encode_models(self, models: ListedModels) -> bytes:
+        return msgspec.json.encode(LinesModels([*[model.name for model in models.models]]))
 
-    def encode_model(self, name: str, created: int) -> bytes:
-        return msgspec.json.encode({"model": name})
+    def encode_model(self, model: ModelInfo) -> bytes:
+        return msgspec.json.encode({"model": model.name})
 
     def example(self, model: str) -> JsonObject:
         return {"model": model, "lines": [{"from": "human", "text": "Hello"}]}

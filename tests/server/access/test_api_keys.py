@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.dialects.base import KeyPlace
+from gateway.dialects.base import KeyPlace, RequestHead
 from gateway.server.access.api_keys import ANONYMOUS, ApiKeys, check_names, load_keys
 from gateway.settings import ServerSettings, read_settings
 
@@ -19,8 +19,10 @@ def keys(folder: Path, text: str, environ: str = "") -> ApiKeys:
     return load_keys(ServerSettings(api_keys_file=str(folder / "keys")), {"DRAGOMAN_API_KEYS": environ})
 
 
-def asks(key: str) -> dict[bytes, bytes]:
-    return {b"authorization": b"Bearer " + key.encode()}
+def asks(key: str, other: str = "", query: str = "") -> RequestHead:
+    """The head of a request with a key for Bearer, another in a header of its own, and a query."""
+    headers = {b"authorization": b"Bearer " + key.encode(), b"x-api-key": other.encode()}
+    return RequestHead("/", query.encode(), {name: value for name, value in headers.items() if value})
 
 
 @pytest.mark.parametrize(
@@ -52,16 +54,26 @@ def test_no_other_key_is_let_in(tmp_path: Path, key: str) -> None:
 def test_a_key_is_read_where_the_dialect_has_it(tmp_path: Path) -> None:
     known = keys(tmp_path, "alice:k1\nbob:k2\n")
     places = (KeyPlace(b"x-api-key"), *BEARER)
-    assert known.check({b"x-api-key": b"k1"}, places) == "alice"
-    assert known.check({b"x-api-key": b"k1", **asks("k2")}, places) == "alice"
+    assert known.check(asks("", "k1"), places) == "alice"
+    assert known.check(asks("k2", "k1"), places) == "alice"
     assert known.check(asks("k2"), places) == "bob"
     with pytest.raises(InvalidRequest, match="send it as 'X-Api-Key: KEY'") as refused:
         known.check(asks("k2"), places[:1])
     assert refused.value.headers == {}
 
 
+def test_a_key_is_read_from_the_query(tmp_path: Path) -> None:
+    known = keys(tmp_path, "alice:k1\nbob:k 2&\n")
+    places = (KeyPlace(b"key", where="query"), *BEARER)
+    assert known.check(asks("", query="alt=sse&key=k1"), places) == "alice"
+    assert known.check(asks("", query="key=k%202%26"), places) == "bob"
+    assert known.check(asks("k1", query="key="), places) == "alice"
+    with pytest.raises(InvalidRequest, match=r"send it as '\?key=KEY'"):
+        known.check(asks("k1", query="key=k3"), places)
+
+
 def test_without_keys_everybody_is_nobody() -> None:
-    assert load_keys(ServerSettings(), {}).check({}, BEARER) == ANONYMOUS
+    assert load_keys(ServerSettings(), {}).check(RequestHead("/"), BEARER) == ANONYMOUS
 
 
 @pytest.mark.parametrize(
