@@ -40,6 +40,8 @@ class DialectCase(msgspec.Struct, frozen=True):
     - `finishes`: the dialect's word for each finish reason.
     - `streams_by_default`: whether a request that does not say so gets a stream.
     - `shows_reasoning`: whether clients of the dialect get the model's reasoning.
+    - `write_target`: the path and the query to which a request goes, where the conversation decides; None: the dialect's
+      first `generate` route.
     """
 
     dialect: Callable[[], Dialect]
@@ -51,9 +53,16 @@ class DialectCase(msgspec.Struct, frozen=True):
     finishes: Mapping[Reason, str]
     streams_by_default: bool = False
     shows_reasoning: bool = True
+    write_target: Callable[[Conversation], str] | None = None
 
     def __str__(self) -> str:
         return self.dialect().name
+
+    def target(self, conversation: Conversation) -> str:
+        """Return the path, and the query if any, to which a request with this conversation goes."""
+        if self.write_target is not None:
+            return self.write_target(conversation)
+        return next(route.path for route in self.dialect().routes if route.kind == "generate")
 
     def decode(self, body: bytes) -> ClientRequest:
         """Return a request as the gateway decodes it. Raises InvalidRequest."""

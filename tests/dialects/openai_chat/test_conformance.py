@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.conversation import Conversation, ToolCall, Turn
+from gateway.core.conversation import Conversation, Image, ToolCall, Turn
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
 
@@ -26,7 +26,9 @@ def write(conversation: Conversation) -> bytes:
             }
             for tool in conversation.tools
         ]
-    return json.dumps(body).encode()
+    sampling = conversation.sampling
+    fields = {"max_tokens": sampling.max_tokens, "stop": [*sampling.stop] or None}
+    return json.dumps({**body, **{name: value for name, value in fields.items() if value is not None}}).encode()
 
 
 def messages(turn: Turn) -> list[dict[str, Any]]:
@@ -36,7 +38,9 @@ def messages(turn: Turn) -> list[dict[str, Any]]:
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in turn.calls
     ]
-    return [{"role": turn.role, "content": turn.text or None, **({"tool_calls": calls} if calls else {})}]
+    images = [{"type": "image_url", "image_url": {"url": block.url}} for block in turn.blocks if type(block) is Image]
+    content = [{"type": "text", "text": turn.text}, *images] if images else turn.text or None
+    return [{"role": turn.role, "content": content, **({"tool_calls": calls} if calls else {})}]
 
 
 def read_stream(data: bytes) -> ClientAnswer:
