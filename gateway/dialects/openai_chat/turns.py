@@ -18,12 +18,12 @@ from gateway.core.conversation import (
     ToolResult,
     Turn,
 )
+from gateway.dialects.derived_ids import derive_ids
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.calls import derived_id, read_calls, read_function_call
 from gateway.dialects.openai_chat.content import Part, read_content
-from gateway.dialects.openai_chat.deprecated_functions import derive_ids
 
 Message = dict[str, Json]
 
@@ -66,7 +66,15 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
         )
     if reader.numbered:
         turns = _without_numbers(turns, reader.numbered)
-    return derive_ids(turns, faults) if reader.derives else tuple(turns)
+    return _with_ids(turns, faults) if reader.derives else tuple(turns)
+
+
+def _with_ids(turns: Sequence[Turn], faults: Faults) -> tuple[Turn, ...]:
+    derived = derive_ids(turns)
+    for index in derived.mixed:
+        detail = "a function message answers one of tool_calls; it is read as a tool message"
+        faults.add("CALL_FORMS_MIXED", index, ".role", detail)
+    return derived.turns
 
 
 def _without_numbers(turns: Sequence[Turn], numbered: set[int]) -> list[Turn]:
