@@ -7,7 +7,7 @@ from gateway.adapter import Adapter, Holding
 from gateway.capabilities.content import dropped_fields, keep_to
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
-from gateway.core.conversation import Conversation
+from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import Event, Finish, Reason, ToolCallEnd, ToolCallStart, UsageReport
 from gateway.core.notices import Notice
@@ -15,6 +15,7 @@ from gateway.core.policy import Policy
 from gateway.history.apply_profile import apply_profile
 from gateway.history.prepare import prepare
 from gateway.history.rejections import client_param, explained
+from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.stop_sequences import StopMatcher
 from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
@@ -79,7 +80,9 @@ class Exchange:
         self._unwrapper: Unwrapper | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if adapter.capabilities.continues_text else None
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
-        self._filters = self._guard is not None or self._stop is not None or self._check is not None
+        self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
+        filters = (self._guard, self._stop, self._check, self._readable)
+        self._filters = any([events is not None for events in filters])
         self.uncounted = conversation.include_usage or not conversation.stream
         self._unsized: list[Event] = []
         self._size_due = _UNSIZED
@@ -214,6 +217,8 @@ class Exchange:
             events = self._stop.feed(events)
         if self._check is not None:
             events = self._check.feed(events)
+        if self._readable is not None:
+            events = self._readable.feed(events)
         for position, event in enumerate(events):
             if type(event) is ToolCallEnd:
                 self._called = True

@@ -20,7 +20,10 @@ ADAPTERS: Final[Mapping[str, str]] = {
 # Entry points of this group name adapters of other packages. A built-in name wins over an entry point.
 ADAPTER_GROUP: Final = "dragoman.adapters"
 # The same for dialects: all of them are served, built in and installed.
-DIALECTS: Final[Mapping[str, str]] = {"openai_chat": "gateway.dialects.openai_chat.dialect:OpenAIChatDialect"}
+DIALECTS: Final[Mapping[str, str]] = {
+    "openai_chat": "gateway.dialects.openai_chat.dialect:OpenAIChatDialect",
+    "ollama": "gateway.dialects.ollama.dialect:OllamaDialect",
+}
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.
 DEFAULT_DIALECT: Final = "openai_chat"

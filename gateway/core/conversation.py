@@ -188,6 +188,10 @@ class NamedTool(msgspec.Struct, frozen=True):
     name: str
 
 
+# What an answer may hold beside text.
+ReadableContent: TypeAlias = Literal["reasoning", "calls"]
+ALL_CONTENT: frozenset[ReadableContent] = frozenset(("reasoning", "calls"))
+
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
 
 
@@ -225,6 +229,8 @@ class Conversation(msgspec.Struct, frozen=True):
     `notices` say what the dialect left out or changed while decoding. `source` are the fields beside the turns as the
     client wrote them, for a backend of the client's dialect; None: those are the `params`.
 
+    `reads` says what the client reads of the answer beside its text.
+
     `params` are the request's fields beside its turns, under their chat completions names (`response_format`,
     `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
     A dialect whose own names are the canonical ones may leave its unknown fields in `params`: they mean something only
@@ -246,3 +252,4 @@ class Conversation(msgspec.Struct, frozen=True):
     paths: FieldPaths = CANONICAL_PATHS
     notices: tuple[Notice, ...] = ()
     source: Source | None = None
+    reads: frozenset[ReadableContent] = ALL_CONTENT

@@ -11,7 +11,7 @@ from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
-from gateway.dialects.base import Dialect, RequestHead
+from gateway.dialects.base import Dialect, RequestHead, known_name
 from gateway.dialects.document import Document, read_document
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
@@ -258,8 +258,9 @@ def explain_document(
     fields = {key: value for key, value in given.items() if key not in ("profile", "settings")}
     fields.setdefault("model", next(iter(settings.models), "any"))
     conversation = dialect.decode(Document(fields, document.repaired), RequestHead("")).conversation
-    check_model(conversation.model)
-    route = settings.route(conversation.model)
+    model = known_name(dialect, conversation.model, settings.models)
+    check_model(model)
+    route = settings.route(model)
     if route is None and settings.models:
         known = ", ".join(settings.models)
         raise InvalidRequest(
@@ -272,7 +273,7 @@ def explain_document(
         return explain(conversation, _overridden(settings.policy, given, settings.profiles), dialect=dialect)
     adapter = adapters.get(route.backend)
     acting = route.on(adapter is not None and adapter.capabilities.native)
-    sent = conversation if route.name is None else msgspec.structs.replace(conversation, model=route.name)
+    sent = msgspec.structs.replace(conversation, model=route.name or model)
     explanation = explain(sent, _overridden(acting.policy, given, settings.profiles), adapter, route.backend, dialect)
     return msgspec.structs.replace(explanation, model=conversation.model)
 

@@ -1,6 +1,5 @@
 """Reads the functions that a request offers and its tool choice as ToolSpecs and a ToolChoice."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,11 +15,10 @@ from gateway.dialects.openai_chat.request_models import (
     RequestFields,
     Tool,
 )
+from gateway.dialects.tool_names import check_tools
 
-MAX_TOOLS: Final = 128
 _TOOL_FIELDS: Final = frozenset({"type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "description", "parameters", "strict"})
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> tuple[ToolSpec, ...]:
@@ -49,7 +47,7 @@ def read_tools(request: RequestFields, document: JsonObject, faults: Faults) -> 
                 raise missing_field(f"tools[{position}].function")
             specs.append(_spec(tool.function, source))
             names.append(f"tools[{position}].function.name")
-    _check(specs, names, faults)
+    check_tools(specs, names, faults)
     allowed = _allowed(document.get("tool_choice"))
     return tuple(spec for spec in specs if allowed is None or spec.name in allowed)
 
@@ -95,15 +93,6 @@ def _unknown(entry: Mapping[str, Json]) -> JsonObject:
 
 def _rest(fields: Mapping[str, Json], read: frozenset[str]) -> dict[str, Json]:
     return {} if read.issuperset(fields) else {name: fields[name] for name in fields if name not in read}
-
-
-def _check(specs: Sequence[ToolSpec], names: Sequence[str], faults: Faults) -> None:
-    if len(specs) > MAX_TOOLS:
-        detail = f"{len(specs)} functions are in the request, more than {MAX_TOOLS}"
-        faults.add("TOOLS_COUNT", -1, names[0].partition("[")[0], detail)
-    for spec, place in zip(specs, names, strict=True):
-        if not _NAME.fullmatch(spec.name):
-            faults.add("TOOLS_NAME", -1, place)
 
 
 def read_tool_choice(request: RequestFields, document: JsonObject) -> ToolChoice:

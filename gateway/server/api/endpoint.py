@@ -16,7 +16,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import ClientRequest, Dialect, RequestHead
+from gateway.dialects.base import ClientRequest, Dialect, RequestHead, known_name
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.server.access.request_checks import check_media_type
@@ -107,11 +107,15 @@ class GenerateEndpoint:
         request = await asyncio.to_thread(_decoded, *asking) if large else _decoded(*asking)
         conversation = request.conversation
         context.model = conversation.model
-        route, backend = self._state.backends.route(conversation.model)
-        self._state.admission.check_model(context.key, conversation.model)
+        model = known_name(dialect, conversation.model, self._state.backends.names)
+        route, backend = self._state.backends.route(model)
+        self._state.admission.check_model(context.key, model)
         context.backend = backend.name
-        if route.name is not None:
-            conversation = msgspec.structs.replace(conversation, model=route.name)
+        if not request.generates:
+            await self._answer_alone(context, response, deadlines, dialect, request)
+            return
+        if (sent := route.name or model) != conversation.model:
+            conversation = msgspec.structs.replace(conversation, model=sent)
         asked = (backend.adapter, conversation, route.policy)
         exchange = await asyncio.to_thread(_prepared, *asked) if large else Exchange(*asked)
         context.notices = exchange.notices
@@ -132,6 +136,20 @@ class GenerateEndpoint:
                 if error.code == "upstream_auth_error":
                     context.credential = backend.settings.credential_variable
                 raise
+
+    async def _answer_alone(
+        self,
+        context: RequestContext,
+        response: ClientResponse,
+        deadlines: Deadlines,
+        dialect: Dialect,
+        request: ClientRequest,
+    ) -> None:
+        """Answers a request that asks no model for anything."""
+        context.notices = [*request.conversation.notices]
+        context.note(context.notices)
+        with WholeResponder(context, response, deadlines, dialect, request, self._state.settings.server) as writer:
+            await writer.finish(())
 
     async def _exchange(
         self, context: RequestContext, backend: Backend, exchange: Exchange, deadlines: Deadlines, writer: Responder

@@ -1,0 +1,76 @@
+"""Names what the Ollama dialect consists of: routes, decoder, encoders, and its published types."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from gateway.core.conversation import JsonObject, Turn
+from gateway.core.errors import GatewayError
+from gateway.core.events import Event
+from gateway.core.field_paths import FieldPaths
+from gateway.dialects.base import (
+    AnswerHead,
+    ClientRequest,
+    ErrorAnswer,
+    KeyPlace,
+    ListedModels,
+    ModelInfo,
+    RequestHead,
+    Route,
+)
+from gateway.dialects.document import Document
+from gateway.dialects.ollama import DIALECT
+from gateway.dialects.ollama.answer import encode_answer
+from gateway.dialects.ollama.decode import decode_chat, decode_generate
+from gateway.dialects.ollama.errors import encode_error
+from gateway.dialects.ollama.messages import encode_turn
+from gateway.dialects.ollama.models import encode_model, encode_models
+from gateway.dialects.ollama.paths import CHAT_PATHS
+from gateway.dialects.ollama.request_models import OllamaExplainRequest
+from gateway.dialects.ollama.response_models import OllamaError
+from gateway.dialects.ollama.routes import GENERATE_PATH, ROUTES
+from gateway.dialects.ollama.stream import OllamaStreamEncoder
+
+
+class OllamaDialect:
+    """The dialect of Ollama's own API: chats and prompts, answered as lines of JSON.
+
+    Its clients ask the same address for more: Copilot chats at `/v1/chat/completions`, after it has listed the models
+    here. They may write the tag `latest` behind a model's name.
+    """
+
+    name: ClassVar[str] = DIALECT
+    default_tag: ClassVar[str] = ":latest"
+    routes: ClassVar[tuple[Route, ...]] = ROUTES
+    key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
+    paths: ClassVar[FieldPaths] = CHAT_PATHS
+    request_id_headers: ClassVar[tuple[bytes, ...]] = ()
+    error_type: ClassVar[type[msgspec.Struct]] = OllamaError
+    explain_type: ClassVar[type[msgspec.Struct]] = OllamaExplainRequest
+
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        if head.path == GENERATE_PATH or (not head.path and "prompt" in document.fields):
+            return decode_generate(document)
+        return decode_chat(document)
+
+    def encode_turn(self, turn: Turn) -> list[JsonObject]:
+        return encode_turn(turn)
+
+    def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        return encode_answer(events, request.echo, head)
+
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> OllamaStreamEncoder:
+        return OllamaStreamEncoder(request.echo, head)
+
+    def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
+        return encode_error(error)
+
+    def encode_models(self, models: ListedModels) -> bytes:
+        return encode_models(models)
+
+    def encode_model(self, model: ModelInfo) -> bytes:
+        return encode_model(model)
+
+    def example(self, model: str) -> JsonObject:
+        return {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
