@@ -180,11 +180,18 @@ def saved_history_is_read(case: DialectCase) -> None:
 
 
 def empty_history_is_refused(case: DialectCase) -> None:
-    """A request without messages breaks MESSAGES_EMPTY, at the field that the client knows."""
-    history = case.dialect().paths.param("messages")
+    """A request without messages breaks MESSAGES_EMPTY, at the field that the client knows, or gets an empty answer
+    without a model."""
+    dialect = case.dialect()
+    history = dialect.paths.param("messages")
     fields = read_document(case.write(GREETING)).fields
     try:
-        prepare(case.decode(msgspec.json.encode({**fields, history: []})).conversation, Policy())
+        request = case.decode(msgspec.json.encode({**fields, history: []}))
+        if not request.generates:
+            empty = case.read_whole(dialect.encode_answer(request, HEAD, ()))
+            assert (empty.text, empty.reasoning, empty.calls) == ("", "", ())
+            return
+        prepare(request.conversation, Policy())
     except InvalidRequest as error:
         assert (error.extra.get("rule"), error.param) == ("MESSAGES_EMPTY", history)
     else:

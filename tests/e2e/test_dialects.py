@@ -22,13 +22,14 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
+from tests.dialects.ollama.test_conformance import CASE as OLLAMA
 from tests.dialects.openai_chat.test_conformance import CASE as OPENAI_CHAT
 from tests.e2e.dialect_wires import Wire, WireGateway, wire_gateway, wires_of
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-CASES: Final[tuple[DialectCase, ...]] = (OPENAI_CHAT,)
+CASES: Final[tuple[DialectCase, ...]] = (OPENAI_CHAT, OLLAMA)
 
 WEATHER: Final = ToolSpec(
     "get_weather",

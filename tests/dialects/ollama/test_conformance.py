@@ -1,0 +1,127 @@
+"""The dialect kit over Ollama's API, with a small strict client: one for chats, and one for single prompts."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from gateway.core.conversation import Conversation, Image, ToolCall, Turn
+from gateway.dialects.ollama.dialect import OllamaDialect
+from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
+
+
+def write(conversation: Conversation) -> bytes:
+    body: dict[str, Any] = {
+        "model": conversation.model,
+        "messages": [message for turn in conversation.turns for message in messages(turn)],
+        "stream": conversation.stream,
+    }
+    if conversation.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+            for tool in conversation.tools
+        ]
+    sampling = conversation.sampling
+    options = {"num_predict": sampling.max_tokens, "stop": [*sampling.stop] or None}
+    body["options"] = {name: value for name, value in options.items() if value is not None}
+    return json.dumps(body).encode()
+
+
+def messages(turn: Turn) -> list[dict[str, Any]]:
+    if turn.results:
+        return [{"role": "tool", "tool_call_id": result.call_id, "content": result.text} for result in turn.results]
+    calls = [
+        {"id": call.id, "function": {"name": call.name, "arguments": json.loads(call.arguments)}} for call in turn.calls
+    ]
+    images = [block.url.partition(",")[2] for block in turn.blocks if type(block) is Image]
+    more = {"tool_calls": calls, "images": images}
+    return [{"role": turn.role, "content": turn.text, **{name: value for name, value in more.items() if value}}]
+
+
+class Reader:
+    """Reads the lines of one answer, of which `field` holds the text: `message` or `response`."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+
+    def read_stream(self, data: bytes) -> ClientAnswer:
+        """Reads the lines that are complete. Nothing may follow the last one, which is done or an error."""
+        text, thinking = "", ""
+        calls: list[ToolCall] = []
+        last: dict[str, Any] = {}
+        for line in data.split(b"\n")[:-1]:
+            # Split as the official client does.
+            assert len(line.decode().splitlines()) == 1, "a line that is two lines to clients, or blank"
+            assert not last, "a line after the last one"
+            answer = json.loads(line)
+            if "error" in answer:
+                return ClientAnswer(text, thinking, tuple(calls), None, None, (), str(answer["error"]))
+            piece = self.piece(answer)
+            text += piece.text
+            thinking += piece.reasoning
+            calls += piece.calls
+            if answer["done"]:
+                last = answer
+            else:
+                assert "done_reason" not in answer and "eval_count" not in answer
+        return ClientAnswer(text, thinking, tuple(calls), last.get("done_reason"), tokens(last), rules(last))
+
+    def read_whole(self, body: bytes) -> ClientAnswer:
+        answer = json.loads(body)
+        assert answer["done"] is True
+        piece = self.piece(answer)
+        return ClientAnswer(
+            piece.text, piece.reasoning, piece.calls, answer["done_reason"], tokens(answer), rules(answer)
+        )
+
+    def piece(self, answer: dict[str, Any]) -> ClientAnswer:
+        """The content of one line."""
+        assert answer["model"] and answer["created_at"].endswith("Z") and isinstance(answer["done"], bool)
+        if self._field == "message":
+            message = answer["message"]
+            assert message["role"] == "assistant" and "response" not in answer
+            text = message["content"]
+        else:
+            message = answer
+            text = message["response"]
+            assert "message" not in answer
+        assert isinstance(text, str) and message.get("thinking") != ""
+        return ClientAnswer(text, message.get("thinking", ""), tuple(map(call_of, message.get("tool_calls", ()))))
+
+
+def call_of(call: dict[str, Any]) -> ToolCall:
+    function = call["function"]
+    assert isinstance(function["arguments"], dict) and isinstance(function["index"], int)
+    return ToolCall(call["id"], function["name"], json.dumps(function["arguments"]))
+
+
+def tokens(answer: dict[str, Any]) -> tuple[int, int] | None:
+    """The counts, of which Ollama leaves out those that are 0."""
+    counts = {"prompt_eval_count", "eval_count"} & answer.keys()
+    assert all(answer[name] > 0 for name in counts)
+    return (answer.get("prompt_eval_count", 0), answer.get("eval_count", 0)) if counts else None
+
+
+def rules(answer: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(notice["rule"] for notice in answer.get("dragoman", {}).get("diagnostics", ()))
+
+
+CHAT: Final = Reader("message")
+CASE: Final = DialectCase(
+    OllamaDialect,
+    write,
+    CHAT.read_stream,
+    CHAT.read_whole,
+    read_error=lambda body: str(json.loads(body)["error"]),
+    read_models=lambda body: [model["model"] for model in json.loads(body)["models"]],
+    finishes={"stop": "stop", "length": "length", "tool_calls": "stop", "content_filter": "stop"},
+    streams_by_default=True,
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_ollama_conforms(check: DialectCheck) -> None:
+    check(CASE)
