@@ -146,7 +146,7 @@ def _model(
     profiles: Mapping[str, Profile],
 ) -> ModelSettings:
     entry = _without_aliases(read_object(raw, where), where)
-    check_keys(entry, _POLICY_KEYS | {"backend", "name"}, where)
+    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length"}, where)
     backend, name = entry.get("backend"), entry.get("name")
     if not isinstance(backend, str):
         raise SettingsError(f"{where}.backend must name one of the backends")
@@ -154,12 +154,15 @@ def _model(
         raise SettingsError(f"{where}.backend: there is no backend {backend!r}{nearest(backend, backends)}")
     if name is not None and not isinstance(name, str):
         raise SettingsError(f"{where}.name must be text")
+    length = entry.get("context_length")
+    if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
+        raise SettingsError(f"{where}.context_length must be a whole number of 1 or more")
     own = {
         **_of_all_models(backends[backend]),
         **{key: value for key, value in entry.items() if key in _POLICY_KEYS},
     }
     inherited = frozenset(LIMITS) - own.keys()
-    return ModelSettings(backend, name, _policy({**defaults, **own}, profiles, where), inherited)
+    return ModelSettings(backend, name, _policy({**defaults, **own}, profiles, where), inherited, length)
 
 
 def _of_all_models(backend: BackendSettings) -> dict[str, Json]:

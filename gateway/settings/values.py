@@ -149,13 +149,15 @@ class BackendSettings(msgspec.Struct, frozen=True):
 class ModelSettings(msgspec.Struct, frozen=True):
     """The route of a client's model name: a backend, the name there (None: unchanged) and the policy.
 
-    `inherited` names the limits of the policy that neither the model's entry nor its backend's sets.
+    `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`,
+    in tokens, is what clients are told that ask for it; None: they are not told.
     """
 
     backend: str
     name: str | None
     policy: Policy
     inherited: frozenset[str] = frozenset()
+    context_length: int | None = None
 
     def on(self, native: bool) -> "ModelSettings":
         """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""

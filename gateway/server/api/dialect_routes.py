@@ -135,11 +135,11 @@ def _served(request: Request) -> Served:
 def _model(gateway_state: GatewayState, name: str) -> ModelInfo:
     created = gateway_state.created
     try:
-        _, backend = gateway_state.backends.route(name)
+        route, backend = gateway_state.backends.route(name)
     except GatewayError:
         return ModelInfo(name, created)
     capabilities = backend.adapter.capabilities
-    return ModelInfo(name, created, capabilities.tools, capabilities.images)
+    return ModelInfo(name, created, capabilities.tools, capabilities.images, route.context_length)
 
 
 def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
