@@ -132,6 +132,7 @@ def started(
 ) -> Iterator[Running]:
     """Run a command, pinned to one core (None: not pinned); the block begins with its first accepted connection. Raises
     TimeoutError."""
+    # Not `gateway.testing.gateway`: the command may be any server, and its start, cores and memory are measured.
     begun = time.perf_counter()
     with log.open("wb") as out:
         process = subprocess.Popen(command, env={**os.environ, **environ}, stdout=out, stderr=out)

@@ -1,12 +1,9 @@
 """The gateway behind stock uvicorn, with uvicorn's own protocols: real processes, and what it then still promises."""
 
 import asyncio
-import contextlib
 import json
-import os
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,8 +21,7 @@ from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import AsgiConnection, AsgiWriter, through_asgi
 from gateway.settings import ServerSettings
-from gateway.testing.gateway import hello, running_gateway
-from tests.paths import ROOT
+from gateway.testing.gateway import hello, python_process, running_gateway
 from tests.server.backend import END, HEAD, Connection, answer, events, faulty_backend
 from tests.server.conftest import settings_for
 
@@ -64,20 +60,12 @@ class Stock:
 @asynccontextmanager
 async def uvicorn_running(folder: Path, settings: Mapping[str, Json], *arguments: str) -> AsyncIterator[Stock]:
     (folder / "settings.json").write_text(json.dumps(settings))
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "uvicorn", "gateway.asgi:app", "--port", "0", "--no-use-colors", *arguments),
-        cwd=folder,
-        env={**inherited, "PYTHONPATH": str(ROOT), "DRAGOMAN_SETTINGS": "settings.json"},
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
+    async with python_process(
+        folder,
+        *("-m", "uvicorn", "gateway.asgi:app", "--port", "0", "--no-use-colors", *arguments),
+        environ={"DRAGOMAN_SETTINGS": "settings.json"},
+    ) as process:
         yield Stock(process)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
 
 
 async def by_word(connection: Connection) -> None:

@@ -40,6 +40,7 @@ class Started:
 @pytest.fixture(scope="module")
 def started() -> Iterator[Started]:
     """`make run`, as the page says, on a free port."""
+    # Not `gateway_command`: what the page promises is the target of the Makefile.
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

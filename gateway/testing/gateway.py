@@ -5,6 +5,8 @@ async with running_gateway({"backends": {"b": entry}, "models": {"m": {"backend"
 
 async with gateway_command(folder, settings, "serve", "--port", "0") as command:
     await command.wait_ready()
+
+A test that runs another program beside it starts that with `python_process`.
 """
 
 import asyncio
@@ -168,20 +170,38 @@ async def gateway_command(
 ) -> AsyncIterator[GatewayCommand]:
     """Run `dragoman ARGUMENTS` in this folder until the block ends, and kill it there.
 
-    `settings` are written to settings.json as they are (None: there is no such file). Of the variables DRAGOMAN_* the
-    process has only those of `environ`."""
+    `settings` are written to settings.json as they are (None: there is no such file). `stderr` and `environ` are those
+    of `python_process`."""
     if settings is not None:
         (folder / "settings.json").write_text(json.dumps(settings))
+    async with python_process(folder, "-m", "gateway", *arguments, stderr=stderr, environ=environ) as process:
+        yield GatewayCommand(process)
+
+
+@asynccontextmanager
+async def python_process(
+    folder: Path,
+    *arguments: str,
+    stdin: int | None = None,
+    stderr: int = asyncio.subprocess.PIPE,
+    environ: Mapping[str, str] = {},
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run `python ARGUMENTS` in this folder until the block ends, and kill it there. Its standard output is a pipe.
+
+    `stdin` and `stderr` are descriptors or constants of `asyncio.subprocess`. The process can import this project. Of
+    the variables DRAGOMAN_* it has only those of `environ`."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+    paths = (str(_ROOT), *filter(None, (inherited.get("PYTHONPATH"),)))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", *arguments),
+        *(sys.executable, *arguments),
         cwd=folder,
-        env={**inherited, "PYTHONPATH": str(_ROOT), **environ},
+        env={**inherited, "PYTHONPATH": os.pathsep.join(paths), **environ},
+        stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=stderr,
     )
     try:
-        yield GatewayCommand(process)
+        yield process
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -1,16 +1,19 @@
 """Runs each client of the README's table, as a real program, with a running gateway (`make clients`)."""
 
+import json
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import pytest
+import pytest_asyncio
 
+from gateway.testing.gateway import gateway_command
 from tests.clients.page import advice
 from tests.clients.scratch import SECRET, Scratch
 from tests.paths import ROOT
@@ -102,26 +105,13 @@ class Gateway:
         return re.findall(r" POST /v1/chat/completions .*? status=(\d+)", self._log.read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
     folder = tmp_path_factory.mktemp("gateway")
-    (folder / "settings.json").write_bytes((ROOT / "settings.json").read_bytes())
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
-    with subprocess.Popen(
-        [sys.executable, "-m", "gateway", "serve", "--port", "0"],
-        cwd=folder,
-        env={**inherited, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            found = re.search(r"http://(\S+?:\d+)", process.stdout.readline())
-            assert found is not None
-            yield Gateway(folder, found.group(1))
-        finally:
-            process.terminate()
+    settings = json.loads((ROOT / "settings.json").read_bytes())
+    async with gateway_command(folder, settings, "serve", "--port", "0", stderr=DEVNULL) as command:
+        await command.wait_ready()
+        yield Gateway(folder, command.base_url.removeprefix("http://"))
 
 
 @pytest.mark.clients

@@ -7,15 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from gateway.core.conversation import Conversation, ToolCall, Turn
 from gateway.testing.dialect_checks import CHECKS, ClientAnswer, DialectCase, DialectCheck
+from gateway.testing.gateway import gateway_command
 from tests.examples.json_lines.json_lines_dialect import ENDS, ROLES, JsonLinesDialect
 from tests.paths import ROOT
 from tests.server.api.test_keep_alive import comes_true
@@ -120,21 +122,19 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("log") / "gateway.log"
 
 
-@pytest.fixture(scope="module")
-def gateway(installed: Path, log: Path) -> Iterator[httpx.Client]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(installed: Path, log: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[httpx.Client]:
     """A client of `dragoman demo` in a process of its own, with the package on its path."""
-    environ = {**os.environ, "PYTHONPATH": str(installed), "DRAGOMAN_API_KEYS": KEY}
-    command = [sys.executable, "-m", "gateway", "demo", "--port", "0"]
-    with (
-        log.open("w") as stderr,
-        subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=stderr, text=True) as process,
-    ):
-        assert process.stdout is not None
-        said = re.search(r"http://\S+(?=/v1)", process.stdout.readline())
-        assert said is not None
-        with httpx.Client(base_url=said[0], timeout=20, trust_env=False, headers={"x-lines-key": KEY}) as client:
-            yield client
-        process.terminate()
+    folder = tmp_path_factory.mktemp("gateway")
+    paths = os.pathsep.join((str(installed), str(ROOT)))
+    with log.open("w") as stderr:
+        async with gateway_command(
+            folder, None, "demo", "--port", "0", stderr=stderr.fileno(), PYTHONPATH=paths, DRAGOMAN_API_KEYS=KEY
+        ) as command:
+            await command.wait_ready()
+            headers = {"x-lines-key": KEY}
+            with httpx.Client(base_url=command.base_url, timeout=20, trust_env=False, headers=headers) as client:
+                yield client
 
 
 def ask(gateway: httpx.Client, model: str, text: str, **fields: object) -> httpx.Response:

@@ -1,16 +1,15 @@
 """Tests `dragoman local` from its user's view."""
 
-import os
-import re
+import asyncio
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
 from gateway.local import INSTALL, MODEL, LocalModel
+from gateway.testing.gateway import gateway_command
 from tests.local.test_process import child, wait_gone
 from tests.paths import ROOT
 
@@ -43,24 +42,17 @@ def children(pid: int) -> list[int]:
 @needs_proc
 @pytest.mark.local
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9)])
-def test_it_answers_and_takes_the_model_with_it_when_it_ends(
-    model_server: LocalModel, number: signal.Signals, status: int
+async def test_it_answers_and_takes_the_model_with_it_when_it_ends(
+    model_server: LocalModel, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
-    command = [sys.executable, "-m", "gateway", "local", "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as gateway:
-        try:
-            assert gateway.stdout is not None
-            found = re.search(r"http://\S+", gateway.stdout.readline())
-            assert found
-            body = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 5}
-            answer = httpx.post(f"{found[0]}/chat/completions", json=body, timeout=60, trust_env=False)
-            assert answer.json()["choices"][0]["message"]["content"]
-            (server,) = children(gateway.pid)
-            gateway.send_signal(number)
-            assert gateway.wait(20) == status
-            assert wait_gone(server)
-        finally:
-            gateway.kill()
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 5}
+    async with gateway_command(tmp_path, None, "local", "--port", "0", stderr=asyncio.subprocess.DEVNULL) as gateway:
+        await gateway.wait_ready()
+        async with httpx.AsyncClient(base_url=gateway.base_url, timeout=60, trust_env=False) as client:
+            answer = await client.post("/v1/chat/completions", json=body)
+        assert answer.json()["choices"][0]["message"]["content"]
+        (server,) = children(gateway.process.pid)
+        gateway.process.send_signal(number)
+        ended, _ = await gateway.ended()
+    assert ended == status
+    assert await asyncio.to_thread(wait_gone, server)

@@ -5,7 +5,6 @@ JSON: the values since the line before. Linux only: the kernel keeps the height 
 """
 
 import asyncio
-import contextlib
 import ctypes
 import gc
 import json
@@ -20,8 +19,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json
-from gateway.testing.gateway import running_gateway
-from tests.paths import ROOT
+from gateway.testing.gateway import python_process, running_gateway
 
 TICK_S: Final = 0.01
 
@@ -55,25 +53,17 @@ class Probed:
 @asynccontextmanager
 async def probed_gateway(folder: Path, settings: Mapping[str, Json]) -> AsyncIterator[Probed]:
     """Start it."""
-    path = folder / "settings.json"
-    path.write_text(json.dumps(settings))
-    command = [sys.executable, "-m", "tests.promises.probed", str(path)]
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=ROOT,
+    (folder / "settings.json").write_text(json.dumps(settings))
+    async with python_process(
+        folder,
+        *("-m", "tests.promises.probed", "settings.json"),
         stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    try:
+    ) as process:
+        assert process.stdout is not None
         async with asyncio.timeout(30):
             base_url = (await process.stdout.readline()).decode().strip()
         yield Probed(process, base_url)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.communicate()
 
 
 class _Loop:
