@@ -257,7 +257,7 @@ async def test_a_server_that_takes_nothing_holds_the_response_back() -> None:
 
 
 async def test_a_server_that_reports_a_lost_client_interrupts_the_request() -> None:
-    """With an exception of `send`, as ASGI allows; nobody waits for the response any more."""
+    """The server reports it with an exception of `send`, as ASGI allows."""
     lost = asyncio.Event()
 
     async def app(scope: Scope, receive: object, send: object) -> None:

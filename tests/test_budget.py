@@ -117,8 +117,8 @@ def history_cost(messages: int) -> float:
 
 
 def telemetry_cost() -> int:
-    """Calls for what is recorded of one streamed request: its metrics, an access line that nobody wants, and an
-    event bus that nobody watches."""
+    """Counts the calls that record one streamed request: its metrics, an access line below the log level, and an event
+    bus without watchers."""
     observers = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus())
     events = (ResponseStart(), TextDelta("x"), UsageReport(prompt_tokens=1, completion_tokens=1), Finish("stop"))
     backend = Backend("b", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1 << 20)

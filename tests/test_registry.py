@@ -28,7 +28,7 @@ def entry(adapter: str) -> BackendSettings:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package of somebody else whose metadata names three adapters."""
+    """Installs a third-party package whose metadata names three adapters."""
     metadata = tmp_path / "feathered-1.0.dist-info"
     metadata.mkdir()
     metadata.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: feathered\nVersion: 1.0\n")
@@ -82,7 +82,7 @@ def test_every_backend_entry_gets_its_adapter() -> None:
 
 
 def dialect_package(folder: Path, entry_points: str, module: str = "") -> None:
-    """A package of somebody else whose metadata names dialects."""
+    """Creates a third-party package whose metadata names dialects."""
     metadata = folder / "chatty-1.0.dist-info"
     metadata.mkdir()
     metadata.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: chatty\nVersion: 1.0\n")

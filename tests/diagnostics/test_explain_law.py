@@ -63,7 +63,7 @@ def leaves(value: Json) -> Iterator[str]:
 
 
 def explained(asked: Conversation, how: Policy, adapter: Adapter) -> tuple[Explanation, bytes]:
-    """What is told about the request, and the bytes that go out for it. Both or neither are refused."""
+    """Returns the explanation of the request, and the body that is sent for it. Skips an example that is refused."""
     told = explain(asked, how, adapter)
     assume(told.error is None)
     return told, Exchange(adapter, asked, how).request.body

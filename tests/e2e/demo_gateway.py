@@ -106,7 +106,7 @@ async def demo_gateway(
 
 
 async def busy(backend: DemoBackend) -> None:
-    """Wait until a backend is answering somebody, and a moment longer."""
+    """Wait until a backend has a running request, and 50 ms more."""
     async with asyncio.timeout(5):
         while not backend.active:  # noqa: ASYNC110 (the backend has no event for it)
             await asyncio.sleep(0.01)

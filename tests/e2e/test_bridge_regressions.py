@@ -343,7 +343,7 @@ async def test_a_request_of_any_size_is_a_request(demo: DemoGateway, length: int
 
 @pytest.mark.parametrize("name", ["bad_base64", "truncated_base64", "bad_protobuf", "disconnect_eof"])
 async def test_an_event_that_cannot_be_read_fails_the_answer(demo: DemoGateway, name: str) -> None:
-    """A piece that could not be read was skipped, at a level nobody looks at: the answer had a hole."""
+    """An unreadable event was skipped with a DEBUG line only: its text was missing in the answer."""
     for model in ("flat", "structured", "flat-stream"):
         for fields in BOTH:
             answer = await play(demo, name, fields, model)
@@ -366,7 +366,7 @@ async def test_usage_and_finish_reasons_are_those_that_clients_know(demo: DemoGa
 
 
 async def test_nothing_is_sent_twice_and_the_status_is_the_backends(demo: DemoGateway) -> None:
-    """A retry inside a stream told the beginning twice; and since the 200 was sent before the backend had been asked,
+    """A retry inside a stream sent the beginning twice; and since the 200 was sent before the request to the backend,
     no stream could fail with a status."""
     for name in ("disconnect_fin", "disconnect_reset", "disconnect_before_actions"):
         before = len(demo.agent.requests)

@@ -21,11 +21,11 @@ MODELS: Final = ("flat", "structured", "chat")
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """`told`: what repair must say, as (action, rule, index). `culprit`: param, rule and id of the refusal in strict
-    mode; None where nothing is wrong. `kept` are words that the backend must be given."""
+    """`notices`: those of repair, as (action, rule, index). `culprit`: param, rule and id of the refusal in strict
+    mode; None for a valid history. `kept` are words that the backend must receive."""
 
     messages: list[Any]
-    told: list[tuple[str, str, int]]
+    notices: list[tuple[str, str, int]]
     culprit: tuple[str, str, str | None] | None
     kept: tuple[str, ...] = ()
 
@@ -54,19 +54,19 @@ ROME: Final = '{"city": "Rome"}'
 CASES: Final[Mapping[str, Case]] = {
     "a compaction left a result without its call": Case(
         messages=[SYSTEM, user("Summary: it was hot."), result("c1", "42 degrees"), said("It is 42."), user("Why?")],
-        told=[("changed", "TOOL_ORPHAN", 2)],
+        notices=[("changed", "TOOL_ORPHAN", 2)],
         culprit=("messages[2].role", "TOOL_ORPHAN", "c1"),
         kept=("42 degrees", "c1"),
     ),
     "an abort left a call without its result": Case(
         messages=[user("Weather?"), made(("c1", "get_weather", PARIS)), user("Stop. Say hello instead.")],
-        told=[("added", "CALLS_UNANSWERED", 1)],
+        notices=[("added", "CALLS_UNANSWERED", 1)],
         culprit=("messages[1].tool_calls", "CALLS_UNANSWERED", "c1"),
         kept=("get_weather", "Stop. Say hello instead."),
     ),
     "a retry stored a result twice": Case(
         messages=[user("Weather?"), made(("c1", "get_weather", PARIS)), result("c1", "18 C"), result("c1", "19 C")],
-        told=[("dropped", "TOOL_ID_DUPLICATE", 3)],
+        notices=[("dropped", "TOOL_ID_DUPLICATE", 3)],
         culprit=("messages[3].tool_call_id", "TOOL_ID_DUPLICATE", "c1"),
         kept=("18 C",),
     ),
@@ -78,7 +78,7 @@ CASES: Final[Mapping[str, Case]] = {
             result("c1", "18 in Paris"),
             user("So?"),
         ],
-        told=[],
+        notices=[],
         culprit=None,
         kept=("22 in Rome", "18 in Paris"),
     ),
@@ -90,13 +90,13 @@ CASES: Final[Mapping[str, Case]] = {
             result("c1", "18 in Paris"),
             result("c2", "22 in Rome"),
         ],
-        told=[("moved", "TOOL_ID_UNKNOWN", 3)],
+        notices=[("moved", "TOOL_ID_UNKNOWN", 3)],
         culprit=("messages[1].tool_calls", "CALLS_UNANSWERED", "c1"),
         kept=("18 in Paris", "22 in Rome"),
     ),
     "the user spoke between the call and its result": Case(
         messages=[user("Weather?"), made(("c1", "get_weather", PARIS)), user("Hurry up!"), result("c1", "18 C")],
-        told=[("moved", "TOOL_ORPHAN", 3)],
+        notices=[("moved", "TOOL_ORPHAN", 3)],
         culprit=("messages[1].tool_calls", "CALLS_UNANSWERED", "c1"),
         kept=("Hurry up!", "18 C"),
     ),
@@ -110,7 +110,7 @@ CASES: Final[Mapping[str, Case]] = {
             made(("call_1", "get_weather", ROME)),
             result("call_1", "22 in Rome"),
         ],
-        told=[("changed", "CALL_ID_DUPLICATE", 5)],
+        notices=[("changed", "CALL_ID_DUPLICATE", 5)],
         culprit=("messages[5].tool_calls[0].id", "CALL_ID_DUPLICATE", "call_1"),
         kept=("18 in Paris", "22 in Rome"),
     ),
@@ -123,13 +123,13 @@ CASES: Final[Mapping[str, Case]] = {
             made(("c2", "get_weather", ROME), content=[{"type": "text", "text": "Once more."}]),
             result("c2", [{"type": "text", "text": "22 in Rome"}]),
         ],
-        told=[("changed", "CONTENT_MISSING", 3)],
+        notices=[("changed", "CONTENT_MISSING", 3)],
         culprit=("messages[3].content", "CONTENT_MISSING", None),
         kept=("Weather", "please?", "Once more.", "22 in Rome"),
     ),
     "arguments were stored as an object": Case(
         messages=[user("Weather?"), made(("c1", "get_weather", {"city": "Zürich", "days": 3})), result("c1", "18 C")],
-        told=[("changed", "CALL_ARGS_TYPE", 1)],
+        notices=[("changed", "CALL_ARGS_TYPE", 1)],
         culprit=("messages[1].tool_calls[0].function.arguments", "CALL_ARGS_TYPE", "c1"),
         kept=("Zürich", "18 C"),
     ),
@@ -139,25 +139,25 @@ CASES: Final[Mapping[str, Case]] = {
             made(("c1", "get_weather", PARIS), ("c2", "get_weather", ROME)),
             result("c1", "18 in Paris"),
         ],
-        told=[("added", "CALLS_UNANSWERED", 1)],
+        notices=[("added", "CALLS_UNANSWERED", 1)],
         culprit=("messages[1].tool_calls", "CALLS_UNANSWERED", "c2"),
         kept=("18 in Paris",),
     ),
     "the head was cut inside a batch": Case(
         messages=[result("c2", "22 in Rome"), said("Paris 18, Rome 22."), user("Thanks. And Oslo?")],
-        told=[("changed", "TOOL_ORPHAN", 0)],
+        notices=[("changed", "TOOL_ORPHAN", 0)],
         culprit=("messages[0].role", "TOOL_ORPHAN", "c2"),
         kept=("22 in Rome", "Paris 18, Rome 22."),
     ),
     "a call was interrupted inside its arguments": Case(
         messages=[user("Weather?"), made(("c1", "get_weather", '{"city": "Par')), user("Go on.")],
-        told=[("added", "CALLS_UNANSWERED", 1)],
+        notices=[("added", "CALLS_UNANSWERED", 1)],
         culprit=("messages[1].tool_calls", "CALLS_UNANSWERED", "c1"),
         kept=('{"city": "Par', "Go on."),
     ),
     "the assistant's turn was stored without its calls": Case(
         messages=[user("Weather?"), said("Let me look."), result("c1", "18 C"), result("c2", "22 C")],
-        told=[("changed", "TOOL_ORPHAN", 2), ("changed", "TOOL_ORPHAN", 3)],
+        notices=[("changed", "TOOL_ORPHAN", 2), ("changed", "TOOL_ORPHAN", 3)],
         culprit=("messages[2].role", "TOOL_ORPHAN", "c1"),
         kept=("18 C", "22 C", "Let me look."),
     ),
@@ -168,13 +168,13 @@ CASES: Final[Mapping[str, Case]] = {
             {"role": "tool", "content": "18 C"},
             user("So?"),
         ],
-        told=[("changed", "TOOL_ID_MISSING", 2)],
+        notices=[("changed", "TOOL_ID_MISSING", 2)],
         culprit=("messages[2].tool_call_id", "TOOL_ID_MISSING", None),
         kept=("18 C",),
     ),
     "a result's id was typed anew": Case(
         messages=[user("Weather?"), made(("toolu_01", "get_weather", PARIS)), result("toolu_O1", "18 C"), user("So?")],
-        told=[("added", "CALLS_UNANSWERED", 1), ("changed", "TOOL_ID_UNKNOWN", 2)],
+        notices=[("added", "CALLS_UNANSWERED", 1), ("changed", "TOOL_ID_UNKNOWN", 2)],
         culprit=("messages[1].tool_calls", "CALLS_UNANSWERED", "toolu_01"),
         kept=("18 C", "toolu_O1"),
     ),
@@ -202,10 +202,10 @@ async def test_a_broken_history_is_answered_and_every_change_is_told(demo: DemoG
         assert (answer.status, answer.error, answer.finish) == (200, None, "stop")
         assert answer.text
         found = msgspec.convert(answer.said["diagnostics"], list[dict[str, Any]])
-        told = [(entry["action"], entry["rule"], entry["index"]) for entry in found if entry["stage"] == "repair"]
-        assert told == case.told
+        repairs = [(entry["action"], entry["rule"], entry["index"]) for entry in found if entry["stage"] == "repair"]
+        assert repairs == case.notices
         counted = re.search(r"repair=(\d+)", answer.changes)
-        assert int(counted.group(1) if counted else 0) == len(case.told)
+        assert int(counted.group(1) if counted else 0) == len(case.notices)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -245,13 +245,13 @@ async def test_a_strict_route_refuses_by_name_and_sends_nothing(demo: DemoGatewa
 @pytest.mark.parametrize("name", CASES)
 async def test_explaining_and_linting_tell_the_same(name: str) -> None:
     case = CASES[name]
-    told = gateway.plan(case.messages)
-    repaired = [(notice.action, notice.rule, notice.index) for notice in told.diagnostics if notice.stage == "repair"]
-    assert repaired == case.told
-    assert told.error is None
-    check_chat([dict(message) for message in told.repaired])
+    explanation = gateway.plan(case.messages)
+    repairs = [notice for notice in explanation.diagnostics if notice.stage == "repair"]
+    assert [(notice.action, notice.rule, notice.index) for notice in repairs] == case.notices
+    assert explanation.error is None
+    check_chat([dict(message) for message in explanation.repaired])
     found = [(entry.violation.param, entry.violation.rule) for entry in lint("x", json.dumps(case.messages).encode())]
-    assert found == [(violation.param, violation.rule) for violation in told.violations]
+    assert found == [(violation.param, violation.rule) for violation in explanation.violations]
     assert found[:1] == ([] if case.culprit is None else [case.culprit[:2]])
 
 

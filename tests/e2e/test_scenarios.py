@@ -312,7 +312,7 @@ async def test_a_client_hears_something_while_the_backend_is_silent() -> None:
 
 
 async def test_a_long_answer_is_no_stalled_one(demo: DemoGateway) -> None:
-    """Whether its words are shown as they come or held until they are certain: while they come, nobody is impatient."""
+    """No timeout passes while text arrives, whether it is sent at once or held until its transaction is committed."""
 
     async def listen(model: str, name: str, pace: str, fields: Fields) -> None:
         answer = await play(demo, model, name, pace, fields=fields)

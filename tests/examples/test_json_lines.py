@@ -1,4 +1,4 @@
-"""A dialect of somebody else's package: it passes the kit, and a real gateway finds, serves and shows it."""
+"""Tests a dialect of a third-party package with the kit, and in a real gateway that finds, serves and lists it."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""How long the targets run: briefly in the suite, for as many examples as FUZZ_EXAMPLES says in `make fuzz`."""
+"""Sets the number of examples of each target: few in the suite, FUZZ_EXAMPLES in `make fuzz`."""
 
 import os
 

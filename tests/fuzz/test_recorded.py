@@ -48,8 +48,9 @@ def test_any_damaged_answer_is_told_alike_however_it_is_cut(golden: Golden, data
 
 
 def _notices(outcome: ScenarioResult, golden: Golden) -> list[Notice]:
-    """Nobody reads on behind the end, so that what is late is told only when it comes in the same piece with it. Behind
-    a finish reason that is not the end yet, content is told however it comes."""
+    """Returns the notices that do not depend on the cut. After the end of an answer no more is read, so a late event is
+    reported only if it arrives in the same piece. After a finish reason that does not end the answer, late content is
+    reported however it arrives."""
     late = {"LATE_EVENT", "LATE_CONTENT"} if golden.scenario.adapter == "adapters.text:TextAdapter" else {"LATE_EVENT"}
     return [notice for notice in outcome.notices if notice.rule not in late]
 

@@ -161,8 +161,8 @@ def _sent(way: str, body: bytes) -> None:
     _refused(GatewayError, lambda: Exchange(adapter, decode(body), policy))
 
 
-def _told(body: bytes) -> None:
-    """All that is told of a request without sending it."""
+def _diagnosed(body: bytes) -> None:
+    """Runs every report about a request that is not sent."""
     _refused(GatewayError, lambda: explain(decode(body), Policy(), _WARP))
     _refused(GatewayError, lambda: lint("x", body))
 
@@ -197,7 +197,7 @@ HELD_SECRET: Final = "a" * 400 + "b"
 
 
 def _redacted(text: str) -> None:
-    """What is done with a backend's words, a debug body and a log line before somebody reads them."""
+    """Runs the redaction of a backend's text, of a debug body and of a log line."""
     blot_keys(text)
     public_text(text)
     redact_secrets(text, HELD_SECRET, "a" * 8)
@@ -208,7 +208,7 @@ PIECES: Final[tuple[Json, ...]] = ("a", ["a"], {"a": "a"})
 
 
 def _fold(value: Json, pieces: list[None]) -> None:
-    """An answer whose every chunk brings a piece of a field that nobody knows."""
+    """Folds an answer in which every chunk contains a piece of an unknown field."""
     chunk = PassthroughFields("delta", {"odd": value})
     encode_completion([chunk] * len(pieces), id="i", created=1, model="m")
 
@@ -249,7 +249,7 @@ WORK: Final[dict[str, Case]] = {
     **{f"{name}: {kind}": Case(CALLS[kind], partial(_parsed, name, 7)) for name in FORMATS for kind in CALLS},
     "many calls of a tool with many types": Case(lambda n: TYPED * n, _typed),
     **{f"{way}: {kind}": Case(REQUESTS[kind], partial(_sent, way)) for way in WAYS for kind in REQUESTS},
-    **{f"told: {kind}": Case(REQUESTS[kind], _told) for kind in REQUESTS},
+    **{f"explain and lint: {kind}": Case(REQUESTS[kind], _diagnosed) for kind in REQUESTS},
     **{f"native answer: {kind}": Case(NATIVE[kind], partial(_answered, _NATIVE, 4096)) for kind in NATIVE},
     **{f"warp answer: {kind}": Case(WARP[kind], partial(_answered, _WARP, 4096)) for kind in WARP},
     **{f"warp answer, at once: {kind}": Case(WARP[kind], partial(_answered, _STREAMS, 4096)) for kind in WARP},
@@ -264,7 +264,7 @@ WORK: Final[dict[str, Case]] = {
 _SELDOM: Final = (
     *(f"{way}: " for way in WAYS if way not in ("warp", f"native, {MERGES}")),
     *(f"{name}: " for name in FORMATS if name not in ("hermes_json", "qwen_xml")),
-    *("told: ", "warp answer, at once: "),
+    *("explain and lint: ", "warp answer, at once: "),
 )
 QUICK: Final = [name for name in WORK if not name.startswith(_SELDOM)]
 

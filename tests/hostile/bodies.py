@@ -142,7 +142,7 @@ def documents(path: bytes) -> Iterator[Hostile]:
 
 
 def wrapper_tools() -> Iterator[Hostile]:
-    """One wrong field in a good request. Every one is refused, and told which."""
+    """Yields valid requests with one wrong field each. Each is refused with an error that names the field."""
     for field, values in FIELDS.items():
         for value in values:
             body = chat(**{field: value})

@@ -78,7 +78,7 @@ ODD_FINISH: Final = (
 
 
 class _Scripted:
-    """A backend that gives the answer it was last told to give."""
+    """A backend that sends `answer`, whatever the request."""
 
     def __init__(self) -> None:
         self.answer = b""

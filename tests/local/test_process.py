@@ -53,7 +53,7 @@ def child(script: str) -> tuple[str, ...]:
 
 
 def gone(pid: int) -> bool:
-    """Whether a process has ended, also when nobody has asked for its status."""
+    """Returns whether a process has ended, also before its status is collected."""
     try:
         os.kill(pid, 0)
         status = Path(f"/proc/{pid}/stat").read_text()

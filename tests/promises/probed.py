@@ -1,4 +1,4 @@
-"""A gateway in a process of its own that can be asked how much memory it took and how long its loop stood still.
+"""Runs a gateway in a separate process that reports its memory and the longest delay of its event loop.
 
 `python -m tests.promises.probed settings.json` prints its address, then for every line on standard input one line of
 JSON: the values since the line before. Linux only: the kernel keeps the height of the memory.
@@ -25,8 +25,8 @@ TICK_S: Final = 0.01
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """`peak` and `memory` in bytes, at their height and now; `blocks` are the interpreter's own count of what is alive;
-    `stood_still` in seconds, the longest time in which the event loop did nothing else."""
+    """`peak` and `memory` are the resident memory in bytes, the maximum and the present one; `blocks` are the allocated
+    blocks of the interpreter; `stood_still` is the longest delay of the event loop in seconds."""
 
     peak: int
     memory: int
@@ -37,14 +37,14 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Probed:
-    """The process as its test sees it."""
+    """The running process. Its readings arrive on its standard output."""
 
     def __init__(self, process: asyncio.subprocess.Process, base_url: str) -> None:
         self.process = process
         self.base_url = base_url
 
     async def read(self) -> Reading:
-        """What happened since the last reading."""
+        """Return the values since the last reading."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(b"\n")
         return msgspec.json.decode(await self.process.stdout.readline(), type=Reading)
@@ -52,7 +52,7 @@ class Probed:
 
 @asynccontextmanager
 async def probed_gateway(folder: Path, settings: Mapping[str, Json]) -> AsyncIterator[Probed]:
-    """Start it."""
+    """Run a gateway with these settings until the block ends."""
     (folder / "settings.json").write_text(json.dumps(settings))
     async with python_process(
         folder,
@@ -67,7 +67,7 @@ async def probed_gateway(folder: Path, settings: Mapping[str, Json]) -> AsyncIte
 
 
 class _Loop:
-    """Wakes up a hundred times a second, and notes how late."""
+    """Wakes up a hundred times a second and keeps the longest delay."""
 
     def __init__(self) -> None:
         self.stood_still = 0.0
@@ -87,7 +87,7 @@ def _kilobytes(name: str) -> int:
 def _read(stood_still: float, running: int) -> Reading:
     peak = _kilobytes("VmHWM")
     gc.collect()
-    # What the allocator keeps for later belongs to no request.
+    # Memory that the allocator keeps for later belongs to no request.
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     descriptors = len(os.listdir("/proc/self/fd"))
@@ -96,7 +96,7 @@ def _read(stood_still: float, running: int) -> Reading:
 
 async def _serve(settings: dict[str, Json]) -> None:
     async with running_gateway(settings) as gateway:
-        # What is there before the first request need not be looked through for each reading.
+        # Objects from before the first request need no collection at each reading.
         gc.collect()
         gc.freeze()
         loop = _Loop()

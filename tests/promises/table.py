@@ -11,8 +11,8 @@ import msgspec
 Phase = Literal["connect", "head", "stream"]
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What a client is told. `headers` are those that the answer must have."""
+class ClientError(msgspec.Struct, frozen=True):
+    """The error that a client receives. `headers` are those that the response must have."""
 
     status: int
     code: str
@@ -21,15 +21,15 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """One row. `id` is a kind of `gateway.demo.fault_kinds.FAILURES`. `early` is told before the first text, and to a
-    client that does not stream; `late` is the code of the error frame after the first text (None: cannot happen there).
+    """One row. `id` is a kind of `gateway.demo.fault_kinds.FAILURES`. `early` is the error before the first text,
+    and of a client that does not stream; `late` is the code of the error frame after it (None: cannot happen there).
 
-    `phase` is where the counters see an early fault.
-    `counted` are further counters, beside those of every row. `waits`: only a limit of time ends the fault.
+    `phase` is that of an early fault in the counters. `counted` are further counters, beside those of every row.
+    `waits`: only a timeout ends the fault.
     """
 
     id: str
-    early: Told
+    early: ClientError
     late: str | None = None
     phase: Phase = "connect"
     counted: tuple[str, ...] = ()
@@ -37,8 +37,8 @@ class Promise(msgspec.Struct, frozen=True):
     waits: bool = False
 
 
-def _caller(status: int, code: str = "its_code") -> Told:
-    return Told(status, code, "invalid_request_error")
+def _caller(status: int, code: str = "its_code") -> ClientError:
+    return ClientError(status, code, "invalid_request_error")
 
 
 FINAL: Final = {"x-should-retry": "false"}
@@ -47,40 +47,40 @@ LOST: Final = ("gateway_truncated_streams_total",)
 SLOW: Final = ("gateway_ttfb_timeouts_total",)
 
 PROMISES: Final[tuple[Promise, ...]] = (
-    Promise("unreachable", Told(502, "upstream_connection_error")),
-    Promise("tls", Told(502, "upstream_tls_error", headers=FINAL)),
-    Promise("closed", Told(502, "upstream_connection_error"), phase="head"),
-    Promise("no_http", Told(502, "upstream_protocol_error"), phase="head"),
-    Promise("no_head", Told(504, "upstream_timeout", headers=FINAL), phase="head", counted=SLOW, waits=True),
+    Promise("unreachable", ClientError(502, "upstream_connection_error")),
+    Promise("tls", ClientError(502, "upstream_tls_error", headers=FINAL)),
+    Promise("closed", ClientError(502, "upstream_connection_error"), phase="head"),
+    Promise("no_http", ClientError(502, "upstream_protocol_error"), phase="head"),
+    Promise("no_head", ClientError(504, "upstream_timeout", headers=FINAL), phase="head", counted=SLOW, waits=True),
     Promise("400", _caller(400), phase="head"),
     Promise("422", _caller(422), phase="head"),
-    Promise("credential", Told(502, "upstream_auth_error", headers=FINAL), phase="head", level="error"),
+    Promise("credential", ClientError(502, "upstream_auth_error", headers=FINAL), phase="head", level="error"),
     Promise("404", _caller(404, "model_not_found"), phase="head"),
-    Promise("408", Told(504, "upstream_timeout"), phase="head"),
+    Promise("408", ClientError(504, "upstream_timeout"), phase="head"),
     Promise("409", _caller(409), phase="head"),
     Promise("413", _caller(413), phase="head"),
-    Promise("429", Told(429, "its_code", "rate_limit_error", {"retry-after": "7"}), phase="head"),
-    Promise("429_odd", Told(429, "its_code", "rate_limit_error", {"retry-after": ""}), phase="head"),
-    Promise("429_cut", Told(429, "rate_limit_exceeded", "rate_limit_error"), phase="head"),
-    Promise("quota", Told(429, "insufficient_quota", "rate_limit_error", FINAL), phase="head"),
-    Promise("500", Told(502, "upstream_error"), phase="head"),
-    Promise("503", Told(503, "upstream_overloaded", headers={"retry-after": "3"}), phase="head"),
-    Promise("503_bare", Told(503, "upstream_overloaded", headers={"retry-after": "1"}), phase="head"),
-    Promise("redirect", Told(502, "upstream_redirect"), phase="head"),
-    Promise("204", Told(502, "upstream_invalid_response"), phase="head"),
-    Promise("page", Told(502, "upstream_invalid_response"), phase="head"),
-    Promise("gzip", Told(502, "upstream_response_too_large"), phase="head"),
-    Promise("gzip_cut", Told(502, TRUNCATED), phase="head", counted=LOST),
-    Promise("coding", Told(502, "upstream_invalid_response"), phase="head"),
-    Promise("empty", Told(502, "upstream_invalid_response"), TRUNCATED, "head", counted=LOST),
-    Promise("hollow", Told(502, "upstream_invalid_response"), phase="head"),
-    Promise("error_event", Told(502, "upstream_error"), "upstream_error", "head"),
-    Promise("too_large", Told(502, "upstream_response_too_large"), "upstream_response_too_large", "stream"),
-    Promise("event_too_large", Told(502, "upstream_event_too_large"), "upstream_event_too_large", "head"),
-    Promise("truncated", Told(502, TRUNCATED), TRUNCATED, "head", counted=LOST),
-    Promise("framing", Told(502, TRUNCATED), phase="head", counted=LOST),
-    Promise("no_finish", Told(502, TRUNCATED), TRUNCATED, "stream", counted=LOST),
-    Promise("stall", Told(504, "upstream_timeout", headers=FINAL), "upstream_timeout", "head", waits=True),
-    Promise("lost_call", Told(502, "upstream_invalid_tool_call"), "upstream_invalid_tool_call", "head"),
-    Promise("malformed", Told(502, "upstream_invalid_event"), "upstream_invalid_event", "head"),
+    Promise("429", ClientError(429, "its_code", "rate_limit_error", {"retry-after": "7"}), phase="head"),
+    Promise("429_odd", ClientError(429, "its_code", "rate_limit_error", {"retry-after": ""}), phase="head"),
+    Promise("429_cut", ClientError(429, "rate_limit_exceeded", "rate_limit_error"), phase="head"),
+    Promise("quota", ClientError(429, "insufficient_quota", "rate_limit_error", FINAL), phase="head"),
+    Promise("500", ClientError(502, "upstream_error"), phase="head"),
+    Promise("503", ClientError(503, "upstream_overloaded", headers={"retry-after": "3"}), phase="head"),
+    Promise("503_bare", ClientError(503, "upstream_overloaded", headers={"retry-after": "1"}), phase="head"),
+    Promise("redirect", ClientError(502, "upstream_redirect"), phase="head"),
+    Promise("204", ClientError(502, "upstream_invalid_response"), phase="head"),
+    Promise("page", ClientError(502, "upstream_invalid_response"), phase="head"),
+    Promise("gzip", ClientError(502, "upstream_response_too_large"), phase="head"),
+    Promise("gzip_cut", ClientError(502, TRUNCATED), phase="head", counted=LOST),
+    Promise("coding", ClientError(502, "upstream_invalid_response"), phase="head"),
+    Promise("empty", ClientError(502, "upstream_invalid_response"), TRUNCATED, "head", counted=LOST),
+    Promise("hollow", ClientError(502, "upstream_invalid_response"), phase="head"),
+    Promise("error_event", ClientError(502, "upstream_error"), "upstream_error", "head"),
+    Promise("too_large", ClientError(502, "upstream_response_too_large"), "upstream_response_too_large", "stream"),
+    Promise("event_too_large", ClientError(502, "upstream_event_too_large"), "upstream_event_too_large", "head"),
+    Promise("truncated", ClientError(502, TRUNCATED), TRUNCATED, "head", counted=LOST),
+    Promise("framing", ClientError(502, TRUNCATED), phase="head", counted=LOST),
+    Promise("no_finish", ClientError(502, TRUNCATED), TRUNCATED, "stream", counted=LOST),
+    Promise("stall", ClientError(504, "upstream_timeout", headers=FINAL), "upstream_timeout", "head", waits=True),
+    Promise("lost_call", ClientError(502, "upstream_invalid_tool_call"), "upstream_invalid_tool_call", "head"),
+    Promise("malformed", ClientError(502, "upstream_invalid_event"), "upstream_invalid_event", "head"),
 )

@@ -173,7 +173,7 @@ async def test_hostile_cases_are_cheap(wire: str, tmp_path: Path) -> None:
 
 
 async def test_no_deadline_follows_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wall clock jumps by years between the two events of an answer; nobody is late."""
+    """The wall clock jumps by years between the two events of an answer, and no deadline passes."""
     spoken = WIRES["native"].spoken
     wall = 1_000_000_000.0
 

@@ -1,5 +1,5 @@
-"""What a backend said before a fault reaches a client who reads along, also when one read brought both; and what goes
-wrong behind the finish cannot take a complete answer back."""
+"""Text before a fault reaches a streaming client, also when one read contains both; a fault after the finish does not
+change a complete answer."""
 
 import asyncio
 import json

@@ -154,7 +154,7 @@ class Recursive(Arguing):
 
 
 class Inventing(MagpieAdapter):
-    """Sends nothing in place of what is no object, untold."""
+    """Sends nothing instead of arguments that are no object, and reports no notice."""
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         return msgspec.structs.replace(super().encode(conversation, policy), notices=(), body=b'{"history": []}')

@@ -453,7 +453,7 @@ def test_unknown_fields_of_a_call_survive_what_it_lost(lost: str) -> None:
     ids=["parts", "calls", "messages"],
 )
 def test_of_many_equal_faults_the_first_are_told_one_by_one(messages: list[Json], places: list[str], rest: str) -> None:
-    """What is told of each would take a hundred times the memory of the body."""
+    """A separate report of each fault would take a hundred times the memory of the body."""
     faults = decoded(*messages).faults
     assert [fault.param for fault in faults] == places
     assert rest in faults[-1].detail

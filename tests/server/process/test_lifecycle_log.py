@@ -89,7 +89,7 @@ async def test_a_second_signal_in_the_midst_of_a_stream_is_told_as_what_it_is(tm
 
 
 async def test_a_client_that_takes_nothing_does_not_hold_up_a_second_signal(tmp_path: Path) -> None:
-    """It can be told nothing; its line is as true as that of the others."""
+    """It cannot receive an error, but its access line has the same fields as any other."""
 
     async def flood(connection: Connection) -> None:
         await connection.send(HEAD)

@@ -96,7 +96,7 @@ async def read_stream(gateway: GatewayCommand) -> str:
 
 
 async def stream_while_stopping(gateway: GatewayCommand, refused: asyncio.Event) -> str:
-    """A stream during which the process is told to stop; the event is set as soon as new requests are refused."""
+    """Returns the text of a stream during which SIGTERM is sent. Sets `refused` as soon as new requests are refused."""
     async with httpx.AsyncClient(timeout=40) as client:
         request = {**hello(), "stream": True}
         async with client.stream("POST", f"{gateway.base_url}/v1/chat/completions", json=request) as response:

@@ -89,7 +89,7 @@ async def test_every_worker_serves_and_any_of_them_tells_the_sums(tmp_path: Path
 
 
 async def held(connection: Connection) -> None:
-    """A stream without end for those who say so."""
+    """Streams without end if the request contains the word `hold`."""
     await (endless if b"hold" in connection.body else brief)(connection)
 
 
@@ -126,7 +126,7 @@ async def let_in(crowd: httpx.AsyncClient, number: int) -> list[Stream]:
 
 
 async def kill(gateway: GatewayCommand) -> None:
-    """A worker is killed; its successor is told to reload before it can."""
+    """Kills a worker, and sends SIGHUP to its successor before that can handle it."""
     before = children(gateway)
     os.kill(before[0], signal.SIGKILL)
     async with asyncio.timeout(30):
@@ -226,7 +226,7 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
 
 
 async def test_kill_9_of_the_supervisor_ends_the_workers_and_leaves_nothing(tmp_path: Path) -> None:
-    """No process, nobody who listens, and no folder."""
+    """No process, no listening socket and no folder is left."""
     (tmp_path / "temporary").mkdir()
     async with gateway_command(tmp_path, UNREACHABLE, *TWO, TMPDIR=str(tmp_path / "temporary")) as gateway:
         await gateway.wait_ready()

@@ -148,7 +148,7 @@ def test_a_worker_that_was_killed_gives_its_places_back(path: Path) -> None:
 
 
 def spoil(path: Path) -> None:
-    """A disk that lies, or somebody who writes over the file."""
+    """Overwrites the files, as a faulty disk or another program may do."""
     for file in path.parent.iterdir():
         file.write_bytes(b"\x00\xffspoilt" * 4096)
 

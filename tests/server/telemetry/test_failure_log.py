@@ -38,7 +38,7 @@ def native(base_url: str, **entry: Json) -> dict[str, Json]:
 
 
 async def failing(caplog: pytest.LogCaptureFixture, reply: bytes, **fields: Json) -> dict[str, str]:
-    """The line about this answer of a native backend, which is never told to the client."""
+    """Returns the fields of the log line for this answer of a native backend. The client does not see the answer."""
     caplog.set_level(logging.INFO, "gateway")
 
     async def script(connection: Connection) -> None:

@@ -48,7 +48,7 @@ async def by_word(connection: Connection) -> None:
 
 
 async def ask(gateway: RunningGateway, name: str, said: str, **fields: Json) -> int:
-    """One request full of words that are nobody's business; behind a semicolon stands its traceparent."""
+    """Sends one request with the secret in many places. `said`: a word and, after a semicolon, a traceparent."""
     word, _, parent = said.partition(";")
     headers = {"x-request-id": name, "cookie": SECRET, "baggage": f"a={SECRET}"}
     messages: Json = [
@@ -79,7 +79,7 @@ async def leave(gateway: RunningGateway) -> None:
 
 
 class Seen(NamedTuple):
-    """What everybody was told: the collector, the backend, and each client of its status."""
+    """What each party received: the collector, the backend (heads), and the clients (statuses)."""
 
     collector: Collector
     heads: dict[str, bytes]
