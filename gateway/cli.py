@@ -187,15 +187,15 @@ def _explain(options: argparse.Namespace) -> int:
     request = read_saved(_read(options.file), history)
     request.fields.update({key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None})
     messages = request.fields.get(history)
-    told = explain_document(request, settings, load_adapters(settings), dialect)
+    explanation = explain_document(request, settings, load_adapters(settings), dialect)
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(explanation), indent=2).decode())
     else:
         listed = messages if isinstance(messages, list) else []
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         width = shutil.get_terminal_size().columns
-        print(explain_text(told, listed, paths=dialect.paths, width=width, colour=colour), end="")
-    return 1 if told.error else 0
+        print(explain_text(explanation, listed, paths=dialect.paths, width=width, colour=colour), end="")
+    return 1 if explanation.error else 0
 
 
 def _lint(options: argparse.Namespace) -> int:

@@ -47,13 +47,13 @@ class Exchange:
         if emulates_stop:
             check_sequences(conversation.sampling.stop, conversation.paths)
         self.prepared = prepare(conversation, policy)
-        asked = self.prepared.conversation
+        prepared = self.prepared.conversation
         self._check: DemandCheck | None = None
-        if adapter.capabilities.prompts and (demands := find_demands(asked, adapter.capabilities.prompts)):
-            asked, told = with_words(asked, demands)
-            noticed += told
+        if adapter.capabilities.prompts and (demands := find_demands(prepared, adapter.capabilities.prompts)):
+            prepared, demand_notices = with_words(prepared, demands)
+            noticed += demand_notices
             self._check = DemandCheck(demands, conversation.paths)
-        self.profiled = apply_profile(asked, policy.profile)
+        self.profiled = apply_profile(prepared, policy.profile)
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []
         # A backend that receives every field receives every part.
@@ -115,10 +115,10 @@ class Exchange:
             # Of an HTML page, or an object without a message, the beginning says most.
             error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
             raise explained(error, self.conversation)
-        said = headers.get("content-type", "")
-        if said in self.request.accepts:
+        content_type = headers.get("content-type", "")
+        if content_type in self.request.accepts:
             return
-        media_type = said.partition(";")[0].strip().lower()
+        media_type = content_type.partition(";")[0].strip().lower()
         if media_type and media_type not in self.request.accepts:
             expected = " or ".join(self.request.accepts)
             raise BackendProtocolError(
@@ -237,8 +237,8 @@ class Exchange:
                     events[position] = Finish(reason, event.raw, event.stop_sequence)
         return events
 
-    def _reason(self, said: Reason) -> Reason:
+    def _reason(self, reported: Reason) -> Reason:
         """Clients act on the finish reason, so it follows from the emitted events, not from the backend's reason."""
-        if said in ("stop", "tool_calls"):
+        if reported in ("stop", "tool_calls"):
             return "tool_calls" if self._called else "stop"
-        return said
+        return reported

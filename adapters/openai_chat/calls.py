@@ -48,7 +48,7 @@ class _Call:
     def __init__(self, index: int) -> None:
         self.index = index
         self.id: str | None = None
-        self.said: str | None = None  # the id as the backend sent it; other calls may have the same one
+        self.sent_id: str | None = None  # as the backend wrote it; other calls may have the same one
         self.name = ""
         self.extra: dict[str, Json] = {}
         self.pieces: list[str] = []
@@ -69,7 +69,7 @@ class _Call:
     @property
     def is_stub(self) -> bool:
         """Whether only the position of the call is known."""
-        return not (self.name or self.said or self.pieces or self.extra)
+        return not (self.name or self.sent_id or self.pieces or self.extra)
 
     def complete(self) -> bool:
         """Whether the arguments are one whole object."""
@@ -146,7 +146,7 @@ class CallTracker:
             call, renamed = self._open(piece)
             yield from renamed
         elif piece.id is not None and call.id is None and not call.started:
-            call.id = call.said = piece.id
+            call.id = call.sent_id = piece.id
         if piece.key is not None:
             self._by_key[piece.key] = call
         if piece.id is not None:
@@ -167,7 +167,7 @@ class CallTracker:
         placed = self._placed(piece.key)
         if piece.id is None:
             return placed if placed is not None and not _begins(piece, placed) else None
-        known = placed if placed is not None and placed.said == piece.id else self._by_id.get(piece.id)
+        known = placed if placed is not None and placed.sent_id == piece.id else self._by_id.get(piece.id)
         if known is None:
             # A late id belongs to the call at its index, unless that call has an id of its own.
             waits = placed is not None and placed.id is None and not (piece.name and placed.name)
@@ -183,7 +183,7 @@ class CallTracker:
     def _open(self, piece: _Piece) -> tuple[_Call, list[Event]]:
         call = _Call(len(self._calls))
         self._calls.append(call)
-        call.id = call.said = piece.id
+        call.id = call.sent_id = piece.id
         if piece.id is None or piece.id not in self._by_id:
             return call, []
         call.id = self._derive(piece.id, call)

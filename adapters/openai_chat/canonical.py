@@ -146,11 +146,11 @@ def _tool(tool: ToolSpec) -> Json:
 
 
 def _sampling(sampling: Sampling) -> dict[str, Json]:
-    said: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
         "stop": list(sampling.stop) or None,
         "seed": sampling.seed,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}

@@ -125,7 +125,7 @@ class ChunkReader:
 
     def _after_finish(self, delta: dict[str, Json], reason: Json, events: list[Event]) -> None:
         """Report content or another reason after the finish reason, which some backends repeat beside the usage."""
-        if any(said for field, said in delta.items() if field != "role"):
+        if any(value for field, value in delta.items() if field != "role"):
             self._note(events, "dropped", "LATE_CONTENT", "content after the finish reason")
         if reason not in (None, "", self._reason):
             self._note(events, "ignored", "LATE_EVENT", "a second finish reason that differs from the first")

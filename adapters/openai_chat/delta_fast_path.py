@@ -57,13 +57,13 @@ class DeltaFastPath:
             if before + written + after != chunk:
                 return chunk
             try:
-                said = _decode_text(written)
+                decoded = _decode_text(written)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 return chunk
-            if not said:
+            if not decoded:
                 return chunk
             events += extensions
-            events.append(delta(said))
+            events.append(delta(decoded))
             self._tries = _TRIES
         return None
 

@@ -28,17 +28,17 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
         document = decode_json(body, lenient=True)
     except NotJson:
         return status_error(status, headers)
-    said = _find(document)
-    error = status_error(status, headers, message=message_of(said), code=_text(said.get("code")))
+    fields = _find(document)
+    error = status_error(status, headers, message=message_of(fields), code=_text(fields.get("code")))
     if error.status == status < 500:
-        error.param = public_text(param) if (param := _text(said.get("param"))) else None
+        error.param = public_text(param) if (param := _text(fields.get("param"))) else None
     return error
 
 
-def reported_failure(said: Json) -> BackendError:
+def reported_failure(failure: Json) -> BackendError:
     """Decode an `error` inside a response with status 200. It gets the status that it stands for, if it names one, else
     502."""
-    fields = said if isinstance(said, dict) else {"message": said}
+    fields = failure if isinstance(failure, dict) else {"message": failure}
     code, kind = fields.get("code"), _text(fields.get("type"))
     status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
     if status is not None and 400 <= status <= 599:
@@ -65,9 +65,9 @@ def _find(document: Json) -> dict[str, Json]:
     return {**document, "message": error} if isinstance(error, str) else document
 
 
-def message_of(said: Mapping[str, Json]) -> str | None:
+def message_of(fields: Mapping[str, Json]) -> str | None:
     """Return the message of an error object."""
-    return _text(said.get("message")) or _text(said.get("detail"))
+    return _text(fields.get("message")) or _text(fields.get("detail"))
 
 
 def _text(value: Json) -> str | None:

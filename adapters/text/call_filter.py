@@ -61,14 +61,14 @@ class CallFilter:
 
     def _without_thought(self, thought: Thought, texts: Sequence[str], events: list[Event]) -> list[str]:
         """Add the events of the thoughts in the pieces and return the text outside the thoughts."""
-        said: list[str] = []
+        spoken: list[str] = []
         for text in texts:
             thinks, says = thought.feed(text) if not thought.over else ("", text)
             self._think(thinks, events)
-            said += [says] if says else []
+            spoken += [says] if says else []
         if thought.over:
             self._thought = None
-        return said
+        return spoken
 
     def _think(self, text: str, events: list[Event]) -> None:
         if text:

@@ -60,16 +60,16 @@ def _body(wire: Wire, values: Mapping[str, Json]) -> bytes:
 
 
 def _sampling(conversation: Conversation, wire: Wire) -> dict[str, Json]:
-    said = conversation.sampling
-    greedy = said.temperature is not None and said.temperature <= 0
+    sampling = conversation.sampling
+    greedy = sampling.temperature is not None and sampling.temperature <= 0
     return {
-        "$max_tokens": wire.max_tokens if said.max_tokens is None else said.max_tokens,
-        "$temperature": said.temperature,
-        "$temperature_above_0": None if greedy else said.temperature,
+        "$max_tokens": wire.max_tokens if sampling.max_tokens is None else sampling.max_tokens,
+        "$temperature": sampling.temperature,
+        "$temperature_above_0": None if greedy else sampling.temperature,
         "$samples": False if greedy else None,
-        "$top_p": said.top_p,
-        "$top_p_below_1": None if said.top_p is None or said.top_p >= 1 else said.top_p,
-        "$seed": said.seed,
+        "$top_p": sampling.top_p,
+        "$top_p_below_1": None if sampling.top_p is None or sampling.top_p >= 1 else sampling.top_p,
+        "$seed": sampling.seed,
     }
 
 

@@ -47,11 +47,11 @@ class EventFastPath:
             return texts
         try:
             for event in islice(events, at, None):
-                said = self._decode(event)
+                decoded = self._decode(event)
                 for flag in self._flags:
-                    if flag(said):
+                    if flag(decoded):
                         return texts
-                texts.append(self._text(said))
+                texts.append(self._text(decoded))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
             pass
         return texts

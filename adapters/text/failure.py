@@ -24,19 +24,19 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     """Decode a response with a status other than 200. A prompt that does not fit is a 400 `context_length_exceeded`,
     whatever status the backend sent."""
     try:
-        said = _find(decode_json(body, lenient=True))
+        fields = _find(decode_json(body, lenient=True))
     except NotJson:
         return status_error(status, headers)
-    message = _message(said)
-    if 400 <= status < 500 and _overflows(said):
+    message = _message(fields)
+    if 400 <= status < 500 and _overflows(fields):
         return overflow(message)
-    return status_error(status, headers, message=message, code=_text(said.get("code")))
+    return status_error(status, headers, message=message, code=_text(fields.get("code")))
 
 
-def reported_failure(said: Json) -> BackendError:
+def reported_failure(failure: Json) -> BackendError:
     """Decode an error inside a response with status 200. It gets the status that it stands for, if it names one, else
     502."""
-    fields = _find({"error": said})
+    fields = _find({"error": failure})
     message = _message(fields)
     if _overflows(fields):
         return overflow(message)
@@ -53,8 +53,8 @@ def reported_failure(said: Json) -> BackendError:
 def overflow(message: str | None) -> BackendError:
     """Create the error for a prompt that is longer than the model's context."""
     own = OwnWords("The conversation is longer than the model's context.", CONTEXT)
-    told = public_text(message) if message else own.message
-    error = BackendRejected(told, status=400, kind="invalid_request", code=CONTEXT, param="messages")
+    sentence = public_text(message) if message else own.message
+    error = BackendRejected(sentence, status=400, kind="invalid_request", code=CONTEXT, param="messages")
     error.own_words = own
     return error
 
@@ -75,14 +75,14 @@ def _find(document: Json) -> Mapping[str, Json]:
     return {**document, "message": error, "type": document.get("error_type")} if isinstance(error, str) else document
 
 
-def _message(said: Mapping[str, Json]) -> str | None:
-    detail = said.get("detail")
+def _message(fields: Mapping[str, Json]) -> str | None:
+    detail = fields.get("detail")
     nested = detail.get("msg") if isinstance(detail, dict) else detail
-    return _text(said.get("message")) or _text(nested)
+    return _text(fields.get("message")) or _text(nested)
 
 
-def _overflows(said: Mapping[str, Json]) -> bool:
-    words = (_text(said.get(name)) or "" for name in ("type", "code", "message"))
+def _overflows(fields: Mapping[str, Json]) -> bool:
+    words = (_text(fields.get(name)) or "" for name in ("type", "code", "message"))
     return any(_OVERFLOW.search(word[:2000]) for word in words)
 
 

@@ -10,7 +10,7 @@ from adapters.text.wire import Wire
 from gateway.tool_calls.parsers.format import ToolFormat
 from gateway.tool_calls.parsers.formats import DEFAULT_FORMAT, FORMATS
 
-# An object is read by `find_preset`; what is said here lets its keys be checked with all others of the file.
+# An object is read by `find_preset`; the metadata here lets its keys be checked with all others of the file.
 WireChoice: TypeAlias = Annotated[str | Mapping[str, Any], msgspec.Meta(extra={"keys_of": Wire, "besides": ("base",)})]
 
 

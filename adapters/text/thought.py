@@ -53,20 +53,20 @@ class Thought:
 
     def _open(self, text: str) -> str:
         """Return what follows the tag that opens a thought. Without a tag, the text begins, or the expected thought."""
-        said = text.lstrip()
-        if len(text) - len(said) <= _BLANKS and self._thoughts < _THOUGHTS:
+        stripped = text.lstrip()
+        if len(text) - len(stripped) <= _BLANKS and self._thoughts < _THOUGHTS:
             for opener, closer in TAGS.items():
-                if said.startswith(opener):
+                if stripped.startswith(opener):
                     self._begin((closer,))
-                    return said.removeprefix(opener)
-            if any(opener.startswith(said) for opener in TAGS):
-                self._held = said if self._thoughts else text
+                    return stripped.removeprefix(opener)
+            if any(opener.startswith(stripped) for opener in TAGS):
+                self._held = stripped if self._thoughts else text
                 return ""
         if self.expected:
             self._begin(tuple(TAGS.values()))
         else:
             self.over = True
-        return said if self.inside or self._thoughts else text
+        return stripped if self.inside or self._thoughts else text
 
     def _begin(self, closers: tuple[str, ...]) -> None:
         self._closers, self._begins, self.expected = closers, True, False

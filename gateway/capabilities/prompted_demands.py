@@ -32,13 +32,13 @@ class Demands(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """Returns the instruction for the model."""
-        told = [] if self.choice is None else [when_to_call(self.choice)]
+        instructions = [] if self.choice is None else [when_to_call(self.choice)]
         if self.schema is not None:
-            told.append(
+            instructions.append(
                 "Answer with one JSON value that fits this JSON Schema, and write nothing else, no prose and no code "
                 f"fence:\n{json.dumps(self.schema, ensure_ascii=False)}"
             )
-        return "\n\n".join(told)
+        return "\n\n".join(instructions)
 
 
 def find_demands(conversation: Conversation, prompts: frozenset[str]) -> Demands | None:
@@ -76,16 +76,16 @@ def with_words(conversation: Conversation, demands: Demands) -> tuple[Conversati
     """Returns the conversation with the instruction after its leading system text, and the notices about it."""
     turns = conversation.turns
     at = next((position for position, turn in enumerate(turns) if not is_system(turn)), len(turns))
-    told = Turn("system", (Text(demands.words),), synthesized=True)
+    instruction = Turn("system", (Text(demands.words),), synthesized=True)
     fields = [("tool_choice", demands.choice), ("response_format", demands.schema)]
-    asked = [conversation.paths.param(name) for name, demanded in fields if demanded is not None]
+    requested = [conversation.paths.param(name) for name, demanded in fields if demanded is not None]
     notices = [
         Notice(
             "encode", "changed", "DEMAND_IN_WORDS", f"{field} is requested in the prompt, and the response is checked"
         )
-        for field in asked
+        for field in requested
     ]
-    return msgspec.structs.replace(conversation, turns=(*turns[:at], told, *turns[at:])), notices
+    return msgspec.structs.replace(conversation, turns=(*turns[:at], instruction, *turns[at:])), notices
 
 
 class DemandCheck:

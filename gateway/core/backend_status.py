@@ -119,11 +119,11 @@ def status_error(
     `retry-after-ms` are kept when they are well formed; an overloaded backend without them gets one second.
     """
     fault = FAULTS.get(status) or _ELSE.get(status // 100) or _ELSE[5]
-    said = public_text(message) if message and fault.quotes else ""
+    quoted = public_text(message) if message and fault.quotes else ""
     kept = code if code and fault.keeps_code and _CODE.fullmatch(code) else fault.code
     final = not fault.retries or kept in _FINAL_CODES
     error = fault.error(
-        said or fault.sentence,
+        quoted or fault.sentence,
         status=fault.status,
         kind=fault.kind,
         code=kept,

@@ -119,8 +119,8 @@ class _Check:
         )
 
 
-def _has_type(value: Json, said: Json) -> bool:
-    names = said if isinstance(said, list) else [said]
+def _has_type(value: Json, kind: Json) -> bool:
+    names = kind if isinstance(kind, list) else [kind]
     known = [_TYPES[name] for name in names if isinstance(name, str) and name in _TYPES]
     return not known or any(is_one(value) for is_one in known)
 

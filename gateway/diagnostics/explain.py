@@ -148,11 +148,11 @@ def _with_preparation(explanation: Explanation, prepared: Prepared, dialect: Dia
 
 
 def _with_encoding(
-    explanation: Explanation, asked: Conversation, prepared: Prepared, policy: Policy, adapter: Adapter | None
+    explanation: Explanation, conversation: Conversation, prepared: Prepared, policy: Policy, adapter: Adapter | None
 ) -> Explanation:
     if adapter is None:
-        return _with_preview(explanation, asked, prepared, policy)
-    exchange = Exchange(adapter, asked, policy)
+        return _with_preview(explanation, conversation, prepared, policy)
+    exchange = Exchange(adapter, conversation, policy)
     encoded = _encoded(exchange.request.body, adapter)
     turns = exchange.profiled.conversation.turns
     text = exchange.request.sent_text
@@ -170,12 +170,14 @@ def _with_encoding(
     return _with_notices(msgspec.structs.replace(explanation, encoded=encoded), tuple(exchange.notices))
 
 
-def _with_preview(explanation: Explanation, asked: Conversation, prepared: Prepared, policy: Policy) -> Explanation:
+def _with_preview(
+    explanation: Explanation, conversation: Conversation, prepared: Prepared, policy: Policy
+) -> Explanation:
     """Adds the text for a text-only backend. An image is no error here, because another backend may accept it."""
     profiled = apply_profile(prepared.conversation, policy.profile)
     flattened = flatten(profiled.conversation, msgspec.structs.replace(policy, images="placeholder"))
     explanation = _with_text(explanation, SentText(flattened.text, flattened.system_text))
-    notices = (*asked.notices, *prepared.notices, *profiled.notices, *flattened.notices)
+    notices = (*conversation.notices, *prepared.notices, *profiled.notices, *flattened.notices)
     return _with_notices(explanation, notices)
 
 

@@ -20,7 +20,7 @@ _QUIET: Final = frozenset({"seen", "ignored"})
 
 
 def explain_text(
-    told: Explanation,
+    explanation: Explanation,
     messages: Sequence[Json],
     *,
     paths: FieldPaths = CANONICAL_PATHS,
@@ -29,20 +29,22 @@ def explain_text(
 ) -> str:
     """Returns the page. `messages` are the client's own, `paths` those of its dialect; `width` is that of the
     terminal, in columns."""
-    lines = [_paint(f"model {told.model}" + (f", backend {told.backend}" if told.backend else ""), BOLD, colour)]
-    lines += _violations(told, colour)
-    lines += _sides(told, messages, max(width, 40), colour)
-    lines += _changes(told, paths, colour)
-    lines += _sent(told, colour) if told.error is None else _refused(told.refusal or "", colour)
+    backend = f", backend {explanation.backend}" if explanation.backend else ""
+    lines = [_paint(f"model {explanation.model}{backend}", BOLD, colour)]
+    lines += _violations(explanation, colour)
+    lines += _sides(explanation, messages, max(width, 40), colour)
+    lines += _changes(explanation, paths, colour)
+    lines += _sent(explanation, colour) if explanation.error is None else _refused(explanation.refusal or "", colour)
     return "\n".join(lines) + "\n"
 
 
-def _sent(told: Explanation, colour: bool) -> Iterator[str]:
+def _sent(explanation: Explanation, colour: bool) -> Iterator[str]:
     """Yields the text that is sent, or the messages, one a line."""
-    size = "" if told.encoded is None else f"{told.encoded.bytes} bytes, "
-    yield from ("", _paint("sent", BOLD, colour) + f": {size}about {told.token_estimate} tokens", "")
-    flat = len(told.wire) == 1 and told.wire[0].get("content") == told.text
-    lines = told.text.split("\n") if flat else [msgspec.json.encode(message).decode() for message in told.wire]
+    size = "" if explanation.encoded is None else f"{explanation.encoded.bytes} bytes, "
+    yield from ("", _paint("sent", BOLD, colour) + f": {size}about {explanation.token_estimate} tokens", "")
+    flat = len(explanation.wire) == 1 and explanation.wire[0].get("content") == explanation.text
+    messages = (msgspec.json.encode(message).decode() for message in explanation.wire)
+    lines = explanation.text.split("\n") if flat else list(messages)
     yield from (f"  {_visible(line)}" for line in lines)
 
 
@@ -50,16 +52,16 @@ def _refused(message: str, colour: bool) -> Iterator[str]:
     yield from ("", _paint("refused, nothing would be sent", RED, colour), f"  {_visible(message)}")
 
 
-def _violations(told: Explanation, colour: bool) -> Iterator[str]:
-    count = len(told.violations)
+def _violations(explanation: Explanation, colour: bool) -> Iterator[str]:
+    count = len(explanation.violations)
     yield f"{count or 'no'} violation{'' if count == 1 else 's'}"
-    for found in told.violations:
+    for found in explanation.violations:
         yield f"  {found.param} {_paint(found.rule, RED, colour)}: {_visible(found.detail)}"
         yield f"    {found.advice}"
 
 
-def _changes(told: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
-    changes = [notice for notice in told.diagnostics if notice.action not in _QUIET]
+def _changes(explanation: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str]:
+    changes = [notice for notice in explanation.diagnostics if notice.action not in _QUIET]
     if changes:
         yield ""
         yield _paint("changes", BOLD, colour)
@@ -68,25 +70,25 @@ def _changes(told: Explanation, paths: FieldPaths, colour: bool) -> Iterator[str
         yield f"  {notice.stage}{place} {_paint(notice.rule, YELLOW, colour)}: {_visible(notice.detail)}"
 
 
-def _sides(told: Explanation, messages: Sequence[Json], width: int, colour: bool) -> Iterator[str]:
-    if told.error is not None:
+def _sides(explanation: Explanation, messages: Sequence[Json], width: int, colour: bool) -> Iterator[str]:
+    if explanation.error is not None:
         return
     column = (width - 3) // 2
     yield ""
     yield _paint(f"{'before':<{column}} | after", BOLD, colour)
-    for left, right, same in _rows(told, messages):
+    for left, right, same in _rows(explanation, messages):
         line = f"{_cut(left, column):<{column}} | {_cut(right, column)}"
         yield line if same else _paint(line, GREEN if right else RED, colour)
 
 
-def _rows(told: Explanation, messages: Sequence[Json]) -> Iterator[tuple[str, str, bool]]:
+def _rows(explanation: Explanation, messages: Sequence[Json]) -> Iterator[tuple[str, str, bool]]:
     """Yields the client's messages beside those within the limits, in the order of the latter.
 
     A removed message stands alone at its former position.
     """
-    kept = set(told.indexes.trimmed)
+    kept = set(explanation.indexes.trimmed)
     passed = 0
-    for place, message in zip(told.indexes.trimmed, told.trimmed, strict=True):
+    for place, message in zip(explanation.indexes.trimmed, explanation.trimmed, strict=True):
         if place is None or place >= len(messages):
             yield "", f"[+] {_summary(message)}", False
             continue

@@ -50,9 +50,9 @@ def classify(turns: Sequence[Turn]) -> Classification:
 
 def _answered_since(turns: Sequence[Turn], last: Turn) -> bool:
     """Returns whether a result of the client came after this turn."""
-    said = last.index
-    return said is not None and any(
-        turn.role == "tool" and turn.index is not None and turn.index > said for turn in turns
+    position = last.index
+    return position is not None and any(
+        turn.role == "tool" and turn.index is not None and turn.index > position for turn in turns
     )
 
 

@@ -51,13 +51,13 @@ def prepare(conversation: Conversation, policy: Policy) -> Prepared:
     if violations:
         conversation, notices = _settle(conversation, violations, policy)
     notices += _extracted(conversation.turns)
-    guarded, seen = guard_loop(conversation, policy.loop_guard)
+    guarded, loop_notices = guard_loop(conversation, policy.loop_guard)
     nudge = guarded.turns[len(conversation.turns) :]
     if nudge:
         guarded = msgspec.structs.replace(guarded, turns=conversation.turns)
-    recalled, told = add_recent_results(guarded, policy.recent_tool_results)
-    trimmed, cut = trim(recalled, policy)
-    notices += [*seen, *told, *cut]
+    recalled, recall_notices = add_recent_results(guarded, policy.recent_tool_results)
+    trimmed, trim_notices = trim(recalled, policy)
+    notices += [*loop_notices, *recall_notices, *trim_notices]
     prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
     return Prepared(prepared, tuple(notices), violations, conversation)
 

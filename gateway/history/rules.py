@@ -183,5 +183,5 @@ def violation(
     `index` is that of the turn, -1 for the request as a whole.
     """
     entry = RULES[rule]
-    told = detail or f"{param} {paths.worded(entry.sentence)}"
-    return Violation(rule, index, told, param, tool_call_id, paths.worded(entry.advice))
+    sentence = detail or f"{param} {paths.worded(entry.sentence)}"
+    return Violation(rule, index, sentence, param, tool_call_id, paths.worded(entry.advice))

@@ -31,10 +31,10 @@ def validate(conversation: Conversation, profile: Profile = NEUTRAL) -> tuple[Vi
         return ()
     if not turns and all(fault.index < 0 for fault in faults):
         return (violation("MESSAGES_EMPTY", -1, param=paths.param("messages"), paths=paths), *faults)
-    told = {(fault.rule, fault.index) for fault in faults}
+    reported = {(fault.rule, fault.index) for fault in faults}
     shown = [] if opening is None else [opening]
     shown += pairing_faults(turns, paths, profile)
-    found = [one for one in shown if (one.rule, one.index) not in told]
+    found = [one for one in shown if (one.rule, one.index) not in reported]
     return tuple(sorted((*faults, *found), key=lambda one: one.index))
 
 

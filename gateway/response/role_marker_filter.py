@@ -168,14 +168,14 @@ class RoleMarkerFilter:
 
     def _without_own_label(self, text: str, shown: list[Event]) -> str:
         """Drops the label that the model may repeat from the end of its prompt."""
-        said = text.lstrip()
-        text = text[max(0, len(text) - len(said) - _BLANKS) :]
-        self._first = len(said) < len(self._own) and self._own.startswith(said)
-        if not said.startswith(self._own):
+        stripped = text.lstrip()
+        text = text[max(0, len(text) - len(stripped) - _BLANKS) :]
+        self._first = len(stripped) < len(self._own) and self._own.startswith(stripped)
+        if not stripped.startswith(self._own):
             return text
         detail = "the response began with the assistant's own label, which is removed"
         shown.append(Notice("backend", "dropped", "ANSWER_LABEL_DROPPED", detail, level="debug"))
-        return said.removeprefix(self._own)
+        return stripped.removeprefix(self._own)
 
     def _may_become_turn(self, line: str) -> bool:
         return any(len(line) < len(marker) and marker.startswith(line) for marker in self._markers)

@@ -29,9 +29,9 @@ def answer_size(events: Iterable[Event]) -> int:
     return sum(map(_size, _spoken(events)))
 
 
-def prompt_size(asked: Conversation) -> int:
+def prompt_size(conversation: Conversation) -> int:
     """The bytes of what a conversation says."""
-    return sum(map(_size, _prompt_texts(asked)))
+    return sum(map(_size, _prompt_texts(conversation)))
 
 
 def prompt_tokens(conversation: Conversation) -> int:
@@ -39,9 +39,9 @@ def prompt_tokens(conversation: Conversation) -> int:
     return _tokens(prompt_size(conversation))
 
 
-def estimate_usage(asked: int, answered: int) -> tuple[Event, Event]:
+def estimate_usage(prompt_bytes: int, answer_bytes: int) -> tuple[Event, Event]:
     """The counts of an answer to a prompt, of these sizes, marked as estimated, and the notice of them."""
-    prompt, completion = _tokens(asked), _tokens(answered)
+    prompt, completion = _tokens(prompt_bytes), _tokens(answer_bytes)
     return _TOLD, UsageReport(prompt, completion, prompt + completion, estimated=True)
 
 

@@ -57,10 +57,10 @@ def with_place(path: Path, message: str) -> str:
     """A message about a key whose value turned out to be wrong after the file was read, with the file and the line; any
     other message as it is."""
     try:
-        told = with_line(path.read_text(encoding="utf-8-sig"), message)
+        located = with_line(path.read_text(encoding="utf-8-sig"), message)
     except (OSError, UnicodeDecodeError):
         return message
-    return message if told == message else f"{path}: {told}"
+    return message if located == message else f"{path}: {located}"
 
 
 def parse_settings(text: str) -> Settings:

@@ -129,10 +129,10 @@ def operations_are_complete(case: DialectCase) -> None:
 
 def example_is_read(case: DialectCase) -> None:
     """The example is a request of one user turn, and gets a stream only where that is the default."""
-    asked = case.decode(msgspec.json.encode(case.dialect().example("some-model"))).conversation
-    assert (asked.model, asked.stream) == ("some-model", case.streams_by_default)
-    assert [(turn.role, turn.text) for turn in asked.turns] == [("user", "Hello")]
-    assert not asked.faults
+    conversation = case.decode(msgspec.json.encode(case.dialect().example("some-model"))).conversation
+    assert (conversation.model, conversation.stream) == ("some-model", case.streams_by_default)
+    assert [(turn.role, turn.text) for turn in conversation.turns] == [("user", "Hello")]
+    assert not conversation.faults
 
 
 def history_is_read(case: DialectCase) -> None:
@@ -351,10 +351,10 @@ def _whole(case: DialectCase, events: Sequence[Event], head: AnswerHead = HEAD) 
 
 def _expected(case: DialectCase, events: Sequence[Event]) -> ClientAnswer:
     """Return what a client should read, without the tokens."""
-    told = fold(events)
-    assert told.finish is not None
-    reasoning = told.reasoning if case.shows_reasoning else ""
-    return ClientAnswer(told.text, reasoning, told.calls, case.finishes[told.finish.reason])
+    answer = fold(events)
+    assert answer.finish is not None
+    reasoning = answer.reasoning if case.shows_reasoning else ""
+    return ClientAnswer(answer.text, reasoning, answer.calls, case.finishes[answer.finish.reason])
 
 
 def _comparable(answer: ClientAnswer) -> tuple[object, ...]:

@@ -127,8 +127,8 @@ def nothing_is_dropped_in_silence(case: Case) -> None:
     """Every word of a plain history is in the request, or a notice gives the reason."""
     conversation = _marked(tools=case.build().capabilities.tools)
     exchange = case.sends(conversation)
-    said = [word for turn in conversation.turns for word in re.findall(r"[a-z]+marker", str(turn))]
-    missing = [word for word in said if word.encode() not in exchange.request.body]
+    words = [word for turn in conversation.turns for word in re.findall(r"[a-z]+marker", str(turn))]
+    missing = [word for word in words if word.encode() not in exchange.request.body]
     assert not missing or _has_notice(exchange.notices), f"{missing} were dropped without a notice"
 
 
@@ -136,10 +136,10 @@ def parts_are_not_dropped_in_silence(case: Case) -> None:
     """An image, a file or a part of an unknown kind, in a message of any role or in a tool's result, is sent, rejected,
     or reported in a notice."""
     for part, word in PARTS:
-        asked = Turn("user", (Text("What is this?"), part), index=0)
-        histories: list[tuple[Turn, ...]] = [(asked,)]
+        question = Turn("user", (Text("What is this?"), part), index=0)
+        histories: list[tuple[Turn, ...]] = [(question,)]
         histories += [(Turn("user", (Text("?"),)), Turn(role, (Text("Look."), part), index=1)) for role in PART_ROLES]
-        histories.append((asked, *_called("{}", part)))
+        histories.append((question, *_called("{}", part)))
         for turns in histories:
             _sent_or_noticed(case, turns, word, f"a part of kind {word!r}")
 
@@ -182,8 +182,8 @@ def other_dialects_are_not_sent(case: Case) -> None:
     source = Source("no dialect", {"role": "user", "content": "sourcemarker"})
     written = msgspec.structs.replace(turn, source=source)
     plain, foreign = (
-        case.sends(Conversation((asked,), model="model", params=params, dialect="no dialect")).request.body
-        for asked, params in ((turn, EMPTY), (written, {"parametermarker": "parametermarker"}))
+        case.sends(Conversation((sent,), model="model", params=params, dialect="no dialect")).request.body
+        for sent, params in ((turn, EMPTY), (written, {"parametermarker": "parametermarker"}))
     )
     assert foreign == plain, "a source or a parameter of another dialect changes what is sent"
 

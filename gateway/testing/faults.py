@@ -117,8 +117,8 @@ def _sent(*pieces: bytes) -> Callable[[Spoken], Iterable[bytes]]:
     return lambda _: pieces
 
 
-def _status(status: str, said: object = None, *headers: bytes) -> Fault:
-    body = b"" if said is None else json.dumps(said).encode()
+def _status(status: str, document: object = None, *headers: bytes) -> Fault:
+    body = b"" if document is None else json.dumps(document).encode()
     return Fault(_sent(answer(status, body, b"content-type: application/json", *headers)), "stay")
 
 

@@ -126,8 +126,8 @@ async def running_gateway(settings: Mapping[str, Json]) -> AsyncIterator[Running
 def _over_defaults(settings: Mapping[str, Json]) -> dict[str, Json]:
     merged = dict(settings)
     for section, defaults in DEFAULTS.items():
-        said = settings.get(section, {})
-        merged[section] = {**defaults, **said} if isinstance(said, Mapping) else said
+        given = settings.get(section, {})
+        merged[section] = {**defaults, **given} if isinstance(given, Mapping) else given
     return merged
 
 

@@ -75,9 +75,11 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
         stream += encoder.close()
     notices = [*exchange.notices, *(event for event in events if isinstance(event, Notice))]
     if failed is not None:
-        told = (*notices, *failed.notices)
+        reported = (*notices, *failed.notices)
         body = dialect.encode_error(failed).body
-        return ScenarioResult(exchange.request, tuple(events), stream, b"", told, describe, failed, body, dialect.paths)
+        return ScenarioResult(
+            exchange.request, tuple(events), stream, b"", reported, describe, failed, body, dialect.paths
+        )
     completion = dialect.encode_answer(request, head, events)
     return ScenarioResult(
         exchange.request, tuple(events), stream, completion, tuple(notices), describe, paths=dialect.paths

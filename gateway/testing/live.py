@@ -104,8 +104,8 @@ async def calls_a_tool_and_reads_its_result(case: LiveCase) -> None:
 async def keeps_answers_apart(case: LiveCase) -> None:
     """Concurrent responses are complete and not mixed up."""
     words = [f"parrot{number}" for number in range(4)]
-    asked = (ask(case, _request(f"Repeat this word and nothing else: {word}")) for word in words)
-    answers = [fold(events) for events in await asyncio.gather(*asked)]
+    requests = (ask(case, _request(f"Repeat this word and nothing else: {word}")) for word in words)
+    answers = [fold(events) for events in await asyncio.gather(*requests)]
     for word, answer in zip(words, answers, strict=True):
         assert answer.text.strip() and answer.finish is not None
         assert not any(other in answer.text for other in words if other != word), "an answer to somebody else"
@@ -129,10 +129,10 @@ def _request(question: str, *tools: ToolSpec) -> Conversation:
 
 
 def _answered(first: FoldedAnswer) -> Conversation:
-    said: tuple[Block, ...] = (Text(first.text),) if first.text else ()
+    text: tuple[Block, ...] = (Text(first.text),) if first.text else ()
     calls: tuple[ToolCall, ...] = first.calls
     results = [Turn("tool", (ToolResult(call.id, (Text("Sunny, 21 degrees."),)),)) for call in calls]
-    return _conversation([Turn("user", (Text(QUESTION),)), Turn("assistant", (*said, *calls)), *results], WEATHER)
+    return _conversation([Turn("user", (Text(QUESTION),)), Turn("assistant", (*text, *calls)), *results], WEATHER)
 
 
 def _conversation(turns: list[Turn], *tools: ToolSpec) -> Conversation:

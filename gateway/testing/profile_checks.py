@@ -26,7 +26,7 @@ _MADE: Final = re.compile(r"call_(function_)?\d+(_\d+)*")
 class Sent(msgspec.Struct, frozen=True):
     """A request as the client wrote it, and as it is sent."""
 
-    asked: JsonObject
+    request: JsonObject
     body: JsonObject
 
 
@@ -35,7 +35,7 @@ Demand: TypeAlias = Callable[[Sent, Profile], Iterator[str]]
 
 def broken_demands(sent: Sent, profile: Profile) -> list[str]:
     """Return one sentence for each demand of the profile that is broken, prefixed by the field of `Profile`."""
-    return [f"{field}: {said}" for field, demand in DEMANDS.items() for said in demand(sent, profile)]
+    return [f"{field}: {sentence}" for field, demand in DEMANDS.items() for sentence in demand(sent, profile)]
 
 
 def messages_of(body: JsonObject) -> list[JsonObject]:
@@ -124,7 +124,7 @@ def _reused_ids(sent: Sent, profile: Profile) -> Iterator[str]:
 
 def _asked_calls(sent: Sent) -> Iterator[JsonObject]:
     """Yield the client's calls. A message with an unknown role counts as an assistant's if it has calls."""
-    return (call for message in messages_of(sent.asked) for call in _objects(message.get("tool_calls")))
+    return (call for message in messages_of(sent.request) for call in _objects(message.get("tool_calls")))
 
 
 def _tool_names(sent: Sent, profile: Profile) -> Iterator[str]:
@@ -172,10 +172,10 @@ def _tool_name(sent: Sent, profile: Profile) -> Iterator[str]:
             called[call.get("id")] = _object(call.get(str(call.get("type")))).get("name")
         if message.get("role") != "tool":
             continue
-        name, said = called.get(message.get("tool_call_id")), message.get(profile.tool_name_field)
-        if profile.tool_name == "drop" and (said is not None or "name" in message):
+        name, written = called.get(message.get("tool_call_id")), message.get(profile.tool_name_field)
+        if profile.tool_name == "drop" and (written is not None or "name" in message):
             yield f"{message!r} has a name"
-        if profile.tool_name == "derive" and name is not None and said != name:
+        if profile.tool_name == "derive" and name is not None and written != name:
             yield f"{message!r} answers {name!r}"
 
 
@@ -246,8 +246,13 @@ def _first_turn(sent: Sent, profile: Profile) -> Iterator[str]:
 
 
 def _last_turn(sent: Sent, profile: Profile) -> Iterator[str]:
-    said = [message for message in messages_of(sent.body) if message.get("role") not in _SYSTEM]
-    if profile.last_turn == "user" and said and said[-1].get("role") == "assistant" and not calls_of(said[-1]):
+    messages = [message for message in messages_of(sent.body) if message.get("role") not in _SYSTEM]
+    if (
+        profile.last_turn == "user"
+        and messages
+        and messages[-1].get("role") == "assistant"
+        and not calls_of(messages[-1])
+    ):
         yield "the last message is the assistant's"
 
 

@@ -82,14 +82,14 @@ def conversations(draw: st.DrawFn, tools: bool = True) -> Conversation:
     calls = 0
     for _ in range(draw(st.integers(0, 3))):
         if tools and draw(st.booleans()):
-            asked = [
+            made = [
                 ToolCall(f"k{calls + n}", draw(st.sampled_from("fg")), draw(arguments()))
                 for n in range(draw(st.integers(1, 3)))
             ]
-            calls += len(asked)
-            said = (Text(draw(texts(1))),) if draw(st.booleans()) else ()
-            conversation.append(Turn("assistant", (*said, *asked)))
-            conversation += [Turn("tool", (ToolResult(call.id, (Text(draw(texts())),)),)) for call in asked]
+            calls += len(made)
+            text = (Text(draw(texts(1))),) if draw(st.booleans()) else ()
+            conversation.append(Turn("assistant", (*text, *made)))
+            conversation += [Turn("tool", (ToolResult(call.id, (Text(draw(texts())),)),)) for call in made]
         else:
             conversation += [Turn("assistant", (Text(draw(texts(1))),)), _user(draw)]
     return Conversation(

@@ -24,12 +24,12 @@ _MESSAGE_KEYS: Final = ("userDisplayMessage", "detail", "message", "title", "err
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
     """Return the error for a response with this status; header names are lower case. Never raises, whatever the body
     is: a body that is not a JSON object (an HTML page of a proxy) gives no message."""
-    said = _read_object(body)
-    message = _find_message(said)
+    document = _read_object(body)
+    message = _find_message(document)
     spent = headers.get("x-warp-error-code", "").strip().upper() == _NO_CREDITS or _speaks_of_quota(message, body)
     if status == 429 and spent:
         return status_error(status, headers, message=message or QUOTA_SPENT, code="insufficient_quota")
-    return status_error(status, headers, message=message, code=_find_code(said))
+    return status_error(status, headers, message=message, code=_find_code(document))
 
 
 def _read_object(body: bytes) -> dict[str, Json]:
@@ -40,9 +40,9 @@ def _read_object(body: bytes) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def _find_message(said: dict[str, Json]) -> str | None:
+def _find_message(document: dict[str, Json]) -> str | None:
     for key in _MESSAGE_KEYS:
-        value = said.get(key)
+        value = document.get(key)
         if isinstance(value, dict):
             value = value.get("message")
         if isinstance(value, str) and value.strip():
@@ -50,10 +50,10 @@ def _find_message(said: dict[str, Json]) -> str | None:
     return None
 
 
-def _find_code(said: dict[str, Json]) -> str | None:
+def _find_code(document: dict[str, Json]) -> str | None:
     """Return the code beside the message, or in an `error` object as a proxy in front of the backend writes it."""
-    error = said.get("error")
-    for place in (said, error if isinstance(error, dict) else {}):
+    error = document.get("error")
+    for place in (document, error if isinstance(error, dict) else {}):
         if isinstance(code := place.get("code"), str):
             return code
     return None

@@ -138,13 +138,13 @@ class Place:
     @cached_property
     def types(self) -> frozenset[str]:
         """Return the types that the value may have, as far as the schemas define them."""
-        said: set[str] = set()
+        found: set[str] = set()
         for view in self._views:
             kind = view.get("type")
             names = kind if isinstance(kind, list) else [kind]
             if self._schema.steps.spend(len(names)):
-                said.update(name for name in names if isinstance(name, str))
-        return frozenset(said)
+                found.update(name for name in names if isinstance(name, str))
+        return frozenset(found)
 
     @cached_property
     def order(self) -> dict[str, int]:

@@ -35,10 +35,10 @@ class Answer(msgspec.Struct, frozen=True):
 
 def answer_chat(request: ChatRequest, number: int) -> Answer:
     """Compute the scripted reply, cut by `stop` and `max_tokens`, and shaped by `response_format`."""
-    said = reply(request.dialogue)
-    text = said.text if said.calls else _shaped(request, said.text)
-    finish = "tool_calls" if said.calls else "stop"
-    calls = said.calls
+    planned = reply(request.dialogue)
+    text = planned.text if planned.calls else _shaped(request, planned.text)
+    finish = "tool_calls" if planned.calls else "stop"
+    calls = planned.calls
     for stop in request.stop:
         text = text.partition(stop)[0]
     words = pieces(text)
@@ -48,7 +48,7 @@ def answer_chat(request: ChatRequest, number: int) -> Answer:
         id=f"chatcmpl-demo-{number}",
         model=request.model,
         text=tuple(words),
-        reasoning=tuple(pieces(said.reasoning)),
+        reasoning=tuple(pieces(planned.reasoning)),
         calls=calls,
         finish=finish,
         prompt_tokens=count(request.prompt),

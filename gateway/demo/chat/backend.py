@@ -49,25 +49,25 @@ async def _chat(request: Request, recorder: Recorder) -> Response:
     except ValueError as error:
         return _refusal(f"the body is not a JSON object: {error}", None)
     try:
-        asked = read_chat(decoded)
+        chat_request = read_chat(decoded)
     except Refused as error:
         return _refusal(error.message, error.param)
-    answer = answer_chat(asked, recorder.count)
-    marker = find_marker(asked.asked, "demo")
+    answer = answer_chat(chat_request, recorder.count)
+    marker = find_marker(chat_request.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")
     if marker is not None:
         fault = FAULTS[marker.name].play(answer, marker.options)
-        return fault if asked.stream else as_object(fault, answer)
-    if not asked.stream:
+        return fault if chat_request.stream else as_object(fault, answer)
+    if not chat_request.stream:
         return json_answer(completion(answer))
-    return Response(_frames(asked, answer))
+    return Response(_frames(chat_request, answer))
 
 
-def _frames(asked: ChatRequest, answer: Answer) -> Iterator[bytes]:
+def _frames(request: ChatRequest, answer: Answer) -> Iterator[bytes]:
     yield from (frame(found) for found in deltas(answer))
     yield frame(finish_chunk(answer))
-    if asked.include_usage:
+    if request.include_usage:
         yield frame(usage_chunk(answer))
     yield DONE
 

@@ -25,10 +25,10 @@ class Refused(Exception):
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """A decoded body. `asked` holds the user's newest words with their markers, `dialogue` without them."""
+    """A decoded body. `marked_question` is the newest question with its markers, `dialogue` is without them."""
 
     dialogue: Dialogue
-    asked: str
+    marked_question: str
     model: str
     stream: bool
     include_usage: bool
@@ -48,14 +48,14 @@ def read_chat(body: JsonObject) -> ChatRequest:
             raise Refused(f"{name} is not supported by the demo model", name)
     turns = [_turn(message, at) for at, message in enumerate(messages)]
     _check_pairs(turns)
-    newest, asked = _question(turns)
+    newest, marked_question = _question(turns)
     prompt = "\n".join(text_of(turn.get("content")) for turn in turns)
     options = body.get("stream_options")
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
     shape = body.get("response_format")
     return ChatRequest(
-        dialogue=_dialogue(body, turns, newest, without_markers(asked), working_folder(prompt)),
-        asked=asked,
+        dialogue=_dialogue(body, turns, newest, without_markers(marked_question), working_folder(prompt)),
+        marked_question=marked_question,
         model=str(body.get("model") or "demo-chat"),
         stream=body.get("stream") is True,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
@@ -69,8 +69,8 @@ def read_chat(body: JsonObject) -> ChatRequest:
 def _question(turns: Sequence[JsonObject]) -> tuple[int, str]:
     """Return the index and the text of the newest turn that has text of the user."""
     for at in range(len(turns) - 1, -1, -1):
-        if turns[at].get("role") == "user" and (said := own_words(text_of(turns[at].get("content")))):
-            return at, said
+        if turns[at].get("role") == "user" and (question := own_words(text_of(turns[at].get("content")))):
+            return at, question
     return -1, ""
 
 

@@ -99,8 +99,8 @@ class _Builder:
         return any(_says(self._found.phrase, part) for part in name_parts(name) if len(part) > 2)
 
     def _choice(self, choices: list[Json]) -> Json:
-        said = (choice for choice in choices if isinstance(choice, str) and _says(self._found.phrase, choice))
-        return next(said, choices[0])
+        named = (choice for choice in choices if isinstance(choice, str) and _says(self._found.phrase, choice))
+        return next(named, choices[0])
 
     def _number(self, name: str, schema: JsonObject, *, whole: bool) -> Json:
         value = self._named_number(name)
@@ -121,15 +121,15 @@ class _Builder:
                 self._found.phrase,
                 re.I,
             )
-            said = (beside.group(1) or beside.group(2)) if beside else None
-            if said is not None and find_values(said).numbers and (value := number(said)) in self._numbers:
+            found = (beside.group(1) or beside.group(2)) if beside else None
+            if found is not None and find_values(found).numbers and (value := number(found)) in self._numbers:
                 self._numbers.remove(value)
                 return value
         return None
 
     def _text(self, name: str, schema: JsonObject) -> str:
-        if said := self._sourced(name, schema):
-            return _fitting(said[0], schema)
+        if values := self._sourced(name, schema):
+            return _fitting(values[0], schema)
         fallback = _fallback(schema)
         kinds = _kinds(name, schema)
         named = next((other for kind, other in _NAMED.items() if kind in kinds), None)
@@ -154,15 +154,15 @@ class _Builder:
         plain = plain_schema(items, self._root)
         kind = plain.get("type")
         least = schema.get("minItems")
-        said = self._sourced(name, plain) if kind == "string" and not plain.keys() & {"enum", "const"} else ()
-        texts = len(said or self._texts)
+        values = self._sourced(name, plain) if kind == "string" and not plain.keys() & {"enum", "const"} else ()
+        texts = len(values or self._texts)
         many = {"string": texts, "integer": len(self._numbers), "number": len(self._numbers)}
         count = max(many.get(str(kind), 1), 1, least if isinstance(least, int) else 0)
         if isinstance(most := schema.get("maxItems"), int):
             count = min(count, most)
         count = min(count, _MOST_VALUES)
-        if said:
-            return [_fitting(said[min(at, len(said) - 1)], plain) for at in range(count)]
+        if values:
+            return [_fitting(values[min(at, len(values) - 1)], plain) for at in range(count)]
         return [self.value(name, items, depth + 1) for _ in range(count if depth < _DEEP else 0)]
 
 

@@ -87,10 +87,10 @@ def _repeated(rounds: list[tuple[Intent, ...]], wanted: int) -> Iterator[tuple[I
 
 def _wanted_steps(question: str) -> int | None:
     """Return the number of steps that the question asks for: `in five steps`, `a 3-step plan`."""
-    for said in _STEPS.findall(question):
-        numbers = find_values(said[0] or said[1]).numbers
+    for phrase in _STEPS.findall(question):
+        numbers = find_values(phrase[0] or phrase[1]).numbers
         if numbers:
-            return max(1, min(int(number(said[0] or said[1])), MOST_STEPS))
+            return max(1, min(int(number(phrase[0] or phrase[1])), MOST_STEPS))
     return None
 
 

@@ -26,9 +26,9 @@ def answer(question: str) -> str:
     # On one line, so that no part of it begins a line of the response.
     text = " ".join(text.split())
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-    asked = f'You said: "{shown}". ' if shown else "You said nothing. "
+    opening = f'You said: "{shown}". ' if shown else "You said nothing. "
     return (
-        f"{asked}I am a scripted demo model, so my answer is always the same for the same question. "
+        f"{opening}I am a scripted demo model, so my answer is always the same for the same question. "
         "Offer me a tool and I will call it; give me its result and I will quote it."
     )
 

@@ -87,7 +87,7 @@ def _summary(results: list[Result]) -> str:
 
 def _line(result: Result) -> str:
     text = quotation(result.text if len(result.text) <= QUOTED else f"{result.text[:QUOTED]} [...]")
-    said = f"\n{text}" if text.startswith("> ") else f" {text}"
+    output = f"\n{text}" if text.startswith("> ") else f" {text}"
     if result.is_error or re.match(r"\s*(?:error|failed)\b", result.text, re.I):
-        return f"{result.name} failed:{said}"
-    return f"{result.name} says:{said}" if text else f"{result.name} gave an empty result."
+        return f"{result.name} failed:{output}"
+    return f"{result.name} says:{output}" if text else f"{result.name} gave an empty result."

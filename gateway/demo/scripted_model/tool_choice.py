@@ -83,13 +83,13 @@ def best_tool(phrase: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
 
 def fit(phrase: str, tool: OfferedTool) -> int:
     """Return a score of how well a tool fits: its name counts most, then its description and its parameters."""
-    said = words(phrase) | _meanings(phrase)
+    spoken = words(phrase) | _meanings(phrase)
     name = words(tool.name)
     about = words(tool.description[:_DESCRIPTION]) - name
     properties = tool.parameters.get("properties")
     asks = words(" ".join(properties)) - name - about if isinstance(properties, dict) else frozenset()
     literal = 4 if re.search(rf"(?<!\w){re.escape(tool.name)}(?!\w)", phrase) else 0
-    return literal + 3 * len(said & name) + len(said & about) + len(said & asks)
+    return literal + 3 * len(spoken & name) + len(spoken & about) + len(spoken & asks)
 
 
 def _meanings(phrase: str) -> frozenset[str]:

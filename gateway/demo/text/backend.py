@@ -31,20 +31,20 @@ async def _completion(request: Request, recorder: Recorder) -> Response:
     body = await read_body(request)
     recorder.record(request, body, shown)
     try:
-        asked = read_completion(body)
+        decoded = read_completion(body)
     except ValueError as error:
         return _refusal(f"the body is not a completion request: {error}")
-    answer = write_answer(asked)
-    marker = find_marker(asked.asked, "demo")
+    answer = write_answer(decoded)
+    marker = find_marker(decoded.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
     if marker is not None:
         return FAULTS[marker.name].play(answer, marker.options)
-    return _answer(asked, answer)
+    return _answer(decoded, answer)
 
 
-def _answer(asked: TextRequest, answer: Written) -> Response:
-    if not asked.completion.stream:
+def _answer(request: TextRequest, answer: Written) -> Response:
+    if not request.completion.stream:
         return json_answer(last_event(answer, answer.text))
     return Response([*frames(answer), frame(last_event(answer))])
 

@@ -80,8 +80,8 @@ def _bytewise(answer: Written, options: Options) -> Response:
 def _forged_turn(answer: Written, options: Options) -> Response:
     """Continue the transcript with another turn and ignore the stop sequences, as a small model does."""
     label = options.get("label", "User")
-    said = {"result": "Tool result (call_1)"}.get(label, label)
-    forged = frame(piece_event(answer, f"\n\n{said}: Thank you!\n\nAssistant: You are welcome.", 0))
+    speaker = {"result": "Tool result (call_1)"}.get(label, label)
+    forged = frame(piece_event(answer, f"\n\n{speaker}: Thank you!\n\nAssistant: You are welcome.", 0))
     return _stream(*frames(answer), *(forged for _ in range(3)), frame(last_event(answer)))
 
 

@@ -32,12 +32,12 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 class TextRequest(msgspec.Struct, frozen=True):
-    """A decoded request. `asked` is the newest question with its markers; `prefilled`: the response begins inside a
-    call."""
+    """A decoded request. `marked_question` is the newest question with its markers; `prefilled`: the response begins
+    inside a call."""
 
     completion: Completion
     dialogue: Dialogue
-    asked: str
+    marked_question: str
     prefilled: bool
 
 
@@ -55,33 +55,33 @@ def read_completion(body: bytes) -> TextRequest:
     """Decode the body. Raises ValueError for a body that is not a completion request."""
     completion = msgspec.json.decode(body, type=Completion)
     cue = _CUE.search(completion.prompt)
-    told = completion.prompt[: cue.start()] if cue else completion.prompt
-    turns = read_transcript(told)
-    newest, asked = _question(turns)
+    transcript = completion.prompt[: cue.start()] if cue else completion.prompt
+    turns = read_transcript(transcript)
+    newest, marked_question = _question(turns)
     instructions = "\n".join(turn.text for turn in turns if turn.speaker == "system")
     forced, choice = _choice(instructions)
     return TextRequest(
         completion,
         Dialogue(
-            question=without_markers(asked),
+            question=without_markers(marked_question),
             tools=tuple(_tools(instructions)),
             rounds=_rounds(turns[newest + 1 :]),
             turn=max(newest, 0),
             choice=choice,
             forced=forced,
             parallel=_ONE not in instructions,
-            folder=working_folder(told),
+            folder=working_folder(transcript),
         ),
-        asked,
+        marked_question,
         cue is not None and cue.group(1) is not None,
     )
 
 
 def _question(turns: Sequence[TextTurn]) -> tuple[int, str]:
     for at in range(len(turns) - 1, -1, -1):
-        said = own_words(turns[at].text) if turns[at].speaker == "user" and not _continues(turns, at) else ""
-        if said:
-            return at, said
+        question = own_words(turns[at].text) if turns[at].speaker == "user" and not _continues(turns, at) else ""
+        if question:
+            return at, question
     return -1, ""
 
 

@@ -23,29 +23,29 @@ class Written(msgspec.Struct, frozen=True):
         return "".join(self.pieces)
 
 
-def write_answer(asked: TextRequest) -> Written:
+def write_answer(request: TextRequest) -> Written:
     """Write the scripted reply as text, with calls between their marks, cut by `stop` and `n_predict`."""
-    text, stop_type, word = _text(asked), "eos", ""
-    for stop in asked.completion.stop:
+    text, stop_type, word = _text(request), "eos", ""
+    for stop in request.completion.stop:
         head, found, _ = text.partition(stop) if stop else (text, "", "")
         if found:
             text, stop_type, word = head, "word", stop
     words = pieces(text)
-    if 0 <= asked.completion.n_predict < len(words):
-        words, stop_type, word = words[: asked.completion.n_predict], "limit", ""
-    return Written(tuple(words), stop_type, word, count(asked.completion.prompt))
+    if 0 <= request.completion.n_predict < len(words):
+        words, stop_type, word = words[: request.completion.n_predict], "limit", ""
+    return Written(tuple(words), stop_type, word, count(request.completion.prompt))
 
 
-def _text(asked: TextRequest) -> str:
-    schema = asked.completion.json_schema
-    said = reply(asked.dialogue)
-    if schema is not None and not said.calls:
-        return msgspec.json.encode(build_value(schema, asked.dialogue.question)).decode()
-    if asked.prefilled and said.calls:
-        return f"{_call(said.calls[0])}\n{CLOSER}"
-    blocks = [f"{OPENER}\n{_call(call)}\n{CLOSER}" for call in said.calls]
+def _text(request: TextRequest) -> str:
+    schema = request.completion.json_schema
+    planned = reply(request.dialogue)
+    if schema is not None and not planned.calls:
+        return msgspec.json.encode(build_value(schema, request.dialogue.question)).decode()
+    if request.prefilled and planned.calls:
+        return f"{_call(planned.calls[0])}\n{CLOSER}"
+    blocks = [f"{OPENER}\n{_call(call)}\n{CLOSER}" for call in planned.calls]
     # After its cue a model continues with the blank that begins a word.
-    return " " + "\n".join([*([said.text] if said.text else []), *blocks])
+    return " " + "\n".join([*([planned.text] if planned.text else []), *blocks])
 
 
 def _call(call: PlannedCall) -> str:

@@ -60,8 +60,8 @@ class _Agent:
             return _refusal(400, broken)
         return self._answer(request, read_agent(decoded))
 
-    def _answer(self, request: Request, asked: AgentRequest) -> Response:
-        name, options = _wanted(request, asked)
+    def _answer(self, request: Request, agent_request: AgentRequest) -> Response:
+        name, options = _wanted(request, agent_request)
         if name and name not in SCENARIOS:
             return _refusal(400, f"there is no scenario {name!r}; there are {', '.join(SCENARIOS)}")
         try:
@@ -72,8 +72,8 @@ class _Agent:
         if scenario is not None and (answer := self._instead(name, scenario, request.headers)) is not None:
             return answer
         self._answers += 1
-        steps = _steps(scenario, asked)
-        return _performed(steps, ScenarioState(asked, self._answers), knobs)
+        steps = _steps(scenario, agent_request)
+        return _performed(steps, ScenarioState(agent_request, self._answers), knobs)
 
     def _instead(self, name: str, scenario: WarpScenario, headers: Mapping[str, str]) -> Response | None:
         if scenario.needs_refresh and not self._token_exchange.accepts(headers.get("authorization", "")):
@@ -101,21 +101,21 @@ class _Agent:
         return json_answer({name: scenario.about for name, scenario in SCENARIOS.items()})
 
 
-def _wanted(request: Request, asked: AgentRequest) -> tuple[str, dict[str, str]]:
+def _wanted(request: Request, agent_request: AgentRequest) -> tuple[str, dict[str, str]]:
     """Return the scenario's name and the options: the marker's, else the path's; query parameters add options."""
     path = request.path_params.get("scenario", "")
     name, _, knobs = path.partition(",")
     options = read_options(knobs)
-    if asked.scenario is not None:
-        name, options = asked.scenario.name, {**options, **asked.scenario.options}
+    if agent_request.scenario is not None:
+        name, options = agent_request.scenario.name, {**options, **agent_request.scenario.options}
     return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
 
 
-def _steps(scenario: WarpScenario | None, asked: AgentRequest) -> Iterable[Step]:
-    rounds = len(asked.dialogue.rounds)
+def _steps(scenario: WarpScenario | None, agent_request: AgentRequest) -> Iterable[Step]:
+    rounds = len(agent_request.dialogue.rounds)
     if scenario is not None and rounds < len(scenario.turns):
         return scenario.turns[rounds]
-    return scripted_steps(asked)
+    return scripted_steps(agent_request)
 
 
 def _performed(steps: Iterable[Step], state: ScenarioState, knobs: FramingOptions) -> Response:

@@ -23,7 +23,7 @@ class AgentRequest(msgspec.Struct, frozen=True):
     conversation_id: str
     task_id: str
     model: str
-    asked: str
+    marked_question: str
     shows_reasoning: bool
 
 
@@ -73,7 +73,7 @@ def read_agent(request: pb.Request) -> AgentRequest:
         conversation_id=request.metadata.conversation_id,
         task_id=request.task_context.tasks[0].id if request.task_context.tasks else "",
         model=request.settings.model_config.base or "auto",
-        asked=talk.query or talk.question,
+        marked_question=talk.query or talk.question,
         shows_reasoning=request.settings.supports_reasoning_message,
     )
 

@@ -25,19 +25,19 @@ from gateway.demo.warp.steps import (
 
 def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:
     """Return the steps of the scripted reply, with the metadata events of the wire around it."""
-    said = reply(request.dialogue)
+    planned = reply(request.dialogue)
     steps: list[Step] = [*(NEXT_PRELUDE if request.conversation_id else PRELUDE), BEGIN]
-    if said.reasoning and request.shows_reasoning:
-        steps.append(think(said.reasoning))
-    if said.text:
-        steps.append(tell(said.text))
-    if said.calls:
-        steps.append(_calls(said.calls))
+    if planned.reasoning and request.shows_reasoning:
+        steps.append(think(planned.reasoning))
+    if planned.text:
+        steps.append(tell(planned.text))
+    if planned.calls:
+        steps.append(_calls(planned.calls))
     steps.append(COMMIT)
     if not request.conversation_id:
         steps.append(title(request.dialogue.question[:40]))
-    arguments = sum(count(msgspec.json.encode(call.arguments).decode()) for call in said.calls)
-    spoken = count(said.text) + count(said.reasoning) + arguments
+    arguments = sum(count(msgspec.json.encode(call.arguments).decode()) for call in planned.calls)
+    spoken = count(planned.text) + count(planned.reasoning) + arguments
     return (*steps, finish(_finished(request, spoken)))
 
 
@@ -52,5 +52,5 @@ def _calls(calls: tuple[PlannedCall, ...]) -> Step:
 
 def _finished(request: AgentRequest, spoken: int) -> pb.StreamFinished:
     finished = pb.StreamFinished(done=pb.StreamFinished.Done())
-    finished.token_usage.add(model_id=request.model, total_input=count(request.asked), output=spoken)
+    finished.token_usage.add(model_id=request.model, total_input=count(request.marked_question), output=spoken)
     return finished

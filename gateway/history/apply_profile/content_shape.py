@@ -34,8 +34,8 @@ def _named(turn: Turn, names: dict[str, str], profile: Profile, notices: list[No
         notices.append(changed(turn, "TOOL_NAME_DROPPED", "name of a tool message not sent", action="dropped"))
         return msgspec.structs.replace(turn, name=None, extra=_unnamed(turn, field), source=None)
     name = next((names[result.call_id] for result in turn.results if result.call_id in names), None)
-    said = {**turn.extra} if turn.name is None else {**turn.extra, "name": turn.name}
-    if name is None or {key: said[key] for key in ("name", field) if key in said} == {field: name}:
+    fields = {**turn.extra} if turn.name is None else {**turn.extra, "name": turn.name}
+    if name is None or {key: fields[key] for key in ("name", field) if key in fields} == {field: name}:
         return turn
     notices.append(changed(turn, "TOOL_NAME_DERIVED", f"tool message named {name!r} after its call"))
     extra = _unnamed(turn, field)
@@ -103,9 +103,9 @@ def _is_blank(block: Block) -> bool:
 
 def _beside_calls(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
     """Drops blank text where the provider refuses it; the rest decides whether the turn only calls tools."""
-    said = [block for block in turn.blocks if not (profile.empty_text is not None and _is_blank(block))]
-    if any(isinstance(block, Image | File) or (isinstance(block, Text) and block.text) for block in said):
-        return turn if len(said) == len(turn.blocks) else _sent_as(turn, said, "without blank text", notices)
+    kept = [block for block in turn.blocks if not (profile.empty_text is not None and _is_blank(block))]
+    if any(isinstance(block, Image | File) or (isinstance(block, Text) and block.text) for block in kept):
+        return turn if len(kept) == len(turn.blocks) else _sent_as(turn, kept, "without blank text", notices)
     content = "" if profile.empty_beside_calls == "empty" else None
     if content == _content_of(turn):
         return turn

@@ -60,9 +60,9 @@ def _renamed(turn: Turn, profile: Profile, notices: list[Notice]) -> Turn:
         return turn
     notices.append(changed(turn, "REASONING_RENAMED", f"reasoning of an earlier turn sent as {field}"))
     # Some servers write the same text into two fields, and clients send both back.
-    said = dict.fromkeys(block.text for block in thoughts)
+    texts = dict.fromkeys(block.text for block in thoughts)
     others = [block for block in turn.blocks if not isinstance(block, Reasoning)]
-    return turn.changed(*(Reasoning(text, field) for text in said), *others)
+    return turn.changed(*(Reasoning(text, field) for text in texts), *others)
 
 
 def _read(turn: Turn, field: str) -> Turn:

@@ -35,9 +35,9 @@ def _plain(turn: Turn, notices: list[Notice]) -> Turn:
     if turn.role == "tool":
         blocks = tuple(block for result in turn.results for block in _as_text(result))
         return msgspec.structs.replace(turn, role="user", name=None, blocks=blocks, source=None, synthesized=True)
-    said = [block for block in turn.blocks if not isinstance(block, ToolCall) and block != Text("")]
+    kept = [block for block in turn.blocks if not isinstance(block, ToolCall) and block != Text("")]
     calls = [Called(call.name, call.arguments) for call in turn.calls]
-    return turn.changed(*said, Text(calls_line(calls, LABELS)))
+    return turn.changed(*kept, Text(calls_line(calls, LABELS)))
 
 
 def _as_text(result: ToolResult) -> Iterator[Block]:

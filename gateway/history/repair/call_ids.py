@@ -41,11 +41,11 @@ def repair_call_ids(
             if answer is None:
                 continue
             result = pairing.results[answer.turn][answer.ordinal]
-            said = result.call_id
-            if said != name:
+            sent_id = result.call_id
+            if sent_id != name:
                 renamed.setdefault(answer.turn, {})[answer.ordinal] = name
-            if not result.id_derived and (not said or said != call.id):
-                notices.append(_result_notice(said, call, name, turns[answer.turn].index, paths))
+            if not result.id_derived and (not sent_id or sent_id != call.id):
+                notices.append(_result_notice(sent_id, call, name, turns[answer.turn].index, paths))
     repaired = list(turns)
     for position, changes in renamed.items():
         repaired[position] = _rename(turns[position], changes)
@@ -100,14 +100,15 @@ def _call_notice(call: ToolCall, name: str, index: int | None) -> Notice:
     return Notice("repair", "changed", "CALL_ID_DUPLICATE", detail, index, name)
 
 
-def _result_notice(said: str, call: ToolCall, name: str, index: int | None, paths: FieldPaths) -> Notice:
+def _result_notice(sent_id: str, call: ToolCall, name: str, index: int | None, paths: FieldPaths) -> Notice:
     if call.id_derived:
         detail = f"a message does not name its call; by its position it answers {called(call, paths)}"
         return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index)
-    if not said:
+    if not sent_id:
         detail = f"a {paths.result_term} had no {paths.call_id_term}; by its position it answers {name!r}"
         return Notice("repair", "changed", "TOOL_ID_MISSING", detail, index, name)
     detail = (
-        f"no call has the id {said!r}; by its position the {paths.result_term} answers {name!r}, whose id was missing"
+        f"no call has the id {sent_id!r}; by its position the {paths.result_term} answers {name!r}, "
+        "whose id was missing"
     )
     return Notice("repair", "changed", "TOOL_ID_UNKNOWN", detail, index, name)

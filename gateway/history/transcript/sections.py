@@ -72,14 +72,14 @@ def _turn(turn: Turn, index: int, policy: Policy, paths: FieldPaths, notices: li
     if texts or calls or not results:
         yield Section(_speaker(turn), "\n".join(texts), tuple(calls), "" if turn.role == "tool" else None)
     for position, result in results:
-        told: list[str] = []
+        result_texts: list[str] = []
         for inner, part in enumerate(result.content):
             if isinstance(part, Text):
-                told.append(part.text)
+                result_texts.append(part.text)
             else:
                 param = paths.result_part.format(turn=index, item=item_of(result, position), part=inner)
-                told.append(_placeholder(part, param, index, policy, notices))
-        yield Section("tool", "\n".join(told), (), result.call_id)
+                result_texts.append(_placeholder(part, param, index, policy, notices))
+        yield Section("tool", "\n".join(result_texts), (), result.call_id)
 
 
 def _speaker(turn: Turn) -> Speaker:

@@ -90,7 +90,7 @@ def create_app(settings: Settings) -> Gateway:
         body = await read_client_body(request, gateway_state.max_body)
         check_model = partial(gateway_state.admission.check_model, request.scope["context"].key)
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
-        told = await asyncio.to_thread(
+        explanation = await asyncio.to_thread(
             explain_request,
             body,
             gateway_state.settings,
@@ -98,7 +98,7 @@ def create_app(settings: Settings) -> Gateway:
             named_dialect(gateway_state.dialects, request.query_params.get("dialect")),
             check_model,
         )
-        return _json(msgspec.json.encode(told))
+        return _json(msgspec.json.encode(explanation))
 
     @app.get("/metrics", tags=["health"])
     async def metrics(request: Request) -> Response:

@@ -28,14 +28,14 @@ _PAGE: Final = """<!DOCTYPE html>
 
 def docs_page(document: Mapping[str, Any]) -> str:  # OpenAPI documents are untyped in FastAPI
     """Returns the HTML page."""
-    told = document["info"]
+    info = document["info"]
     rows = [
         f"<tr><td>{escape(method.upper())}</td><td><code>{escape(path)}</code></td><td>{escape(_says(route))}</td></tr>"
         for path, methods in document["paths"].items()
         for method, route in methods.items()
     ]
-    title = escape(f"{told['title']} {told['version']}")
-    return _PAGE.format(title=title, description=escape(told["description"]), rows="\n".join(rows))
+    title = escape(f"{info['title']} {info['version']}")
+    return _PAGE.format(title=title, description=escape(info["description"]), rows="\n".join(rows))
 
 
 def _says(route: Mapping[str, Any]) -> str:

@@ -116,8 +116,8 @@ class GenerateEndpoint:
             return
         if (sent := route.name or model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
-        asked = (backend.adapter, conversation, route.policy)
-        exchange = await asyncio.to_thread(_prepared, *asked) if large else Exchange(*asked)
+        parts = (backend.adapter, conversation, route.policy)
+        exchange = await asyncio.to_thread(_prepared, *parts) if large else Exchange(*parts)
         context.notices = exchange.notices
         context.note(exchange.notices)
         log_request(context, backend, exchange, body if self._state.settings.log.bodies else None)
@@ -202,13 +202,13 @@ class GenerateEndpoint:
         until: float | None = None
         most = FIRST if writer.opening else 0
         while True:
-            asked = monotonic()
+            read_at = monotonic()
             # Only progress counts: a backend that sends nothing but comments is stalled all the same.
             if exchange.progress != arrived:
                 arrived = exchange.progress
-                deadlines.expect(asked + backend.timeouts.idle, idle_timeout)
+                deadlines.expect(read_at + backend.timeouts.idle, idle_timeout)
             data = await (answer.read(most) if until is None else _read_rest(answer, until))
-            context.waited += monotonic() - asked
+            context.waited += monotonic() - read_at
             try:
                 # More may arrive while a thread decodes this.
                 ended = answer.ended

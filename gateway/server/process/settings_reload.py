@@ -79,8 +79,8 @@ class Reloader:
         except SettingsError as error:
             gateway_state.metrics.config_reload_failures.inc()
             if self._logs:
-                said = with_place(self._source.path, error.message)
-                LOGGER.error("settings not reloaded, the old ones stay in use: %s", said)
+                mistake = with_place(self._source.path, error.message)
+                LOGGER.error("settings not reloaded, the old ones stay in use: %s", mistake)
             return
         gateway_state.metrics.config_reloads.inc()
         if not self._logs:

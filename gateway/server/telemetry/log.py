@@ -172,7 +172,7 @@ class _LineWriter(QueueListener):
                 break
             record = self._records.get()
         if record is None and lines:
-            # The end is told again after these lines.
+            # The end is put back behind these lines.
             self.enqueue_sentinel()
         return logging.makeLogRecord({"msg": "\n".join(lines)}) if lines else None
 

@@ -63,11 +63,11 @@ def _inserted(text: str) -> Step:
 
 def _child(state: ScenarioState) -> list[Frame]:
     child = f"{state.ids.task}-child"
-    said = actions.output(state.new_message(), child, "The child's own notes.")
+    notes = actions.output(state.new_message(), child, "The child's own notes.")
     return [
         actions.actions_event(actions.create_task(child, state.ids.task)),
-        actions.actions_event(actions.add(child, said)),
-        actions.actions_event(actions.append(child, "agent_output.text", actions.output(said.id, child, " More."))),
+        actions.actions_event(actions.add(child, notes)),
+        actions.actions_event(actions.append(child, "agent_output.text", actions.output(notes.id, child, " More."))),
     ]
 
 

@@ -31,7 +31,7 @@ class CollectorSession(requests.Session):
         try:
             response = super().request(method, url, *args, **options)
             with response:
-                told = response.raw.read(ANSWER_CAP, decode_content=False)
+                body = response.raw.read(ANSWER_CAP, decode_content=False)
         except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             self.problem = type(error).__name__
             raise
@@ -39,7 +39,7 @@ class CollectorSession(requests.Session):
             self.problem = f"status {response.status_code}"
         if 300 <= response.status_code < 400:
             raise requests.HTTPError(self.problem)
-        self.rejected = decode_rejected(told)
+        self.rejected = decode_rejected(body)
         return response
 
 
