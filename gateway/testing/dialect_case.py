@@ -40,7 +40,7 @@ class DialectCase(msgspec.Struct, frozen=True):
     - `finishes`: the dialect's word for each finish reason.
     - `streams_by_default`: whether a request that does not say so gets a stream.
     - `shows_reasoning`: whether clients of the dialect get the model's reasoning.
-    - `write_target`: the path and the query to which a request goes, where the conversation decides; None: the dialect's
+    - `write_target`: the path and the query to which a request goes, where the conversation decides; None: those of the
       first `generate` route.
     """
 
