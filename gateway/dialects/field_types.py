@@ -21,27 +21,28 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 
-def read_fields(fields: Mapping[str, Json], kind: type[Fields]) -> Fields:
-    """Returns the fields as this type. Raises InvalidRequest whose `param` is the path of the wrong field."""
+def read_fields(fields: Mapping[str, Json], kind: type[Fields], place: str = "") -> Fields:
+    """Returns the fields as this type. `place` is the path of their object, empty for the request itself. Raises
+    InvalidRequest whose `param` is the path of the wrong field."""
     try:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError:
-        return _read_whole_numbers(fields, kind)
+        return _read_whole_numbers(fields, kind, place)
 
 
-def _read_whole_numbers(fields: Mapping[str, Json], kind: type[Fields]) -> Fields:
+def _read_whole_numbers(fields: Mapping[str, Json], kind: type[Fields], place: str) -> Fields:
     """100.0 is a whole number in JSON Schema and in languages with a single number type."""
     whole = {key: int(value) for key, value in fields.items() if isinstance(value, float) and value.is_integer()}
     try:
         return msgspec.convert({**fields, **whole}, kind)
     except msgspec.ValidationError as error:
-        raise _wrong_type(str(error)) from error
+        raise _wrong_type(str(error), place) from error
 
 
-def _wrong_type(said: str) -> InvalidRequest:
+def _wrong_type(said: str, place: str) -> InvalidRequest:
     """Rewrites msgspec's "Expected `int | null`, got `str` - at `$.max_tokens`" in words for the client."""
-    reason, _, place = said.partition(" - at `$")
-    param = place.rstrip("`").removeprefix(".") or None
+    reason, _, inner = said.partition(" - at `$")
+    param = f"{place}{inner.rstrip('`')}".removeprefix(".") or None
     where = param or "The request"
     if reason.startswith("Object missing required field"):
         field = reason.rpartition("field ")[2].strip("`")

@@ -1,0 +1,117 @@
+"""Encodes turns as items of `input`: the client's own where no pass changed them, else items made from the blocks."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, assert_never
+
+from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.provider_state import provider_state
+from gateway.dialects.openai_responses import DIALECT, PROVIDER
+from gateway.dialects.openai_responses.call_items import call_item, output_item
+from gateway.dialects.openai_responses.names import ToolKind, ToolNames
+
+Part = Text | Image | File
+
+# Where the items of a turn, or the text of the system turn in front, stand in its source.
+ITEMS: Final = "input"
+INSTRUCTIONS: Final = "instructions"
+
+
+def encode_turn(turn: Turn) -> list[JsonObject]:
+    """Returns the items of a single turn, whose calls are all of functions."""
+    return ItemEncoder(ToolNames()).encode(turn)
+
+
+class ItemEncoder:
+    """Encodes the turns of one conversation, in their order: an output has the form of the call that it answers.
+
+    `names` gives the calls the client's kinds and names; without it every call is one of a function.
+    """
+
+    def __init__(self, names: ToolNames) -> None:
+        self._names = names
+        self._kinds: dict[str, ToolKind] = {}
+
+    def encode(self, turn: Turn) -> list[JsonObject]:
+        """Returns the items of the next turn."""
+        self._kinds |= {call.id: self._names.tool(call.name).kind for call in turn.calls}
+        source = None if turn.source is None else turn.source.in_dialect(DIALECT)
+        if source is not None and isinstance(items := source.get(ITEMS), list):
+            return [item for item in items if isinstance(item, dict)]
+        return list(self._made(turn))
+
+    def _made(self, turn: Turn) -> Iterator[JsonObject]:
+        parts: list[Part] = []
+        for block in turn.blocks:
+            match block:
+                case Text() | Image() | File():
+                    parts.append(block)
+                case Reasoning() | ToolCall() | ToolResult():
+                    yield from _message(turn, parts)
+                    parts = []
+                    yield self._item(block)
+                case _:
+                    assert_never(block)
+        yield from _message(turn, parts)
+
+    def _item(self, block: Reasoning | ToolCall | ToolResult) -> JsonObject:
+        match block:
+            case Reasoning():
+                return _reasoning(block)
+            case ToolCall():
+                return call_item(self._names.tool(block.name), block.id, block.arguments)
+            case ToolResult():
+                kind = self._kinds.get(block.call_id, "function")
+                plain = kind not in ("function", "custom")
+                output = block.text if plain else _content(block.content, "input_text")
+                return output_item(kind, block.call_id, output, failed=block.is_error)
+            case _:
+                assert_never(block)
+
+
+def _message(turn: Turn, parts: list[Part]) -> Iterator[JsonObject]:
+    if not parts:
+        return
+    if turn.role == "assistant":
+        content: Json = list(_parts(parts, "output_text"))
+        yield {"type": "message", "role": "assistant", "content": content}
+    else:
+        role = "user" if turn.role == "tool" else turn.role
+        yield {"type": "message", "role": role, "content": _content(parts, "input_text")}
+
+
+def _content(parts: Iterable[Part], text_type: str) -> Json:
+    """Returns a string for a single text, else an array of parts."""
+    match tuple(parts):
+        case ():
+            return ""
+        case (Text(text=text),):
+            return text
+        case several:
+            return list(_parts(several, text_type))
+
+
+def _parts(parts: Iterable[Part], text_type: str) -> Iterator[Json]:
+    for part in parts:
+        match part:
+            case Text() if part.extra.get("type") == "refusal" and text_type == "output_text":
+                yield {"type": "refusal", "refusal": part.text}
+            case Text() if text_type == "output_text":
+                yield {"type": "output_text", "text": part.text, "annotations": []}
+            case Text():
+                yield {"type": text_type, "text": part.text}
+            case Image():
+                yield {"type": "input_image", "image_url": part.url, "detail": part.extra.get("detail") or "auto"}
+            case File():
+                yield dict(part.part)
+            case _:
+                assert_never(part)
+
+
+def _reasoning(block: Reasoning) -> JsonObject:
+    """Reasoning that came from its maker goes back with its id and its encrypted text; its readable text is then a
+    summary, as the maker wrote it."""
+    state = provider_state(block.extra, PROVIDER)
+    if state:
+        summary: list[Json] = [{"type": "summary_text", "text": block.text}] if block.text else []
+        return {"type": "reasoning", **state, "summary": summary}
+    return {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": block.text}]}
