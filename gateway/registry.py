@@ -23,6 +23,7 @@ ADAPTER_GROUP: Final = "dragoman.adapters"
 DIALECTS: Final[Mapping[str, str]] = {
     "openai_chat": "gateway.dialects.openai_chat.dialect:OpenAIChatDialect",
     "ollama": "gateway.dialects.ollama.dialect:OllamaDialect",
+    "openai_responses": "gateway.dialects.openai_responses.dialect:OpenAIResponsesDialect",
 }
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.

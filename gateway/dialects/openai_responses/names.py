@@ -31,17 +31,15 @@ class ClientTool(msgspec.Struct, frozen=True):
     namespace: str | None = None
 
 
-class ToolNames(msgspec.Struct):
+class ToolNames:
     """The names of one request, in both directions.
 
     `tools` holds what a backend calls by another name than the client, or what is no function; it may be stored and
     given to the constructor again.
     """
 
-    tools: dict[str, ClientTool] = {}
-    _names: dict[ClientTool, str] = {}
-
-    def __post_init__(self) -> None:
+    def __init__(self, tools: Mapping[str, ClientTool] = {}) -> None:
+        self.tools = dict(tools)
         self._names = {tool: name for name, tool in self.tools.items()}
 
     def add(self, tools: Iterable[ClientTool]) -> None:

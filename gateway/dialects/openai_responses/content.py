@@ -1,0 +1,88 @@
+"""Reads the content of a message, or the output of a call, as blocks: text, images, and any other part as it is."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
+from gateway.dialects.document import kind_of
+from gateway.dialects.faults import Faults
+
+Part = Text | Image | File
+
+# Frameworks that come from chat completions write `text`.
+_TEXT_TYPES: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
+# What an answer of the dialect adds to its texts says nothing to a model.
+_ANSWER_FIELDS: Final = frozenset({"annotations", "logprobs"})
+
+
+def read_content(content: Json, index: int, field: str, faults: Faults) -> tuple[Part, ...]:
+    """Returns the blocks in this field of the item at `index`.
+
+    An image by URL is an Image. An image or a file that only OpenAI can find (`file_id`, `file_url`) is a File like any
+    other part: only OpenAI's own backend accepts it. Faults: CONTENT_MISSING, CONTENT_TYPE, CONTENT_EMPTY_ARRAY,
+    PART_TYPE.
+    """
+    place = f".{field}"
+    if isinstance(content, str):
+        return (Text(content),)
+    if content is None:
+        faults.add("CONTENT_MISSING", index, place)
+        return ()
+    if not isinstance(content, list):
+        faults.add("CONTENT_TYPE", index, place, f"{field} is {kind_of(content)}, not text or an array of parts")
+        return (Text(_json_text(content)),)
+    if not content:
+        faults.add("CONTENT_EMPTY_ARRAY", index, place)
+    parts: list[Part] = []
+    broken: list[int] = []
+    for position, part in enumerate(content):
+        block = _read_part(part)
+        if block is None:
+            broken.append(position)
+            block = Text(part if isinstance(part, str) else _json_text(part))
+        parts.append(block)
+    if broken:
+        faults.add_each(
+            "PART_TYPE",
+            len(broken),
+            lambda n: (index, f"{place}[{broken[n]}]", _fault(content[broken[n]])),
+            "content parts are malformed",
+        )
+    return tuple(parts)
+
+
+def _read_part(part: Json) -> Part | None:
+    """Returns the block of a part, None for one without the content of its type."""
+    if not isinstance(part, dict) or not isinstance(kind := part.get("type"), str):
+        return None
+    if kind in _TEXT_TYPES:
+        text = part.get("text")
+        return Text(text, _rest(part, "text")) if isinstance(text, str) else None
+    if kind == "refusal":
+        text = part.get("refusal")
+        return Text(text, {"type": "refusal"}) if isinstance(text, str) else None
+    if kind == "input_image" and isinstance(url := part.get("image_url"), str):
+        return Image(url, _rest(part, "image_url"))
+    return File(kind, part)
+
+
+def _rest(part: JsonObject, read: str) -> JsonObject:
+    """Returns the fields of a part that its block does not hold itself."""
+    if len(part) == 2:
+        return EMPTY
+    left = {"type", read} | _ANSWER_FIELDS
+    return {name: value for name, value in part.items() if name not in left and value is not None} or EMPTY
+
+
+def _fault(part: Json) -> str:
+    if not isinstance(part, dict):
+        return f"a content part is {kind_of(part)}, not an object"
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        return "a content part has no type"
+    return f"a content part of type {kind[:40]!r} lacks the field that its type requires"
+
+
+def _json_text(value: Json) -> str:
+    return msgspec.json.encode(value).decode()

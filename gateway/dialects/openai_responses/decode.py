@@ -1,0 +1,113 @@
+"""Decodes a Responses request into a Conversation, and what its answer repeats.
+
+The fields around the input are typed strictly: a wrong field is a 400 that names it. The items of the input are not:
+their faults are repaired and listed in `faults`, so that one faulty item does not make a long history unusable.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Json, JsonObject, Sampling, Source, Text, Turn
+from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.dialects.base import ClientRequest
+from gateway.dialects.document import Document
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field, read_fields
+from gateway.dialects.openai_responses import DIALECT
+from gateway.dialects.openai_responses.fields import canonical_params, check_stored_state, reported_fields
+from gateway.dialects.openai_responses.input_items import read_input
+from gateway.dialects.openai_responses.items import INSTRUCTIONS, ITEMS
+from gateway.dialects.openai_responses.names import ToolNames
+from gateway.dialects.openai_responses.paths import PATHS
+from gateway.dialects.openai_responses.request_models import RequestFields
+from gateway.dialects.openai_responses.tool_choice import read_tool_choice
+from gateway.dialects.openai_responses.tools import read_tools
+from gateway.history.rules import violation
+from gateway.history.violation_error import violation_error
+
+# Where the echo keeps the request's fields and the names of its tools.
+FIELDS: Final = "fields"
+NAMES: Final = "names"
+
+# Items that bring further tools.
+_TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})
+
+
+def decode_document(document: Document) -> ClientRequest:
+    """Decodes the body of a request. Raises InvalidRequest that names the parameter, and nothing else. Fault:
+    TEXT_UNICODE."""
+    faults = Faults(paths=PATHS)
+    if document.repaired:
+        faults.add("TEXT_UNICODE", -1, ITEMS)
+    fields = dict(document.fields)
+    if ITEMS not in fields:
+        raise missing_field(ITEMS)
+    value = fields.pop(ITEMS)
+    if "model" not in fields:
+        raise missing_field("model")
+    request = read_fields(fields, RequestFields)
+    if not request.model.strip():
+        raise InvalidRequest("model must not be empty.", param="model")
+    check_stored_state(request)
+    if value == []:
+        raise violation_error([violation("MESSAGES_EMPTY", -1, param=ITEMS, paths=PATHS)], PATHS)
+    tools = read_tools(_tool_places(request.tools, value))
+    choice = read_tool_choice(request.tool_choice, tools)
+    specs = tools.specs(choice.allowed, faults)
+    if choice.choice == "required" and tools.others and not specs:
+        raise Unsupported(
+            "tool_choice is not supported: it forces a call, and only OpenAI itself runs the tools of the request.",
+            param="tool_choice",
+        )
+    notices = [*reported_fields(request, fields), *tools.notices]
+    turns = read_input(value, tools.names, faults, notices)
+    if request.instructions:
+        turns = (_instructions(request.instructions), *turns)
+    conversation = Conversation(
+        turns,
+        specs,
+        choice.choice,
+        request.parallel_tool_calls is not False,
+        request.model,
+        Sampling(request.temperature, request.top_p, request.max_output_tokens),
+        request.stream is True,
+        # The answer has token counts in any case.
+        True,
+        tuple(faults.found),
+        canonical_params(request),
+        DIALECT,
+        tuple(tools.others),
+        PATHS,
+        tuple(notices),
+        Source(DIALECT, fields),
+    )
+    return ClientRequest(conversation, {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)})
+
+
+def tool_names(conversation: Conversation) -> ToolNames:
+    """Returns the names of the tools that a request of this dialect offers, by what its sources hold."""
+    source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
+    if source is None:
+        return ToolNames()
+    sources = [turn.source.in_dialect(DIALECT) for turn in conversation.turns if turn.source is not None]
+    items = [item for value in sources if value is not None for item in _items(value)]
+    return read_tools(_tool_places(source.get("tools"), items)).names
+
+
+def _items(source: JsonObject) -> list[Json]:
+    items = source.get(ITEMS)
+    return items if isinstance(items, list) else []
+
+
+def _tool_places(tools: Json, items: Json) -> Iterator[tuple[str, Json]]:
+    """Yields the arrays of tools in a request, by their paths."""
+    yield "tools", tools
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, dict) and (kind := item.get("type")) and isinstance(kind, str) and kind in _TOOL_ITEMS:
+            yield f"{ITEMS}[{index}].tools", item.get("tools")
+
+
+def _instructions(text: str) -> Turn:
+    return Turn("system", (Text(text),), source=Source(DIALECT, {INSTRUCTIONS: text}))

@@ -1,0 +1,77 @@
+"""Names what the OpenAI Responses dialect consists of: routes, decoder, encoders, and its published types."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+
+from gateway.core.conversation import JsonObject, Turn
+from gateway.core.errors import GatewayError
+from gateway.core.events import Event
+from gateway.core.field_paths import FieldPaths
+from gateway.dialects.base import (
+    AnswerHead,
+    ClientRequest,
+    ErrorAnswer,
+    KeyPlace,
+    ListedModels,
+    ModelInfo,
+    RequestHead,
+    Route,
+)
+from gateway.dialects.document import Document
+from gateway.dialects.openai_responses import DIALECT
+from gateway.dialects.openai_responses.decode import decode_document
+from gateway.dialects.openai_responses.errors import encode_error
+from gateway.dialects.openai_responses.items import encode_turn
+from gateway.dialects.openai_responses.models import encode_model, encode_models
+from gateway.dialects.openai_responses.paths import PATHS
+from gateway.dialects.openai_responses.request_models import ExplainResponsesRequest
+from gateway.dialects.openai_responses.response_models import InputTokenCount, ResponseErrorBody
+from gateway.dialects.openai_responses.routes import ROUTES
+from gateway.dialects.openai_responses.stream import ResponsesStreamEncoder
+
+# So many events of a whole answer are encoded at once: what is not sent is not kept.
+_PART = 1024
+
+
+class OpenAIResponsesDialect:
+    """The dialect of OpenAI's Responses API, without its store: what Codex speaks, and newer SDKs by default."""
+
+    name: ClassVar[str] = DIALECT
+    routes: ClassVar[tuple[Route, ...]] = ROUTES
+    key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
+    paths: ClassVar[FieldPaths] = PATHS
+    request_id_headers: ClassVar[tuple[bytes, ...]] = ()
+    error_type: ClassVar[type[msgspec.Struct]] = ResponseErrorBody
+    explain_type: ClassVar[type[msgspec.Struct]] = ExplainResponsesRequest
+
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        return decode_document(document)
+
+    def encode_turn(self, turn: Turn) -> list[JsonObject]:
+        return encode_turn(turn)
+
+    def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        encoder = ResponsesStreamEncoder(request, head)
+        for start in range(0, len(events), _PART):
+            encoder.feed(events[start : start + _PART])
+        return msgspec.json.encode(encoder.response())
+
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ResponsesStreamEncoder:
+        return ResponsesStreamEncoder(request, head)
+
+    def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
+        return encode_error(error)
+
+    def encode_models(self, models: ListedModels) -> bytes:
+        return encode_models(models)
+
+    def encode_model(self, model: ModelInfo) -> bytes:
+        return encode_model(model)
+
+    def encode_count(self, tokens: int) -> bytes:
+        return msgspec.json.encode(InputTokenCount(input_tokens=tokens))
+
+    def example(self, model: str) -> JsonObject:
+        return {"model": model, "input": "Hello"}

@@ -1,0 +1,30 @@
+"""Names the places of a request as clients of the dialect know them."""
+
+from typing import Final
+
+from gateway.core.field_paths import FieldPaths
+
+PATHS: Final = FieldPaths(
+    turn="input[{turn}]",
+    role="input[{turn}].role",
+    part="input[{turn}].content[{item}]",
+    calls="input[{item}]",
+    call_id="input[{item}].call_id",
+    result="input[{item}].type",
+    result_call_id="input[{item}].call_id",
+    result_name="input[{item}].call_id",
+    result_part="input[{item}].output[{part}]",
+    tool_schema="tools[{tool}].parameters",
+    params={
+        "messages": "input",
+        "max_tokens": "max_output_tokens",
+        "response_format": "text.format",
+        "verbosity": "text.verbosity",
+        "reasoning_effort": "reasoning.effort",
+        "logprobs": "include",
+    },
+    calls_term="function calls",
+    result_term="function_call_output",
+    call_id_term="call_id",
+    unnamed_call_term="call without an id",
+)

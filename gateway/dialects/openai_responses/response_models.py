@@ -1,0 +1,159 @@
+"""Defines the responses of the dialect as msgspec types, for the published document.
+
+The encoders write responses field by field, with a backend's unknown fields among them; unlisted fields are legal.
+Clients may rely on the listed fields.
+"""
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from gateway.core.conversation import Violation
+from gateway.core.notices import Notice
+from gateway.dialects.usage import UsageNote
+
+
+class InputTokenDetails(Struct, frozen=True):
+    """What part of the input tokens was cached."""
+
+    cached_tokens: int
+
+
+class OutputTokenDetails(Struct, frozen=True):
+    """What part of the output tokens was reasoning."""
+
+    reasoning_tokens: int
+
+
+class ResponseUsage(Struct, frozen=True):
+    """Token counts; `dragoman.usage` says how reliable they are."""
+
+    input_tokens: int
+    input_tokens_details: InputTokenDetails
+    output_tokens: int
+    output_tokens_details: OutputTokenDetails
+    total_tokens: int
+
+
+class ResponseNotes(Struct, frozen=True):
+    """The gateway's notes about the response."""
+
+    usage: UsageNote | UnsetType = UNSET
+    diagnostics: list[Notice] | UnsetType = UNSET
+
+
+class IncompleteDetails(Struct, frozen=True):
+    """Why a response is incomplete."""
+
+    reason: Literal["max_output_tokens", "content_filter"]
+
+
+class ResponseFailure(Struct, frozen=True):
+    """Why a streamed response failed."""
+
+    code: str
+    message: str
+
+
+class OutputItemObject(Struct, frozen=True):
+    """An item of the output: a message, reasoning, or a call of a tool. Its other fields depend on its type."""
+
+    id: str
+    type: str
+
+
+class ResponseObject(Struct, frozen=True):
+    """A response. The other fields repeat those of the request; `store` is always false."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Literal["in_progress", "completed", "incomplete", "failed"]
+    model: str
+    output: list[OutputItemObject]
+    error: ResponseFailure | None
+    incomplete_details: IncompleteDetails | None
+    usage: ResponseUsage | None
+    completed_at: None
+    previous_response_id: None
+    store: Literal[False]
+    background: Literal[False]
+    instructions: str | None
+    tools: list[Any]
+    tool_choice: Any
+    parallel_tool_calls: bool
+    text: dict[str, Any]
+    reasoning: dict[str, Any]
+    temperature: float
+    top_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    top_logprobs: int
+    truncation: str
+    metadata: dict[str, Any]
+    max_output_tokens: int | None
+    max_tool_calls: int | None
+    service_tier: str | None
+    safety_identifier: str | None
+    prompt_cache_key: str | None
+    dragoman: ResponseNotes | UnsetType = UNSET
+
+
+class ResponseEvent(Struct, frozen=True):
+    """An event of a streamed response. Its other fields depend on its type; the last event has the `response`."""
+
+    type: str
+    sequence_number: int
+    response: ResponseObject | UnsetType = UNSET
+
+
+class ResponseErrorObject(Struct, frozen=True):
+    """The error. `code` is stable and meant for programs, `message` for people; `param` names the faulty field.
+
+    `violations` are the broken rules of the history.
+    """
+
+    message: str
+    type: Literal["invalid_request_error", "rate_limit_error", "upstream_error", "server_error"]
+    param: str | None
+    code: str | None
+    violations: list[Violation] | UnsetType = UNSET
+    diagnostics: list[Notice] | UnsetType = UNSET
+
+
+class ResponseErrorBody(Struct, frozen=True):
+    """The body of every error response."""
+
+    error: ResponseErrorObject
+
+
+class InputTokenCount(Struct, frozen=True, kw_only=True):
+    """The tokens of a request, estimated."""
+
+    object: Literal["response.input_tokens"] = "response.input_tokens"
+    input_tokens: int
+
+
+class ResponsesModel(Struct, frozen=True, kw_only=True):
+    """A model that clients may request. `created` is the gateway's own start."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: Literal["dragoman"] = "dragoman"
+
+
+class UnlistedModels(Struct, frozen=True):
+    """The reason why some available models are not in the list."""
+
+    missing: str
+
+
+class ResponsesModelList(Struct, frozen=True, kw_only=True):
+    """The models that clients may request, in `data`. `models` would describe them in the terms of Codex, which knows
+    nothing of them and takes its own defaults. `dragoman` is present when a backend's own models are not among them."""
+
+    object: Literal["list"] = "list"
+    data: list[ResponsesModel]
+    models: list[Any] = []
+    dragoman: UnlistedModels | UnsetType = UNSET

@@ -1,0 +1,90 @@
+"""Lists the routes of the dialect, also those that the gateway refuses, because nothing is stored."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.dialects.base import Refusal, RequestMark, Route
+from gateway.dialects.openai_responses.request_models import ResponsesRequest
+from gateway.dialects.openai_responses.response_models import (
+    InputTokenCount,
+    ResponseEvent,
+    ResponseObject,
+    ResponsesModelList,
+)
+from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
+
+_GENERATE: Final = Operation(
+    name="create_response",
+    description="A response, whole or (`stream: true`) as server-sent events. Nothing is stored.",
+    tag="responses",
+    answers={
+        JSON: reference(ResponseObject),
+        EVENT_STREAM: events_of(
+            "Server-sent events. The last is `response.completed`, `response.incomplete` or, if the response failed "
+            "after it began, `response.failed`.",
+            json_text(reference(ResponseEvent)),
+        ),
+    },
+    request=ResponsesRequest,
+    types=(ResponseObject, ResponseEvent),
+)
+_COUNT: Final = Operation(
+    name="count_input_tokens",
+    description="The estimated tokens of a request.",
+    tag="responses",
+    answers={JSON: reference(InputTokenCount)},
+    request=ResponsesRequest,
+    types=(InputTokenCount,),
+)
+_MODELS: Final = Operation(
+    name="list_models_for_codex",
+    description="The models, as Codex asks for them: with the parameter `client_version`.",
+    tag="models",
+    answers={JSON: reference(ResponsesModelList)},
+    types=(ResponsesModelList,),
+)
+
+_CODEX: Final = RequestMark(parameter="client_version")
+# What Codex reads of the answer is the status: it then sends its request over HTTP. RFC 9110, section 15.5.22, demands
+# the header `upgrade` and, section 7.8, its name among the options of the connection.
+_WEBSOCKET: Final = Refusal(
+    426,
+    "websocket_not_supported",
+    "Responses are not served over WebSocket. Send the request as POST over HTTP.",
+    {"upgrade": "HTTP/1.1", "connection": "close, upgrade"},
+)
+_NOT_STORED: Final = Refusal(
+    404,
+    "response_not_found",
+    "No response is stored, so that none can be read, listed, cancelled or deleted. Read it while it is made, and send "
+    "the whole history in input.",
+)
+_NO_COMPACTION: Final = Refusal(
+    404,
+    "compaction_not_supported",
+    "Histories are not compacted here. Ask a model for a summary with an ordinary request.",
+)
+
+
+def _with_alias(route: Route) -> tuple[Route, Route]:
+    """Returns a route and its alias: Codex joins its base URL with a path that lacks `/v1`."""
+    return route, msgspec.structs.replace(route, path=route.path.removeprefix("/v1"), operation=None)
+
+
+# Of two paths that fit a request the first one counts.
+ROUTES: Final = tuple(
+    served
+    for route in (
+        Route("POST", "/v1/responses", "generate", _GENERATE),
+        Route("POST", "/v1/responses/input_tokens", "count", _COUNT),
+        Route("GET", "/v1/models", "models", _MODELS, mark=_CODEX),
+        Route("GET", "/v1/responses", "refused", refusal=_WEBSOCKET),
+        Route("POST", "/v1/responses/compact", "refused", refusal=_NO_COMPACTION),
+        Route("GET", "/v1/responses/{id}/input_items", "refused", refusal=_NOT_STORED),
+        Route("POST", "/v1/responses/{id}/cancel", "refused", refusal=_NOT_STORED),
+        Route("GET", "/v1/responses/{id}", "refused", refusal=_NOT_STORED),
+        Route("DELETE", "/v1/responses/{id}", "refused", refusal=_NOT_STORED),
+    )
+    for served in _with_alias(route)
+)

@@ -1,0 +1,305 @@
+"""Encodes events as the server-sent events of a response.
+
+Items follow one another (`gateway.dialects.sequential_blocks`): clients keep track of one at a time. A delta is a
+constant head, its sequence number and its text; only these two are encoded for each delta.
+
+A backend of the same dialect may send what no other event tells, as PassthroughFields:
+
+- of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`): an event of
+  an item that no other event tells, or an annotation of the present text. Its `sequence_number` and `output_index` are
+  replaced. An item that only ever was done (in an answer that was not streamed) is `response.output_item.done` alone;
+- of the scope `delta`, before a delta: `logprobs` of a text, `summary_index` of reasoning that is a summary, `item_id`
+  of reasoning with state, before its first delta;
+- of the scope `response`, fields of the response object.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Final, assert_never
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.errors import GatewayError
+from gateway.core.events import (
+    Event,
+    Finish,
+    PassthroughFields,
+    Reason,
+    ReasoningDelta,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+    UsageReport,
+)
+from gateway.core.notices import Notice
+from gateway.core.provider_state import provider_state
+from gateway.dialects.base import AnswerHead, ClientRequest
+from gateway.dialects.dragoman_field import dragoman_field
+from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, one_line_each
+from gateway.dialects.openai_responses import PROVIDER
+from gateway.dialects.openai_responses.backend_items import BackendItems, event_kind
+from gateway.dialects.openai_responses.decode import FIELDS, NAMES
+from gateway.dialects.openai_responses.errors import error_event, failure
+from gateway.dialects.openai_responses.names import ToolNames, stored_names
+from gateway.dialects.openai_responses.output_items import (
+    CONTENT,
+    SUMMARY,
+    ItemEvent,
+    ItemStatus,
+    OutputCall,
+    OutputItem,
+    OutputMessage,
+    OutputReasoning,
+)
+from gateway.dialects.openai_responses.response_object import response_base
+from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
+from gateway.dialects.openai_responses.usage import usage_object
+from gateway.dialects.sequential_blocks import BlockDelta, BlockEnd, BlockEvent, BlockStart, BlockStep, SequentialBlocks
+from gateway.dialects.usage import merge_usage
+
+PING: Final = b": ping\n\n"
+# The last event of an answer with this finish reason, which is also its status, and why it is incomplete.
+ENDS: Final[Mapping[Reason, tuple[ItemStatus, str | None]]] = {
+    "stop": ("completed", None),
+    "tool_calls": ("completed", None),
+    "length": ("incomplete", "max_output_tokens"),
+    "content_filter": ("incomplete", "content_filter"),
+}
+_ANNOTATION: Final = "output_text.annotation.added"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ResponsesStreamEncoder:
+    """Encodes one response.
+
+    `feed` returns the bytes to send now, `close` the last ones; `fail` ends the stream instead, and `quiet` keeps it
+    alive. `response` is the object that a client which does not stream receives.
+    """
+
+    headers: ClassVar = EVENT_STREAM_HEADERS
+
+    def __init__(self, request: ClientRequest, head: AnswerHead) -> None:
+        self._unique = head.unique
+        asked = request.echo.get(FIELDS)
+        self._base = response_base(head, asked if isinstance(asked, dict) else EMPTY)
+        names = request.echo.get(NAMES)
+        self._names = stored_names(names) if names and isinstance(names, dict) else ToolNames()
+        self._notices: list[Notice] | None = [] if head.diagnostics else None
+        self._state = StreamState.NEW
+        self._sequence = 0
+        self._blocks = SequentialBlocks()
+        self._item: OutputItem | None = None
+        self._delta_head: bytes | None = None
+        self._items = 0
+        self._output: dict[int, Json] = {}
+        self._backend_items = BackendItems()
+        # Fields of a backend of the same dialect, of the next delta and of the response object.
+        self._pending: dict[str, Json] = {}
+        self._response_fields: dict[str, Json] = {}
+        self._reason: Reason = "stop"
+        self._usage: UsageReport | None = None
+
+    def feed(self, events: Iterable[Event]) -> bytes:
+        """Returns the bytes of these events; they may be sent in one piece."""
+        out: list[bytes] = []
+        blocks = self._blocks
+        for event in events:
+            # Nearly every event is a further piece of the open block.
+            if type(event) is TextDelta and blocks.kind == "text" and not self._pending:
+                self._grow(event.text, out)
+            elif type(event) is ToolCallDelta and blocks.call == event.index:
+                self._grow(event.arguments, out)
+            elif type(event) is ReasoningDelta and blocks.kind == "reasoning" and not self._pending:
+                self._grow(event.text, out)
+            else:
+                self._event(event, out)
+        return one_line_each(b"".join(out))
+
+    def close(self) -> bytes:
+        """Returns the last event. Returns nothing after an error."""
+        if self._state is StreamState.ENDED:
+            return b""
+        out: list[bytes] = []
+        self._open(out)
+        status, _ = ENDS[self._reason]
+        self._write(out, f"response.{status}", {"response": self.response()})
+        self._step("end")
+        return one_line_each(b"".join(out))
+
+    def quiet(self) -> bytes:
+        """Returns what clients ignore: a comment before the first event, later an event, because a comment does not
+        count as a sign of life with every client."""
+        if self._state is not StreamState.OPEN:
+            return PING
+        out: list[bytes] = []
+        self._write(out, "response.in_progress", {"response": self._base})
+        return one_line_each(b"".join(out))
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Returns the two events of a failure, of which each client reads another one."""
+        if self._state is StreamState.ENDED:
+            return b""
+        out: list[bytes] = []
+        self._open(out)
+        self._write(out, "error", error_event(error))
+        failed: dict[str, Json] = {"status": "failed", "error": failure(error), "output": self._done_items()}
+        self._write(out, "response.failed", {"response": {**self._base, **failed}})
+        self._step("end")
+        return one_line_each(b"".join(out))
+
+    def response(self) -> dict[str, Json]:
+        """Returns the response object of a complete answer."""
+        status, why = ENDS[self._reason]
+        said: dict[str, Json] = {"status": status, "output": self._done_items()}
+        if why is not None:
+            said["incomplete_details"] = {"reason": why}
+        if self._usage is not None:
+            said["usage"] = usage_object(self._usage)
+        if noted := dragoman_field(self._usage, self._notices):
+            said["dragoman"] = noted
+        return {**self._base, **self._response_fields, **said}
+
+    def _done_items(self) -> list[Json]:
+        return [self._output[index] for index in sorted(self._output)]
+
+    def _event(self, event: Event, out: list[bytes]) -> None:
+        if type(event) is Finish:
+            self._finish(event.reason, out)
+        elif type(event) is UsageReport:
+            self._usage = merge_usage(self._usage, event)
+        elif type(event) is Notice:
+            if self._notices is not None:
+                self._notices.append(event)
+        elif type(event) is PassthroughFields:
+            self._pass(event, out)
+        elif type(event) is not ResponseStart:
+            self._feed_blocks(event, out)
+
+    def _pass(self, event: PassthroughFields, out: list[bytes]) -> None:
+        match event.scope:
+            case "response":
+                self._response_fields.update(event.fields)
+            case "delta":
+                self._pending.update(event.fields)
+            case "event":
+                if event_kind(event.fields) == _ANNOTATION and isinstance(self._item, OutputMessage):
+                    self._write_item(self._item.annotation(event.fields), out)
+                else:
+                    self._feed_blocks(event, out)
+            case "choice":
+                # An object of another dialect.
+                pass
+            case _:
+                assert_never(event.scope)
+
+    def _feed_blocks(self, event: BlockEvent, out: list[bytes]) -> None:
+        for step in self._blocks.feed(event):
+            self._block_step(step, out)
+
+    def _finish(self, reason: Reason, out: list[bytes]) -> None:
+        self._reason = reason
+        status, _ = ENDS[reason]
+        self._open(out)
+        for step in self._blocks.close():
+            self._block_step(step, out, status)
+        self._step("finish")
+
+    def _block_step(self, step: BlockStep, out: list[bytes], status: ItemStatus = "completed") -> None:
+        match step:
+            case BlockStart():
+                self._start_block(step, out)
+            case BlockDelta():
+                self._delta(step.text, out)
+            case BlockEnd():
+                if self._item is not None:
+                    self._write_items(self._item.closing(status, step.state), out)
+                    self._item = self._delta_head = None
+            case _:
+                assert_never(step)
+
+    def _start_block(self, block: BlockStart, out: list[bytes]) -> None:
+        self._open(out)
+        if block.kind == "other":
+            self._write_items(self._backend_items.events(block.fields, self._items), out)
+            return
+        self._item = self._new_item(block)
+        if self._item is not None:
+            self._write_items(self._item.opening(), out)
+            self._set_delta()
+
+    def _new_item(self, block: BlockStart) -> OutputItem | None:
+        """Returns the item of a block; None for reasoning of which the client may read nothing, not even its state."""
+        if block.call is not None:
+            return OutputCall(self._items, self._unique, self._names.tool(block.call.name), block.call.id)
+        if block.kind == "text":
+            return OutputMessage(self._items, self._unique)
+        state = provider_state(block.fields, PROVIDER)
+        if block.fields and not state:
+            return None
+        identity = self._pending.pop("item_id", state.get("id"))
+        return OutputReasoning(self._items, self._unique, identity if isinstance(identity, str) else None)
+
+    def _delta(self, text: str, out: list[bytes]) -> None:
+        """Writes a piece that may open a part of its item, or that has fields of its own."""
+        item = self._item
+        pending, self._pending = self._pending, {}
+        if isinstance(item, OutputReasoning):
+            self._switch_part(item, pending.get("summary_index"), out)
+        elif isinstance(item, OutputMessage) and isinstance(logprobs := pending.get("logprobs"), list):
+            self._write_item(item.delta_with(text, logprobs), out)
+            return
+        self._grow(text, out)
+
+    def _switch_part(self, item: OutputReasoning, summary: Json, out: list[bytes]) -> None:
+        if isinstance(summary, int):
+            self._write_items(item.switch(SUMMARY, summary), out)
+        elif item.delta() is None:
+            self._write_items(item.switch(CONTENT, 0), out)
+        self._set_delta()
+
+    def _grow(self, text: str, out: list[bytes]) -> None:
+        """Adds a piece to the open item."""
+        assert self._item is not None  # a delta follows the start of its block
+        self._item.pieces.append(text)
+        if self._delta_head is not None:
+            out += (self._delta_head, b"%d" % self._sequence, b',"delta":', _encode(text), b"}\n\n")
+            self._sequence += 1
+
+    def _set_delta(self) -> None:
+        """Encodes the constant part of the deltas of the open item."""
+        event = None if self._item is None else self._item.delta()
+        self._delta_head = None if event is None else _head(event.kind, event.fields) + b',"sequence_number":'
+
+    def _open(self, out: list[bytes]) -> None:
+        """Writes the first two events, unless they are written."""
+        if self._state is StreamState.NEW:
+            self._step("open")
+            for kind in ("created", "in_progress"):
+                self._write(out, f"response.{kind}", {"response": self._base})
+
+    def _write_items(self, events: Iterable[ItemEvent], out: list[bytes]) -> None:
+        for event in events:
+            self._write_item(event, out)
+
+    def _write_item(self, event: ItemEvent, out: list[bytes]) -> None:
+        kind, fields = event
+        if kind == "output_item.added":
+            self._items += 1
+        elif kind == "output_item.done" and isinstance(index := fields["output_index"], int):
+            self._output[index] = fields["item"]
+        self._write(out, f"response.{kind}", fields)
+
+    def _write(self, out: list[bytes], kind: str, fields: Mapping[str, Json]) -> None:
+        data = {"type": kind, "sequence_number": self._sequence, **fields}
+        out.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode(data)))
+        self._sequence += 1
+
+    def _step(self, move: StreamInput) -> None:
+        self._state = STREAM_TRANSITIONS[self._state][move]
+
+
+def _head(kind: str, fields: JsonObject) -> bytes:
+    """Returns the beginning of an event, up to the next field of its data."""
+    name = f"response.{kind}"
+    return b"event: %b\ndata: %b" % (name.encode(), _encode({"type": name, **fields})[:-1])
