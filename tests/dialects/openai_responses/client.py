@@ -118,7 +118,7 @@ class Stream:
 
     def item(self, event: dict[str, Any], *types: str) -> dict[str, Any]:
         assert self.open == event["output_index"], "an event of an item that is not open"
-        item = self.items[self.open]
+        item = self.items[event["output_index"]]
         assert item["id"] == event["item_id"] and item["type"] in types
         return item
 
