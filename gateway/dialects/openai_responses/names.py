@@ -18,7 +18,6 @@ SEPARATOR: Final = "__"
 # Of a function's name, by OpenAI's reference.
 LONGEST: Final = 64
 _DIGEST: Final = 8
-NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST}}}")
 _OTHER_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 

@@ -17,9 +17,8 @@ from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openai_responses.built_in_tools import BUILT_IN
 from gateway.dialects.openai_responses.call_items import INPUT
-from gateway.dialects.openai_responses.names import NAME, ClientTool, ToolKind, ToolNames
-
-MAX_TOOLS: Final = 128
+from gateway.dialects.openai_responses.names import ClientTool, ToolKind, ToolNames
+from gateway.dialects.tool_names import check_tools
 
 # Any: msgspec cannot read the recursive Json type.
 _Free = dict[str, Any]
@@ -84,17 +83,12 @@ class Tools(msgspec.Struct):
 
     def specs(self, allowed: frozenset[ClientTool] | None, faults: Faults) -> tuple[ToolSpec, ...]:
         """Returns the functions to send, of which `allowed` may leave some out. Faults: TOOLS_COUNT, TOOLS_NAME."""
-        if len(self.offered) > MAX_TOOLS:
-            detail = f"{len(self.offered)} functions are in the request, more than {MAX_TOOLS}"
-            faults.add("TOOLS_COUNT", -1, "tools", detail)
-        specs = []
-        for tool, offered in self.offered.items():
-            name = self.names.name(tool)
-            if not NAME.fullmatch(name):
-                faults.add("TOOLS_NAME", -1, f"{offered.place}.name")
-            if allowed is None or tool in allowed:
-                specs.append(msgspec.structs.replace(offered.spec, name=name))
-        return tuple(specs)
+        named = [
+            msgspec.structs.replace(offered, spec=msgspec.structs.replace(offered.spec, name=self.names.name(tool)))
+            for tool, offered in self.offered.items()
+        ]
+        check_tools([offered.spec for offered in named], [f"{offered.place}.name" for offered in named], faults)
+        return tuple([offered.spec for offered in named if allowed is None or offered.tool in allowed])
 
 
 def read_tools(places: Iterable[tuple[str, Json]]) -> Tools:

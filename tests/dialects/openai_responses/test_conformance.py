@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.conversation import Conversation, Turn
+from gateway.core.conversation import Conversation, Image, Turn
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.testing.dialect_checks import CHECKS, DialectCase, DialectCheck
 from tests.dialects.openai_responses.client import read_stream, read_whole
@@ -17,6 +17,8 @@ def write(conversation: Conversation) -> bytes:
         "input": [item for turn in conversation.turns for item in items(turn)],
         "stream": conversation.stream,
     }
+    if conversation.sampling.max_tokens is not None:
+        body["max_output_tokens"] = conversation.sampling.max_tokens
     if conversation.tools:
         body["tools"] = [
             {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.parameters}
@@ -35,7 +37,13 @@ def items(turn: Turn) -> list[dict[str, Any]]:
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         for call in turn.calls
     ]
-    return [*([{"role": turn.role, "content": turn.text}] if turn.text else []), *calls]
+    images = [
+        {"type": "input_image", "image_url": block.url, "detail": "auto"}
+        for block in turn.blocks
+        if isinstance(block, Image)
+    ]
+    content = [{"type": "input_text", "text": turn.text}, *images] if images else turn.text
+    return [*([{"role": turn.role, "content": content}] if content else []), *calls]
 
 
 CASE: Final = DialectCase(
