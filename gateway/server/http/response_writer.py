@@ -192,7 +192,7 @@ class ResponseWriter:
                 self._chunked = False
                 self._left = 0 if bodiless else int(value)
             elif name == b"connection":
-                closing = value == b"close"
+                closing = b"close" in value.split(b", ")
         lines = len(head) // 4 + 2
         if closing:
             self.keep_alive = False
