@@ -23,6 +23,7 @@ ADAPTER_GROUP: Final = "dragoman.adapters"
 DIALECTS: Final[Mapping[str, str]] = {
     "openai_chat": "gateway.dialects.openai_chat.dialect:OpenAIChatDialect",
     "ollama": "gateway.dialects.ollama.dialect:OllamaDialect",
+    "anthropic_messages": "gateway.dialects.anthropic_messages.dialect:AnthropicMessagesDialect",
 }
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.
