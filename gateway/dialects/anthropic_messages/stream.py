@@ -132,7 +132,7 @@ class MessageStreamEncoder:
         if self._state is not StreamState.NEW:
             return
         usage = self._usage
-        if usage is None or usage.prompt_tokens is None:
+        if usage is None or not usage.prompt_tokens:
             usage = UsageReport(prompt_tokens=self._prompt_tokens())
         message = message_object(self._head, usage)
         out.append(_event("message_start", {"message": message}))

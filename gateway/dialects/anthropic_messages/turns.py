@@ -32,8 +32,8 @@ def read_system(system: Json, faults: Faults, changes: Changes) -> tuple[Turn, .
 
 
 def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tuple[Turn, ...]:
-    """Returns the turns of every message that is an object: the results of a user's message are a turn of their own,
-    before that of its other blocks. `faults` collects the violations."""
+    """Returns the turns of every message that is an object: each result of a user's message is a turn of its own, and
+    they stand before that of its other blocks. `faults` collects the violations."""
     turns: list[Turn] = []
     odd: list[int] = []
     reader = ContentReader(faults, changes)
@@ -57,31 +57,27 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
     if isinstance(content, str):
         return [Turn(role, (Text(content),), None, index, extra, Source(DIALECT, message))]
     read = reader.read(content, index, ".content", _BLOCKS[role])
-    places = {position for position, block in read if type(block) is ToolResult}
-    if not places:
-        return [Turn(role, tuple([block for _, block in read]), None, index, extra, Source(DIALECT, message, True))]
-    assert isinstance(content, list)  # blocks have been read from it
-    results = [content[position] for position in sorted(places)]
-    others = [block for position, block in enumerate(content) if position not in places]
-    extra_of_results = {**extra, **_cache_control(results)}
-    answered = tuple([block for position, block in read if position in places])
-    source = message if not others else {**message, "content": results}
-    turns = [Turn("tool", answered, None, index, extra_of_results, Source(DIALECT, source, True))]
+    results = {position: block for position, block in read if type(block) is ToolResult}
+    blocks = tuple([block for _, block in read if type(block) is not ToolResult])
+    if not results:
+        return [Turn(role, blocks, None, index, extra, Source(DIALECT, message, True))]
+    assert isinstance(content, list)  # the results have been read from it
+    turns = [_result_turn(message, content[position], result, index, extra) for position, result in results.items()]
+    others = [block for position, block in enumerate(content) if position not in results]
     if others:
-        if content[: len(results)] != results:
+        if max(results) >= len(results):
             detail = "the tool results of a message are read before its other blocks"
             reader.changes.add("moved", "RESULTS_FIRST", detail, index=index)
-        said = tuple([block for position, block in read if position not in places])
-        turns.append(Turn("user", said, None, index, extra, Source(DIALECT, {**message, "content": others}, True)))
+        source = Source(DIALECT, {**message, "content": others}, True)
+        turns.append(Turn("user", blocks, None, index, extra, source))
     return turns
 
 
-def _cache_control(results: Sequence[Json]) -> JsonObject:
-    """Returns the last cache mark of the results, which have no fields of their own: it covers all before it, too."""
-    for block in reversed(results):
-        if isinstance(block, dict) and (mark := block.get("cache_control")) is not None:
-            return {"cache_control": mark}
-    return EMPTY
+def _result_turn(message: JsonObject, block: Json, result: ToolResult, index: int, extra: JsonObject) -> Turn:
+    """Returns the turn of a result. A result has no fields of its own: its turn keeps the mark for the cache."""
+    if isinstance(block, dict) and (mark := block.get("cache_control")) is not None:
+        extra = {**extra, "cache_control": mark}
+    return Turn("tool", (result,), None, index, extra, Source(DIALECT, {**message, "content": [block]}, True))
 
 
 def _role(message: JsonObject, index: int, faults: Faults) -> Role:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gateway.core.conversation import Conversation, ToolCall, Turn
+from gateway.core.conversation import Conversation, Image, ToolCall, ToolResult, Turn
 from gateway.testing.dialect_case import ClientAnswer
 
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -24,9 +24,11 @@ COUNTS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens",
 
 
 def write(conversation: Conversation) -> bytes:
+    sampling = conversation.sampling
     body: dict[str, Any] = {
         "model": conversation.model,
-        "max_tokens": 256,
+        "max_tokens": sampling.max_tokens or 4096,
+        "stop_sequences": [*sampling.stop],
         "messages": [message(turn) for turn in conversation.turns],
         "stream": conversation.stream,
         "tools": [
@@ -39,16 +41,24 @@ def write(conversation: Conversation) -> bytes:
 
 def message(turn: Turn) -> dict[str, Any]:
     if turn.results:
-        blocks = [
-            {"type": "tool_result", "tool_use_id": result.call_id, "content": result.text} for result in turn.results
-        ]
-        return {"role": "user", "content": blocks}
+        return {"role": "user", "content": [result_block(result) for result in turn.results]}
     said: list[dict[str, Any]] = [{"type": "text", "text": turn.text}] if turn.text else []
     said += [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
         for call in turn.calls
     ]
-    return {"role": turn.role, "content": said if turn.calls else turn.text}
+    said += [image_block(block) for block in turn.blocks if isinstance(block, Image)]
+    return {"role": turn.role, "content": turn.text if len(said) < 2 and not turn.calls else said}
+
+
+def result_block(result: ToolResult) -> dict[str, Any]:
+    failed = {"is_error": True} if result.is_error else {}
+    return {"type": "tool_result", "tool_use_id": result.call_id, "content": result.text, **failed}
+
+
+def image_block(image: Image) -> dict[str, Any]:
+    media_type, _, data = image.url.removeprefix("data:").partition(";base64,")
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
 def frames(data: bytes) -> Iterator[dict[str, Any]]:
