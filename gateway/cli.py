@@ -120,8 +120,9 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     from gateway.server.process.settings_reload import SettingsSource
     from gateway.server.upstream.backends import DEMO
     from gateway.server.upstream.demo_backends import DEMO_REQUESTS
+    from gateway.settings.model_names import exact_names
 
-    models = [name for name in settings.models if name != "*"]
+    models = exact_names(settings.models)
     demo_backends = any(entry.base_url.startswith(DEMO) for entry in settings.backends.values())
     shows_demos = demo_backends and is_loopback(settings.server.host)
     key = key_to_show(settings.server.api_keys_env, settings.server.api_keys_file)

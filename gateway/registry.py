@@ -24,6 +24,7 @@ DIALECTS: Final[Mapping[str, str]] = {
     "openai_chat": "gateway.dialects.openai_chat.dialect:OpenAIChatDialect",
     "ollama": "gateway.dialects.ollama.dialect:OllamaDialect",
     "openai_responses": "gateway.dialects.openai_responses.dialect:OpenAIResponsesDialect",
+    "anthropic_messages": "gateway.dialects.anthropic_messages.dialect:AnthropicMessagesDialect",
 }
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.

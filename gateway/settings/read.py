@@ -22,6 +22,7 @@ from gateway.settings.check import (
     read_struct,
 )
 from gateway.settings.lines import with_line
+from gateway.settings.model_names import ModelNames
 from gateway.settings.values import (
     BackendSettings,
     KeySettings,
@@ -119,7 +120,7 @@ def _keys(raw: JsonObject, models: Mapping[str, ModelSettings]) -> dict[str, Key
     keys = {name: read_struct(value, KeySettings, f"keys.{name}") for name, value in raw.items()}
     for name, entry in keys.items():
         for model in entry.models or ():
-            if model not in models and "*" not in models:
+            if ModelNames(models).find(model) is None:
                 raise SettingsError(f"keys.{name}.models: there is no model {model!r}{nearest(model, models)}")
     return keys
 

@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.notices import Level
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES, Profile
+from gateway.settings.model_names import ModelNames
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
@@ -181,5 +182,5 @@ class Settings(msgspec.Struct, frozen=True):
     models: Mapping[str, ModelSettings] = {}
 
     def route(self, model: str) -> ModelSettings | None:
-        """Returns the entry for a model name, or the `"*"` entry, or None."""
-        return self.models.get(model) or self.models.get("*")
+        """Returns the entry for a model name, else that of the longest pattern for it, or None."""
+        return ModelNames(self.models).find(model)

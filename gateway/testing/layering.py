@@ -71,7 +71,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.response", _ours(f"{_VALUES} history.transcript")),
     ImportRule(
         "gateway.dialects",
-        _ours(f"{_VALUES} core.profiles history.rules history.violation_error history.call_arguments framing"),
+        _ours(
+            f"{_VALUES} core.profiles history.rules history.violation_error history.call_arguments framing"
+            " response.usage_estimate"
+        ),
     ),
     ImportRule("gateway.exchange", _ours(f"{_VALUES} adapter capabilities history response tool_calls")),
     ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),

@@ -166,3 +166,11 @@ def test_secrets_come_from_the_environment() -> None:
     for environ in ({}, {"KEY": " "}):
         with pytest.raises(SettingsError, match="KEY"):
             secret("KEY", environ)
+
+
+def test_a_key_may_name_a_model_that_fits_a_pattern() -> None:
+    backend = {"adapter": "text", "base_url": "http://localhost"}
+    settings: dict[str, Json] = {"backends": {"b": {**backend}}, "models": {"claude-*": {"backend": "b"}}}
+    assert read_settings({**settings, "keys": {"k": {"models": ["claude-opus"]}}}).route("claude-opus") is not None
+    with pytest.raises(SettingsError, match=r"keys\.k\.models: there is no model 'gpt'"):
+        read_settings({**settings, "keys": {"k": {"models": ["gpt"]}}})

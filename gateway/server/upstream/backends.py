@@ -15,6 +15,7 @@ from gateway.server.upstream.http1.origin import Url, read_url
 from gateway.server.upstream.http1.request_head import Lines, check_header
 from gateway.server.upstream.transport import encode_head
 from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, Timeouts
+from gateway.settings.model_names import ANY, ModelNames, exact_names
 
 DEMO = "demo:"
 DEMOS = ("agent", "chat", "text")
@@ -83,7 +84,8 @@ class Backends:
             name: _backend(name, settings, before.known(name) if before else None) for name in settings.backends
         }
         self._routes = {name: entry.on(self._native(entry)) for name, entry in settings.models.items()}
-        self.models = tuple(name for name in settings.models if name != "*")
+        self._entries = ModelNames(self._routes)
+        self.models = exact_names(settings.models)
 
     @property
     def adapters(self) -> Mapping[str, Adapter]:
@@ -103,7 +105,7 @@ class Backends:
 
     def route(self, model: str) -> tuple[ModelSettings, Backend]:
         """Returns the entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""
-        entry = self._routes.get(model) or self._routes.get("*")
+        entry = self._entries.find(model)
         if entry is None:
             nearest = difflib.get_close_matches(model[:200], self.models, n=1, cutoff=0.3)
             advice = f" Did you mean {nearest[0]!r}?" if nearest else f" Known models: {_list(self.models)}."
@@ -118,7 +120,7 @@ class Backends:
     @property
     def any(self) -> tuple[ModelSettings, Backend] | None:
         """The entry and backend of every name that the settings do not list."""
-        entry = self._routes.get("*")
+        entry = self._routes.get(ANY)
         return None if entry is None else (entry, self._backends[entry.backend])
 
     @property

@@ -82,11 +82,36 @@ def test_a_head_is_built_once_and_never_for_another_request_or_credential() -> N
     assert "secret" not in repr(renewed)
 
 
-def test_models_are_routed_by_name_then_by_star() -> None:
-    known = backends({}, {"m": {"backend": "b", "name": "inner"}, "*": {"backend": "b"}})
-    assert known.route("m")[0].name == "inner"
-    assert known.route("other")[0].name is None
-    assert known.models == ("m",)
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("m", "exact"),
+        ("claude-haiku-5", "exact haiku"),
+        ("claude-haiku-6", "long pattern"),
+        ("claude-haiku-", "long pattern"),
+        ("claude-opus", "short pattern"),
+        ("my-claude-opus", None),
+        ("CLAUDE-opus", None),
+        ("other", None),
+    ],
+)
+def test_models_are_routed_by_name_then_by_the_longest_pattern(model: str, name: str | None) -> None:
+    entries: dict[str, Json] = {
+        "*": {"backend": "b"},
+        "claude-*": {"backend": "b", "name": "short pattern"},
+        "claude-haiku-*": {"backend": "b", "name": "long pattern"},
+        "m": {"backend": "b", "name": "exact"},
+        "claude-haiku-5": {"backend": "b", "name": "exact haiku"},
+    }
+    known = backends({}, entries)
+    assert known.route(model)[0].name == name
+    assert known.models == ("m", "claude-haiku-5")
+
+
+def test_a_name_that_fits_no_pattern_is_unknown() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        backends({}, {"claude-*": {"backend": "b"}}).route("gpt")
+    assert (caught.value.status, caught.value.code) == (404, "model_not_found")
 
 
 def test_long_unknown_names_are_shortened() -> None:

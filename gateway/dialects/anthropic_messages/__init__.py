@@ -1,0 +1,7 @@
+"""The dialect of Anthropic's Messages API: converts between its JSON and conversations, events and errors."""
+
+from typing import Final
+
+DIALECT: Final = "anthropic_messages"
+# The name below which this API keeps its own state of reasoning: signatures and redacted thinking.
+PROVIDER: Final = "anthropic"

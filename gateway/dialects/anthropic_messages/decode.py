@@ -1,0 +1,92 @@
+"""Decodes a Messages request into a Conversation.
+
+The fields around the messages are typed strictly: a wrong field is a 400 that names it. The messages are not: their
+faults are repaired and listed in `faults`, so that one faulty message does not silently make a long history unusable.
+"""
+
+from typing import Final
+
+from gateway.core.conversation import Conversation, Json, Sampling, Source
+from gateway.core.errors import InvalidRequest
+from gateway.dialects.anthropic_messages import DIALECT
+from gateway.dialects.anthropic_messages.changes import Changes
+from gateway.dialects.anthropic_messages.params import forbids_parallel_calls, read_params
+from gateway.dialects.anthropic_messages.paths import PATHS
+from gateway.dialects.anthropic_messages.request_models import MessagesFields
+from gateway.dialects.anthropic_messages.tools import read_tool_choice, read_tools
+from gateway.dialects.anthropic_messages.turns import read_system, read_turns
+from gateway.dialects.base import ClientRequest, RequestHead
+from gateway.dialects.document import Document
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field, read_fields
+from gateway.history.rules import violation
+from gateway.history.violation_error import violation_error
+
+COUNT_PATH: Final = "/v1/messages/count_tokens"
+# The header with the client's betas, and the name that it has as a field of the request's source.
+BETA_HEADER: Final = b"anthropic-beta"
+BETA_FIELD: Final = "anthropic_beta"
+
+
+def decode_document(document: Document, head: RequestHead) -> ClientRequest:
+    """Decodes a body that is read already. Fault: TEXT_UNICODE. Raises InvalidRequest that names the field.
+
+    `model` is the name that the client requested; the server replaces it by the backend's own name. Only a request for
+    a count may leave out `max_tokens`. The echo holds `thinking`, which says whether its text is shown.
+    """
+    faults, changes = Faults(paths=PATHS), Changes()
+    if document.repaired:
+        faults.add("TEXT_UNICODE", -1, "messages")
+    fields = dict(document.fields)
+    messages = _messages(fields)
+    if "model" not in fields:
+        raise missing_field("model")
+    request = read_fields(fields, MessagesFields)
+    if not request.model.strip():
+        raise InvalidRequest("model must not be empty.", param="model")
+    if request.max_tokens is None and head.path != COUNT_PATH:
+        raise missing_field("max_tokens")
+    if not messages:
+        raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages", paths=PATHS)], PATHS)
+    params = read_params(request, fields, changes)
+    system = fields.pop("system", None)
+    turns = (*read_system(system, faults, changes), *read_turns(messages, faults, changes))
+    tools, others = ((), ()) if request.tools is None else read_tools(request.tools, fields["tools"], faults)
+    conversation = Conversation(
+        turns,
+        tools,
+        read_tool_choice(request.tool_choice),
+        not forbids_parallel_calls(request),
+        request.model,
+        _sampling(request),
+        request.stream is True,
+        # The counts are part of every answer.
+        True,
+        tuple(faults.found),
+        params,
+        DIALECT,
+        others,
+        PATHS,
+        changes.all(),
+        Source(DIALECT, _with_betas(fields, head)),
+    )
+    return ClientRequest(conversation, {"thinking": fields.get("thinking")})
+
+
+def _messages(fields: dict[str, Json]) -> list[Json]:
+    """Removes and returns the messages."""
+    if "messages" not in fields:
+        raise missing_field("messages")
+    messages = fields.pop("messages")
+    if not isinstance(messages, list):
+        raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
+    return messages
+
+
+def _with_betas(fields: dict[str, Json], head: RequestHead) -> dict[str, Json]:
+    betas = head.headers.get(BETA_HEADER)
+    return fields if betas is None else {**fields, BETA_FIELD: betas.decode("latin-1")}
+
+
+def _sampling(request: MessagesFields) -> Sampling:
+    return Sampling(request.temperature, request.top_p, request.max_tokens, tuple(request.stop_sequences or ()))

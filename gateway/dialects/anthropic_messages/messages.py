@@ -1,0 +1,132 @@
+"""Encodes turns as messages: the client's own where no pass changed it, else messages made from its blocks."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, assert_never
+
+from gateway.core.conversation import (
+    Block,
+    File,
+    Image,
+    Json,
+    JsonObject,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from gateway.core.provider_state import provider_state
+from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
+from gateway.history.call_arguments import as_object
+
+_ROLES: Final[dict[Role, str]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "user",
+}
+# The fields beside its content that a block may have; those of another dialect's parts mean nothing here.
+_BLOCK_FIELDS: Final = ("cache_control", "citations")
+
+
+def encode_turn(turn: Turn) -> list[JsonObject]:
+    """Returns the message of a turn as a list of one."""
+    return [encode_message(turn)]
+
+
+def encode_message(turn: Turn) -> JsonObject:
+    """Returns the message of a turn. Results are the message of a user; of a developer it is that of the system."""
+    if turn.source is not None and (message := turn.source.in_dialect(DIALECT)) is not None:
+        return message
+    return {"role": _ROLES[turn.role], "content": _content(turn)}
+
+
+def merge_messages(messages: Iterable[JsonObject]) -> list[JsonObject]:
+    """Joins neighbouring messages of one role, which the API reads as one: results and what the user says to them."""
+    merged: list[JsonObject] = []
+    for message in messages:
+        last = merged[-1] if merged else None
+        if last is not None and last["role"] == message["role"]:
+            content: list[Json] = [*content_blocks(last["content"]), *content_blocks(message["content"])]
+            merged[-1] = {**last, **message, "content": content}
+        else:
+            merged.append(message)
+    return merged
+
+
+def content_blocks(content: Json) -> list[Json]:
+    """Returns the content of a message as a list of blocks; empty text is no block."""
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
+
+
+def encode_blocks(blocks: Sequence[Block]) -> list[Json]:
+    """Returns the blocks of a message in their order. Empty text is left out, because the API refuses it."""
+    return [encode_block(block) for block in blocks if not (type(block) is Text and not block.text)]
+
+
+def encode_block(block: Block) -> dict[str, Json]:
+    """Returns a block of a message."""
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text, **_fields(block.extra)}
+        case Image():
+            return {"type": "image", "source": _image_source(block.url), **_fields(block.extra)}
+        case File():
+            return dict(block.part)
+        case Reasoning():
+            return _thinking(block)
+        case ToolCall():
+            call: dict[str, Json] = {"type": "tool_use", "id": block.id, "name": block.name}
+            return {**call, "input": as_object(block.arguments), **_fields(block.extra)}
+        case ToolResult():
+            return _result(block)
+        case _:
+            assert_never(block)
+
+
+def _content(turn: Turn) -> Json:
+    """Returns a string for a single plain text, else a list of blocks."""
+    if not turn.blocks:
+        return ""
+    first = turn.blocks[0]
+    if len(turn.blocks) == 1 and type(first) is Text and not _fields(first.extra):
+        return first.text
+    blocks = encode_blocks(turn.blocks)
+    if blocks and isinstance(last := blocks[-1], dict):
+        last |= _fields(turn.extra)
+    return blocks
+
+
+def _thinking(block: Reasoning) -> dict[str, Json]:
+    state = provider_state(block.extra, PROVIDER)
+    if "data" in state:
+        return {"type": "redacted_thinking", "data": state["data"]}
+    return {"type": "thinking", "thinking": block.text, "signature": state.get("signature", "")}
+
+
+def _result(block: ToolResult) -> dict[str, Json]:
+    result: dict[str, Json] = {"type": "tool_result", "tool_use_id": block.call_id}
+    first = block.content[0] if block.content else None
+    if len(block.content) == 1 and type(first) is Text and not _fields(first.extra):
+        result["content"] = first.text
+    elif block.content:
+        result["content"] = encode_blocks(block.content)
+    if block.is_error:
+        result["is_error"] = True
+    return result
+
+
+def _image_source(url: str) -> Json:
+    """Returns the source of an image by its URL; a `data:` URL (RFC 2397) holds it in base64."""
+    head, comma, data = url.partition(",")
+    if comma and head[:5].lower() == "data:":
+        return {"type": "base64", "media_type": head[5:].partition(";")[0], "data": data}
+    return {"type": "url", "url": url}
+
+
+def _fields(extra: JsonObject) -> dict[str, Json]:
+    return {name: extra[name] for name in _BLOCK_FIELDS if name in extra} if extra else {}

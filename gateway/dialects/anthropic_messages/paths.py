@@ -1,0 +1,29 @@
+"""Defines how clients of the dialect know the places of a request."""
+
+from typing import Final
+
+from gateway.core.field_paths import FieldPaths
+
+PATHS: Final = FieldPaths(
+    turn="messages[{turn}]",
+    role="messages[{turn}].role",
+    part="messages[{turn}].content[{item}]",
+    calls="messages[{turn}].content",
+    call_id="messages[{turn}].content[{item}].id",
+    result="messages[{turn}].content[{item}]",
+    result_call_id="messages[{turn}].content[{item}].tool_use_id",
+    result_name="messages[{turn}].content[{item}]",
+    result_part="messages[{turn}].content[{item}].content[{part}]",
+    tool_schema="tools[{tool}].input_schema",
+    params={
+        "stop": "stop_sequences",
+        "response_format": "output_config.format",
+        "reasoning_effort": "output_config.effort",
+        "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+        "user": "metadata.user_id",
+    },
+    calls_term="tool_use blocks",
+    result_term="tool_result block",
+    call_id_term="tool_use_id",
+    unnamed_call_term="tool_use block without an id",
+)
