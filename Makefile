@@ -125,6 +125,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'llm\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
 	  --output-file requirements/clients/llm.txt
+	printf 'anthropic\ngoogle-genai\nollama\nopenai-agents\n' | $(BIN)/uv pip compile - --universal \
+	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
+	  --output-file requirements/clients/sdks.txt
 	npm install --prefix requirements/clients --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts
 
 clean: ## Remove the environment and everything generated at run time
