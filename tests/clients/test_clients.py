@@ -29,7 +29,8 @@ _BIN: Final = PROGRAMS / "node_modules" / ".bin"
 
 class Client(msgspec.Struct, frozen=True):
     """One section of docs/clients.md: the program it needs, what it must print, how often it may ask the gateway, and
-    what keeps it from asking anybody else."""
+    what keeps it from asking anybody else. `path` is that of the answers, and `changed` the files that it changes, with
+    what then stands in them."""
 
     name: str
     program: str
@@ -37,10 +38,32 @@ class Client(msgspec.Struct, frozen=True):
     asks: tuple[int, int]
     environ: dict[str, str] = {}
     files: dict[str, str] = {}
+    path: str = "/v1/chat/completions"
+    changed: dict[str, str] = {}
 
+
+RESPONSES: Final = "/v1/responses"
+SDKS: Final = str(PROGRAMS / "sdks" / "bin" / "python3")
+MARLIN: Final = {"README.md": "The password is marlin."}
 
 ALL: Final = (
     Client("openai", sys.executable, (SECRET,), (2, 2)),
+    Client("Codex", str(_BIN / "codex"), ("1 file changed",), (4, 4), path=RESPONSES, changed=MARLIN),
+    Client(
+        "Claude Code",
+        str(_BIN / "claude"),
+        ("1 file changed",),
+        (4, 6),
+        {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1"},
+        path="/v1/messages",
+        changed=MARLIN,
+    ),
+    Client("openai (Responses)", SDKS, (SECRET,), (2, 2), path=RESPONSES),
+    Client("openai-agents", SDKS, (SECRET,), (2, 2), path=RESPONSES),
+    Client("AI SDK", str(PROGRAMS / "node_modules" / "ai"), (SECRET,), (2, 2), path=RESPONSES),
+    Client("anthropic", SDKS, (SECRET,), (2, 2), path="/v1/messages"),
+    Client("Ollama", SDKS, (SECRET, "tools"), (2, 2), path="/api/chat"),
+    Client("google-genai", SDKS, (SECRET,), (2, 2), path="/v1beta/models/"),
     Client(
         "Qwen Code",
         str(_BIN / "qwen"),
