@@ -42,7 +42,9 @@ class Scratch:
         self._git("init", "--quiet")
         self._git("add", "--all")
         self._git("commit", "--quiet", "--message", "Begin")
-        self._begun = self.state()
+        self._begun = self._git("log", "--format=%H %s")
+        # Programs of Node find their packages in a folder above their own.
+        (folder / "node_modules").symlink_to(Path(os.environ.get("CLIENTS", "")) / "node_modules")
 
     def _git(self, *arguments: str) -> str:
         author = ("-c", "user.name=Someone", "-c", "user.email=someone@example.com")
@@ -57,8 +59,11 @@ class Scratch:
         return self._git("log", "--format=%H %s") + self._git("status", "--porcelain", "--untracked-files=all")
 
     @property
-    def unchanged(self) -> bool:
-        return self.state() == self._begun
+    def changed(self) -> list[str]:
+        """The files that are not as they were committed; a new commit counts as one."""
+        commits = self._git("log", "--format=%H %s")
+        files = self._git("status", "--porcelain", "--untracked-files=all").splitlines()
+        return sorted([line[3:] for line in files] + ([] if commits == self._begun else ["a commit"]))
 
     def write(self, name: str, text: str) -> None:
         """A file below the home folder."""

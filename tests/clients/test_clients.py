@@ -123,9 +123,10 @@ class Gateway:
         self.address = address
         self._log = folder / "logs" / "gateway.log"
 
-    def answered(self) -> list[str]:
-        """The statuses of all answers so far."""
-        return re.findall(r" POST /v1/chat/completions .*? status=(\d+)", self._log.read_text(encoding="utf-8"))
+    def answered(self, path: str) -> list[str]:
+        """The statuses of all answers so far at paths that begin so."""
+        lines = self._log.read_text(encoding="utf-8")
+        return re.findall(rf" POST {re.escape(path)}(?!/count_tokens).*? status=(\d+)", lines)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -147,7 +148,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
         for model in (MODELS[:1] if client.name in SLOW else MODELS)
     ],
 )
-def test_a_client_reads_a_file_and_says_what_is_in_it(
+def test_a_client_does_its_job_with_the_tools_of_its_own(
     client: Client, model: str, gateway: Gateway, tmp_path: Path
 ) -> None:
     if not Path(client.program).exists():
@@ -160,14 +161,16 @@ def test_a_client_reads_a_file_and_says_what_is_in_it(
 
     for name, text in {**client.files, **said.files}.items():
         scratch.write(name, here(text))
-    before = len(gateway.answered())
+    before = len(gateway.answered(client.path))
     path = os.pathsep.join((str(Path(client.program).parent), str(Path(sys.executable).parent), os.environ["PATH"]))
     outcome = scratch.run(here(said.commands), {**client.environ, "PATH": path})
     assert outcome.status == 0, outcome.printed
     for words in client.says:
         assert words in " ".join(outcome.printed.split()), outcome.printed
-    assert scratch.unchanged, scratch.state()
-    statuses = gateway.answered()[before:]
+    assert scratch.changed == sorted(client.changed), scratch.state()
+    for name, text in client.changed.items():
+        assert text in (scratch.repository / name).read_text()
+    statuses = gateway.answered(client.path)[before:]
     assert set(statuses) == {"200"}
     least, most = client.asks
     assert least <= len(statuses) <= most, outcome.printed
