@@ -51,7 +51,7 @@ ALL: Final = (
     Client("Codex", str(_BIN / "codex"), ("1 file changed",), (4, 4), path=RESPONSES, changed=MARLIN),
     Client(
         "Claude Code",
-        str(_BIN / "claude"),
+        str(PROGRAMS / "bin" / "claude"),
         ("1 file changed",),
         (4, 6),
         {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1"},

@@ -96,7 +96,9 @@ class _Builder:
         choices = schema.get("enum")
         if isinstance(choices, list):
             return any(isinstance(choice, str) and _says(self._found.phrase, choice) for choice in choices)
-        return any(_says(self._found.phrase, part) for part in name_parts(name) if len(part) > 2)
+        # `run the command` does not say `run_in_background`: a switch is set only where all of its name is said.
+        meant = all if schema.get("type") == "boolean" else any
+        return meant(_says(self._found.phrase, part) for part in name_parts(name) if len(part) > 2)
 
     def _choice(self, choices: list[Json]) -> Json:
         named = (choice for choice in choices if isinstance(choice, str) and _says(self._found.phrase, choice))

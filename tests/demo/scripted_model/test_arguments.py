@@ -89,6 +89,14 @@ def test_required_parameters_are_there_and_optional_ones_only_when_spoken_of() -
     }
 
 
+def test_an_optional_switch_is_set_only_where_all_of_its_name_is_said() -> None:
+    properties: dict[str, Json] = {"command": {"type": "string"}, "run_in_background": {"type": "boolean"}}
+    parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": ["command"]}
+    assert build_arguments(parameters, "run the command `ls`") == {"command": "ls"}
+    wanted = {"command": "ls", "run_in_background": True}
+    assert build_arguments(parameters, "run the command `ls` in the background") == wanted
+
+
 def test_a_number_goes_to_the_parameter_it_stands_beside() -> None:
     properties: dict[str, Json] = {"limit": {"type": "integer"}, "days": {"type": "integer"}}
     parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": ["limit", "days"]}
