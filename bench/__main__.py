@@ -73,9 +73,9 @@ def _measure(name: str, gateway: MeasuredGateway, seconds: float, folder: Path, 
             running = stack.enter_context(started(gateway.command, port, 0, gateway.environ, log))
         row = figures.setdefault(name, {})
         uvloop.run(_cases(name, gateway.target, running, payload.model(), seconds, tuple(CASES), row))
-        for path, model in gateway.models.items():
-            row = figures.setdefault(f"{name}, {path}", {})
-            uvloop.run(_cases(f"{name}, {path}", gateway.target, running, model, seconds, STREAMED, row))
+        for way, streams in gateway.streams.items():
+            row = figures.setdefault(f"{name}, {way}", {})
+            uvloop.run(_cases(f"{name}, {way}", streams.target, running, streams.model, seconds, STREAMED, row))
 
 
 async def _cases(

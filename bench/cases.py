@@ -31,21 +31,21 @@ async def request_ms(target: Target, _: Running, model: str, seconds: float) -> 
 
 async def chunks_per_second(target: Target, _: Running, model: str, seconds: float) -> float:
     """Events of streamed responses of 100, 64 connections."""
-    load = await drive(target, payload.request(model, stream=True), connections=MANY, seconds=seconds, stream=True)
+    load = await drive(target, target.request(model, stream=True), connections=MANY, seconds=seconds, stream=True)
     return _sound(load, load.event_rate)
 
 
 async def chunk_cpu_us(target: Target, running: Running, model: str, seconds: float) -> float:
     """Processor time for each of these events."""
     before = running.cpu_s
-    load = await drive(target, payload.request(model, stream=True), connections=MANY, seconds=seconds, stream=True)
+    load = await drive(target, target.request(model, stream=True), connections=MANY, seconds=seconds, stream=True)
     spent = running.cpu_s - before
     return _sound(load, 1e6 * spent / load.events if spent and load.events else math.nan)
 
 
 async def first_byte_ms(target: Target, _: Running, model: str, seconds: float) -> float:
     """Median time to the first byte of a streamed response of `FEW` deltas, one connection."""
-    body = payload.request(model, stream=True, deltas=FEW)
+    body = target.request(model, stream=True, deltas=FEW)
     load = await drive(target, body, connections=1, seconds=seconds, stream=True, events=FEW)
     return _sound(load, 1000 * middle(load.first))
 
@@ -134,4 +134,4 @@ STREAMED: Final = ("first byte, ms", "chunks/s", "CPU/chunk, us")
 async def warm(target: Target, model: str) -> None:
     """Fill the connection pools and run every code path once."""
     for stream in (False, True):
-        await drive(target, payload.request(model, stream=stream), connections=8, seconds=0.7, stream=stream)
+        await drive(target, target.request(model, stream=stream), connections=8, seconds=0.7, stream=stream)

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from bench import payload
 from bench.load import Target
 
 BACKEND_PORT: Final = 9200
@@ -24,14 +25,20 @@ _PAGE_KB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
+class Streams(msgspec.Struct, frozen=True):
+    """Streamed responses that are measured beside those of chat completions: another client or another wire."""
+
+    target: Target
+    model: str
+
+
 class MeasuredGateway(msgspec.Struct, frozen=True):
-    """One gateway to measure. `command` None: it is already running. `models`: paths beside the native one, and their
-    model."""
+    """One gateway to measure. `command` None: it is already running. `streams`: other ways through it, by name."""
 
     target: Target
     command: tuple[str, ...] | None = None
     environ: Mapping[str, str] = {}
-    models: Mapping[str, str] = {}
+    streams: Mapping[str, Streams] = {}
 
 
 class Running:
@@ -68,11 +75,25 @@ class Running:
 def known(folder: Path) -> dict[str, MeasuredGateway]:
     """Return Dragoman with its defaults and the installed control gateways. Their files are written to `folder`."""
     python = sys.executable
+    key = (("authorization", f"Bearer {KEY}"),)
+    chat, responses, messages = (
+        Target(f"http://127.0.0.1:9201{path}", key, request)
+        for path, request in (
+            (CHAT, payload.request),
+            ("/v1/responses", payload.responses_request),
+            ("/v1/messages", payload.messages_request),
+        )
+    )
     own = MeasuredGateway(
-        Target(f"http://127.0.0.1:9201{CHAT}", (("authorization", f"Bearer {KEY}"),)),
+        chat,
         (python, "-m", "gateway", "serve", "--settings", str(_settings(folder))),
         {"DRAGOMAN_API_KEYS": KEY},
-        {"protobuf": "agent", "text": "text"},
+        {
+            "protobuf": Streams(chat, "agent"),
+            "text": Streams(chat, "text"),
+            "Responses client": Streams(responses, payload.model()),
+            "Messages client": Streams(messages, payload.model()),
+        },
     )
     relay = (python, "-m", "uvicorn", "bench.relay:app", "--no-access-log", "--log-level", "warning", "--port")
     to_backend = {"BENCH_BACKEND": BACKEND}

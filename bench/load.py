@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from statistics import median
 from urllib.parse import urlsplit
 
@@ -13,10 +14,11 @@ from bench import payload
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The address of a chat completions endpoint, and the headers that it needs."""
+    """The address of an endpoint, the headers that it needs, and what builds its requests."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
+    request: Callable[..., bytes] = payload.request
 
     def encode(self, body: bytes) -> bytes:
         """Return the bytes of the request."""

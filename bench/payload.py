@@ -33,6 +33,24 @@ def request(
     return msgspec.json.encode({**fields, **offered})
 
 
+def responses_request(name: str, *, stream: bool, deltas: int | None = None) -> bytes:
+    """Build a request of the Responses API like the smallest of `request`."""
+    return msgspec.json.encode(
+        {"model": name, "stream": stream, "temperature": 0.7, "store": False, "input": _question(deltas)}
+    )
+
+
+def messages_request(name: str, *, stream: bool, deltas: int | None = None) -> bytes:
+    """Build the same of the Messages API."""
+    return msgspec.json.encode(
+        {"model": name, "stream": stream, "temperature": 0.7, "max_tokens": 4096, "messages": _question(deltas)}
+    )
+
+
+def _question(deltas: int | None) -> list[dict[str, str]]:
+    return [{"role": "user", "content": _text(60) if deltas is None else f"{_text(60)} deltas-{deltas}"}]
+
+
 def _round(number: int, size: int) -> list[dict[str, object]]:
     call = {"id": f"call_{number}", "type": "function", "function": {"name": "read_file", "arguments": '{"path":"a"}'}}
     return [
