@@ -62,6 +62,9 @@ class MagpieDecoder:
             for payload in self._lines.feed(data):
                 if not self.done:
                     events += self._line(payload)
+            # Whole lines come before an error in the same bytes.
+            if self._lines.fault is not None and not self.done:
+                raise self._lines.fault
         except BackendError as error:
             error.keep(events)
             raise
@@ -78,7 +81,9 @@ class MagpieDecoder:
         except (msgspec.DecodeError, RecursionError) as error:
             raise BackendProtocolError("The magpie sent a line that is not its JSON.") from error
         if line.error is not None:
-            raise BackendRejected(f"The magpie refused: {line.error}")
+            rejected = BackendRejected("The magpie reported an error in its answer.")
+            rejected.words = line.error
+            raise rejected
         events: list[Event] = [] if self._started else [ResponseStart()]
         self._started = True
         if line.call is not None or line.end is not None:

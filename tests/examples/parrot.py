@@ -1,7 +1,7 @@
 """The Parrot's wire: one prompt goes out, server-sent events with pieces of text come back."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -10,9 +10,13 @@ from gateway.core.backend_status import status_error
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, ResponseStart, TextDelta, UsageReport
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.framing.sse import SSEDecoder
 from gateway.history.transcript.render import flatten
+
+LATE: Final = Notice("backend", "ignored", "LATE_EVENT", "the parrot sent more after its end", level="warning")
+UNKNOWN: Final = Notice("backend", "ignored", "UNKNOWN_EVENT", "the parrot sent an unknown event", level="warning")
 
 
 class ParrotOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -21,7 +25,7 @@ class ParrotOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     voice: str = "calm"
 
 
-class Piece(msgspec.Struct):
+class Piece(msgspec.Struct, frozen=True):
     """One event: some text, or the end of the answer with the tokens it took, or an error."""
 
     text: str = ""
@@ -41,8 +45,10 @@ class ParrotDecoder:
         events: list[Event] = []
         try:
             for payload in self._sse.feed(data):
-                if not self.done:
-                    events += self._piece(payload)
+                events += [LATE] if self.done else self._piece(payload)
+            # Whole events come before an error in the same bytes.
+            if self._sse.fault is not None and not self.done:
+                raise self._sse.fault
         except BackendError as error:
             error.keep(events)
             raise
@@ -59,7 +65,11 @@ class ParrotDecoder:
         except (msgspec.DecodeError, RecursionError) as error:
             raise BackendProtocolError("The parrot sent an event that is not its JSON.") from error
         if piece.error is not None:
-            raise BackendRejected(f"The parrot refused: {piece.error}")
+            rejected = BackendRejected("The parrot reported an error in its answer.")
+            rejected.words = piece.error
+            raise rejected
+        if piece == Piece():
+            return [UNKNOWN]
         events: list[Event] = [] if self._started else [ResponseStart()]
         self._started = True
         if piece.text:
