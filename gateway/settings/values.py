@@ -150,8 +150,8 @@ class BackendSettings(msgspec.Struct, frozen=True):
 class ModelSettings(msgspec.Struct, frozen=True):
     """The route of a client's model name: a backend, the name there (None: unchanged) and the policy.
 
-    `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`,
-    in tokens, is what clients are told that ask for it; None: they are not told.
+    `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`
+    is the number of tokens that clients get on request; None: they get none.
     """
 
     backend: str

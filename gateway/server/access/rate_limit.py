@@ -15,7 +15,7 @@ MINUTE: Final = 60.0
 
 
 class KeyUsage(msgspec.Struct, frozen=True):
-    """KeyUsage of one key: the number of running requests, and when the next one is due at an even pace (monotonic
+    """The usage of one key: the number of running requests, and when the next one is due at an even pace (monotonic
     clock)."""
 
     running: int = 0
