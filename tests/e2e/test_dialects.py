@@ -22,21 +22,11 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
-from tests.dialects.anthropic_messages.test_conformance import CASE as ANTHROPIC_MESSAGES
-from tests.dialects.ollama.test_conformance import CASE as OLLAMA
-from tests.dialects.openai_chat.test_conformance import CASE as OPENAI_CHAT
-from tests.dialects.openai_responses.test_conformance import CASE as OPENAI_RESPONSES
+from tests.dialects.cases import CASES
 from tests.e2e.dialect_wires import Wire, WireGateway, wire_gateway, wires_of
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-CASES: Final[tuple[DialectCase, ...]] = (
-    OPENAI_CHAT,
-    OPENAI_RESPONSES,
-    ANTHROPIC_MESSAGES,
-    OLLAMA,
-)
 
 WEATHER: Final = ToolSpec(
     "get_weather",

@@ -1,0 +1,119 @@
+"""Every golden wire as a client of every dialect reads it: whole as streamed, and cut off anywhere as a failure."""
+
+import json
+import pkgutil
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+import pytest
+
+from gateway.core.conversation import Conversation
+from gateway.core.errors import BackendError
+from gateway.core.events import Event
+from gateway.dialects.base import AnswerHead, ClientRequest, RequestHead
+from gateway.dialects.document import read_document
+from gateway.exchange import Exchange
+from gateway.registry import load_dialect
+from gateway.settings import check_options
+from gateway.testing.case import MAX_EVENT, AdapterClass
+from gateway.testing.dialect_case import ClientAnswer, DialectCase
+from gateway.testing.golden import Golden, read_all
+from tests.dialects.cases import CASES
+from tests.golden_wires import READERS
+from tests.paths import ROOT
+
+HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a-model")
+# A wire is cut at so many places, spread over its length.
+CUTS: Final = 40
+EVERY: Final = [found for found in read_all(ROOT / "tests" / "golden", READERS) if found.scenario.status == 200]
+
+goldens = pytest.mark.parametrize("golden", EVERY, ids=str)
+cases = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def exchange(golden: Golden, case: DialectCase) -> Exchange:
+    """The exchange of the scenario's request, as if a client of the case had sent it.
+
+    A limit or a rule of the scenario may refuse the request: the wire is then that of another request."""
+    scenario = golden.scenario
+    kind: AdapterClass = pkgutil.resolve_name(scenario.adapter)
+    adapter = kind(check_options(scenario.options, kind.Options, "options"), MAX_EVENT)
+    written = load_dialect(scenario.dialect).decode(read_document(golden.request), RequestHead("")).conversation
+    dialect = case.dialect()
+    asked = Conversation(
+        written.turns[:1] if written.turns[0].role == "user" else (),
+        written.tools,
+        model="m",
+        stream=True,
+        include_usage=True,
+        dialect=dialect.name,
+        paths=dialect.paths,
+    )
+    asked = asked if asked.turns else msgspec.structs.replace(asked, turns=greeting(case).conversation.turns)
+    return Exchange(adapter, asked, scenario.policy)
+
+
+def greeting(case: DialectCase) -> ClientRequest:
+    """A request that the case's own client writes."""
+    return case.decode(json.dumps(case.dialect().example("m")).encode())
+
+
+def events_of(opened: Exchange, wire: bytes) -> Iterator[Sequence[Event]]:
+    """What arrives, in the pieces in which it arrives."""
+    opened.on_response_head(200, {})
+    if not opened.done:
+        yield opened.feed(wire)
+    yield [*opened.close(), *opened.estimate()]
+
+
+def streamed(case: DialectCase, opened: Exchange, wire: bytes) -> tuple[bytes, list[Event], BackendError | None]:
+    """The bytes of a stream and the events in it; the failure is written at the end of the bytes, if there are any."""
+    encoder = case.dialect().stream_encoder(greeting(case), HEAD)
+    data = b""
+    events: list[Event] = []
+    try:
+        for arrived in events_of(opened, wire):
+            events += arrived
+            data += encoder.feed(arrived)
+    except BackendError as error:
+        data += encoder.feed(error.take_events())
+        return (data + encoder.fail(error) if data else b""), events, error
+    return data + encoder.close(), events, None
+
+
+@goldens
+@cases
+def test_a_wire_says_the_same_whole_and_streamed(case: DialectCase, golden: Golden) -> None:
+    data, events, error = streamed(case, exchange(golden, case), golden.wire)
+    read = case.read_stream(data)
+    if error is not None:
+        assert read.finish is None and (read.error is not None) is bool(data)
+        return
+    whole = case.read_whole(case.dialect().encode_answer(greeting(case), HEAD, events))
+    assert said(read) == said(whole)
+    assert read.finish is not None and read.usage in (None, whole.usage)
+
+
+def said(answer: ClientAnswer) -> tuple[object, ...]:
+    """An answer without its tokens; the arguments of calls as values."""
+    calls = [(call.id, call.name, json.loads(call.arguments or "{}")) for call in answer.calls]
+    return answer.text, answer.reasoning, calls, answer.finish, answer.error
+
+
+@goldens
+@cases
+def test_a_wire_that_is_cut_off_is_a_failure(case: DialectCase, golden: Golden) -> None:
+    wire = golden.wire
+    for at in sorted({len(wire) * cut // CUTS for cut in range(CUTS)}):
+        opened = exchange(golden, case)
+        data, _, error = streamed(case, opened, wire[:at])
+        read = case.read_stream(data)
+        if error is None:
+            assert opened.finished, f"cut off after {at} of {len(wire)} bytes, it passes for complete"
+            continue
+        assert read.finish is None, f"cut off after {at} of {len(wire)} bytes, it looks complete"
+        if data:
+            assert read.error, f"cut off after {at} of {len(wire)} bytes, the failure is not said"
+        else:
+            assert case.read_error(case.dialect().encode_error(error).body) == error.message
