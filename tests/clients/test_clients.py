@@ -1,26 +1,17 @@
 """Runs each client of the README's table, as a real program, with a running gateway (`make clients`)."""
 
-import json
 import os
-import re
 import sys
-from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import pytest
-import pytest_asyncio
 
-from gateway.testing.gateway import gateway_command
+from tests.clients.installed import CLIENTS, PROGRAMS, SDKS, LoggedGateway
 from tests.clients.page import advice
 from tests.clients.scratch import SECRET, Scratch
-from tests.paths import ROOT
 
-# Where the programs are installed; without it, they are not run.
-CLIENTS: Final = os.environ.get("CLIENTS", "")
-PROGRAMS: Final = Path(CLIENTS)
 MODELS: Final = ("demo-agent", "demo-chat", "demo-text")
 # These take long to start.
 SLOW: Final = ("Cline", "opencode")
@@ -43,7 +34,6 @@ class Client(msgspec.Struct, frozen=True):
 
 
 RESPONSES: Final = "/v1/responses"
-SDKS: Final = str(PROGRAMS / "sdks" / "bin" / "python3")
 MARLIN: Final = {"README.md": "The password is marlin."}
 
 ALL: Final = (
@@ -116,28 +106,6 @@ ALL: Final = (
 )
 
 
-class Gateway:
-    """A started `dragoman serve` with the shipped settings on a free port."""
-
-    def __init__(self, folder: Path, address: str) -> None:
-        self.address = address
-        self._log = folder / "logs" / "gateway.log"
-
-    def answered(self, path: str) -> list[str]:
-        """The statuses of all answers so far at paths that begin so."""
-        lines = self._log.read_text(encoding="utf-8")
-        return re.findall(rf" POST {re.escape(path)}(?!/count_tokens).*? status=(\d+)", lines)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gateway]:
-    folder = tmp_path_factory.mktemp("gateway")
-    settings = json.loads((ROOT / "settings.json").read_bytes())
-    async with gateway_command(folder, settings, "serve", "--port", "0", stderr=DEVNULL) as command:
-        await command.wait_ready()
-        yield Gateway(folder, command.base_url.removeprefix("http://"))
-
-
 @pytest.mark.clients
 @pytest.mark.skipif(not CLIENTS, reason="make clients installs the programs and runs this")
 @pytest.mark.parametrize(
@@ -149,7 +117,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
     ],
 )
 def test_a_client_does_its_job_with_the_tools_of_its_own(
-    client: Client, model: str, gateway: Gateway, tmp_path: Path
+    client: Client, model: str, gateway: LoggedGateway, tmp_path: Path
 ) -> None:
     if not Path(client.program).exists():
         pytest.skip(f"NOT RUN: {client.name}, because its package could not be installed here")
