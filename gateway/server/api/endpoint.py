@@ -211,17 +211,20 @@ class GenerateEndpoint:
             data = await (answer.read(most) if until is None else _read_rest(answer, until))
             context.waited += monotonic() - read_at
             try:
-                # More may arrive while a thread decodes this.
-                ended = answer.ended
                 gathered += len(data)
                 large = gathered >= LARGE
                 if not data:
-                    events = []
+                    events, ended = [], True
+                elif large:
+                    # More may arrive while a thread decodes this.
+                    ended = answer.ended
+                    events = await _in_thread(deadlines, exchange.feed, data)
                 else:
-                    events = await _in_thread(deadlines, exchange.feed, data) if large else exchange.feed(data)
+                    events = exchange.feed(data)
+                    ended = not events and answer.ended
                 # A response that yields no events before its end, as a whole one does, needs no further read to detect
                 # the end.
-                over = not data or (ended and not events)
+                over = ended and not events
                 if over:
                     events = await _in_thread(deadlines, exchange.close) if large else exchange.close()
             except BackendError as error:
