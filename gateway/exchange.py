@@ -25,6 +25,7 @@ from gateway.tool_calls.unwrap import Unwrapper
 SHOWN_BODY: Final = 4096
 # Only these may need a change before they are sent; the deltas of a response do not.
 _MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish, UsageReport})
+_NO_FILTERS: Final = (None, None, None, None)
 # A response whose tokens may have to be estimated is measured each time it has grown by this number of events.
 _UNSIZED: Final = 512
 
@@ -41,15 +42,16 @@ class Exchange:
     """
 
     def __init__(self, adapter: Adapter, conversation: Conversation, policy: Policy) -> None:
-        noticed = check_capabilities(conversation, adapter.capabilities)
-        passes = conversation.dialect == adapter.capabilities.passthrough
-        emulates_stop = conversation.sampling.stop and not (passes or "stop" in adapter.capabilities.supported_params)
+        capabilities = adapter.capabilities
+        noticed = check_capabilities(conversation, capabilities)
+        passes = conversation.dialect == capabilities.passthrough
+        emulates_stop = conversation.sampling.stop and not (passes or "stop" in capabilities.supported_params)
         if emulates_stop:
             check_sequences(conversation.sampling.stop, conversation.paths)
         self.prepared = prepare(conversation, policy)
         prepared = self.prepared.conversation
         self._check: DemandCheck | None = None
-        if adapter.capabilities.prompts and (demands := find_demands(prepared, adapter.capabilities.prompts)):
+        if capabilities.prompts and (demands := find_demands(prepared, capabilities.prompts)):
             prepared, demand_notices = with_words(prepared, demands)
             noticed += demand_notices
             self._check = DemandCheck(demands, conversation.paths)
@@ -58,7 +60,7 @@ class Exchange:
         kept: list[Notice] = []
         # A backend that receives every field receives every part.
         if not passes:
-            self.conversation, kept = keep_to(self.conversation, adapter.capabilities, policy)
+            self.conversation, kept = keep_to(self.conversation, capabilities, policy)
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
             *conversation.notices,
@@ -69,7 +71,7 @@ class Exchange:
             *self.request.notices,
         ]
         if not passes:
-            self.notices += dropped_fields(self.conversation, adapter.capabilities)
+            self.notices += dropped_fields(self.conversation, capabilities)
         self._adapter = adapter
         self._decoder = adapter.decoder(self.conversation)
         # A check of a Protocol with isinstance would take as long as this whole constructor.
@@ -78,11 +80,11 @@ class Exchange:
         self._policy = policy
         self._tools = conversation.tools
         self._unwrapper: Unwrapper | None = None
-        self._guard = RoleMarkerFilter(policy.flatten) if adapter.capabilities.continues_text else None
+        self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
         filters = (self._guard, self._stop, self._check, self._readable)
-        self._filters = any([events is not None for events in filters])
+        self._filters = filters != _NO_FILTERS
         self.uncounted = conversation.include_usage or not conversation.stream
         self._unsized: list[Event] = []
         self._size_due = _UNSIZED

@@ -42,7 +42,8 @@ class RouteTable:
         self.dialects = tuple(dialects)
         self.default = self.dialects[0]
         self._unknown = Served(self.default)
-        self._exact: dict[tuple[str, str], Served] = {}
+        # By path, then by method.
+        self._exact: dict[str, dict[str, Served]] = {}
         self._patterns: list[tuple[str, re.Pattern[str], Served]] = []
         self._paths: dict[str, Served] = {}
         for served in _served(self.dialects).values():
@@ -51,14 +52,14 @@ class RouteTable:
             if _PARAMETER.search(path):
                 self._patterns.append((method, _pattern(path), served))
             else:
-                self._exact[method, path] = served
+                self._exact.setdefault(path, {})[method] = served
                 self._paths.setdefault(path, Served(served.dialect))
 
     def find(self, method: str, path: str) -> Served:
         """Returns the dialect that answers a request, and its route. Where it has `marked` ones, the head selects."""
-        served = self._exact.get((method, path))
-        if served is not None:
-            return served
+        methods = self._exact.get(path)
+        if methods is not None and method in methods:
+            return methods[method]
         for pattern_method, pattern, found in self._patterns:
             if pattern_method == method and pattern.fullmatch(path):
                 return found

@@ -30,9 +30,7 @@ from gateway.dialects.usage import merge_usage
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_completion(
-    events: Iterable[Event], *, id: str, created: int, model: str, diagnostics: bool = False
-) -> bytes:
+def encode_completion(events: Iterable[Event], id: str, created: int, model: str, diagnostics: bool = False) -> bytes:
     """Returns one JSON response from the events of a complete response. `diagnostics` adds the notices among them."""
     fold = _Fold()
     fold.sort(events)

@@ -94,9 +94,7 @@ class OpenAIChatDialect:
         return encode_turn(turn, NEUTRAL)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_completion(
-            events, id=_answer_id(head), created=head.created, model=head.model, diagnostics=head.diagnostics
-        )
+        return encode_completion(events, _answer_id(head), head.created, head.model, head.diagnostics)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
         return ChatStreamEncoder(

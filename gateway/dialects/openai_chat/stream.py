@@ -31,7 +31,7 @@ from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, one_line_each
 from gateway.dialects.openai_chat.errors import encode_error_frame
 from gateway.dialects.openai_chat.fields import call_object, merged
-from gateway.dialects.openai_chat.stream_state import STREAM_TRANSITIONS, StreamState
+from gateway.dialects.openai_chat.stream_state import NEW, OPEN, STREAM_TRANSITIONS, StreamState
 from gateway.dialects.openai_chat.usage import usage_object
 from gateway.dialects.usage import merge_usage
 
@@ -67,7 +67,7 @@ class ChatStreamEncoder:
         self._pending: list[PassthroughFields] = []
         self._frame(())
         self._calls: dict[int, _OpenCall] = {}
-        self._state = StreamState.NEW
+        self._state = NEW
         self._usage: UsageReport | None = None
         self._usage_fields: dict[str, Json] = {}
         self._include_usage = include_usage
@@ -168,7 +168,7 @@ class ChatStreamEncoder:
 
     def _chunk(self, out: list[bytes], delta: bytes, role: bytes = _ROLE_NULL, reason: bytes = b"null") -> None:
         """Writes one chunk. Before the first one the role is sent in a chunk of its own, as OpenAI does."""
-        if self._state is StreamState.NEW:
+        if self._state is NEW:
             out.append(self._open + role + b'},"finish_reason":null' + self._tail)
         self._state = STREAM_TRANSITIONS[self._state]["chunk"]
         if len(self._pending) != len(self._framed) or True in map(is_not, self._pending, self._framed):
@@ -192,7 +192,7 @@ class ChatStreamEncoder:
 
     def _expected(self) -> tuple[PassthroughFields | None, ...]:
         """Returns the pending fields that would repeat the last frame, then None: a delta may follow."""
-        return (*self._framed, None) if self._state is StreamState.OPEN and not self._pending else _NOTHING
+        return (*self._framed, None) if self._state is OPEN and not self._pending else _NOTHING
 
     def _own_chunk(self, out: list[bytes]) -> None:
         """Writes fields that came without an event of their own.
@@ -200,7 +200,7 @@ class ChatStreamEncoder:
         Before the first chunk those of the response wait for it. In the middle of the stream they are sent with an
         empty choice, because many clients read `choices[0]` unconditionally.
         """
-        if any(event.scope != "response" for event in self._pending) or self._state is StreamState.OPEN:
+        if any(event.scope != "response" for event in self._pending) or self._state is OPEN:
             self._chunk(out, b"")
         elif self._state is StreamState.FINISHED:
             out += (self._head, _members(self._pop_pending("response")), b',"choices":[]}\n\n')

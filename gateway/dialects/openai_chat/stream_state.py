@@ -31,6 +31,11 @@ class StreamState(IntEnum):
     ENDED = 3
 
 
+# Where every step counts: to read a member from its class takes a call in Python 3.11.
+NEW: Final = StreamState.NEW
+OPEN: Final = StreamState.OPEN
+
+
 # An input without an entry in the row of the present state cannot occur in it: a KeyError is a bug.
 STREAM_TRANSITIONS: Final[Mapping[StreamState, Mapping[StreamInput, StreamState]]] = {
     StreamState.NEW: {

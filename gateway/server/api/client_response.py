@@ -43,7 +43,10 @@ class ClientResponse:
         self.connection = writer.connection
         self.request_body = writer.request_body
         self.id = request_id
-        self._ids = tuple([(name, request_id.encode("ascii")) for name in (REQUEST_ID, *dialect.request_id_headers)])
+        encoded_id = request_id.encode("ascii")
+        self._ids = [(REQUEST_ID, encoded_id)]
+        for name in dialect.request_id_headers:
+            self._ids.append((name, encoded_id))
         self.status = 0
         self._encoder: StreamEncoder | None = None
         self.ended = False

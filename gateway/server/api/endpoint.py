@@ -103,8 +103,7 @@ class GenerateEndpoint:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         size = len(body)
         large = size >= LARGE or (size >= SOME and body.count(b",") >= MANY)
-        asking = (dialect, body, head)
-        request = await asyncio.to_thread(_decoded, *asking) if large else _decoded(*asking)
+        request = await asyncio.to_thread(_decoded, dialect, body, head) if large else _decoded(dialect, body, head)
         conversation = request.conversation
         context.model = conversation.model
         model = known_name(dialect, conversation.model, self._state.backends.names)
@@ -116,8 +115,10 @@ class GenerateEndpoint:
             return
         if (sent := route.name or model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
-        parts = (backend.adapter, conversation, route.policy)
-        exchange = await asyncio.to_thread(_prepared, *parts) if large else Exchange(*parts)
+        if large:
+            exchange = await asyncio.to_thread(_prepared, backend.adapter, conversation, route.policy)
+        else:
+            exchange = Exchange(backend.adapter, conversation, route.policy)
         context.notices = exchange.notices
         context.note(exchange.notices)
         log_request(context, backend, exchange, body if self._state.settings.log.bodies else None)
@@ -204,23 +205,26 @@ class GenerateEndpoint:
         while True:
             read_at = monotonic()
             # Only progress counts: a backend that sends nothing but comments is stalled all the same.
-            if exchange.progress != arrived:
-                arrived = exchange.progress
+            if (progress := exchange.progress) != arrived:
+                arrived = progress
                 deadlines.expect(read_at + backend.timeouts.idle, idle_timeout)
             data = await (answer.read(most) if until is None else _read_rest(answer, until))
             context.waited += monotonic() - read_at
             try:
-                # More may arrive while a thread decodes this.
-                ended = answer.ended
                 gathered += len(data)
                 large = gathered >= LARGE
                 if not data:
-                    events = []
+                    events, ended = [], True
+                elif large:
+                    # More may arrive while a thread decodes this.
+                    ended = answer.ended
+                    events = await _in_thread(deadlines, exchange.feed, data)
                 else:
-                    events = await _in_thread(deadlines, exchange.feed, data) if large else exchange.feed(data)
+                    events = exchange.feed(data)
+                    ended = not events and answer.ended
                 # A response that yields no events before its end, as a whole one does, needs no further read to detect
                 # the end.
-                over = not data or (ended and not events)
+                over = ended and not events
                 if over:
                     events = await _in_thread(deadlines, exchange.close) if large else exchange.close()
             except BackendError as error:

@@ -8,7 +8,7 @@ backend is silent.
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from types import TracebackType
 from typing import Final, Protocol
 
@@ -92,10 +92,11 @@ class WholeResponder(_Response):
         await self.send(events)
         self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
-        answer = (self._request, _head(self._context), self._events)
-        large = len(self._events) > MANY
-        encode = self._dialect.encode_answer
-        body = await asyncio.to_thread(encode, *answer) if large else encode(*answer)
+        encode, head = self._dialect.encode_answer, _head(self._context)
+        if len(self._events) > MANY:
+            body = await asyncio.to_thread(encode, self._request, head, self._events)
+        else:
+            body = encode(self._request, head, self._events)
         await self._response.whole(200, body, self._context.answer_headers())
 
 
@@ -163,11 +164,10 @@ class StreamResponder(_Response):
         await keep_alive
         self._keep_alive = None
 
-    async def _send(self, data: bytes) -> None:
+    def _send(self, data: bytes) -> Coroutine[None, None, None]:
         if self._response.status:
-            await self._response.write(data)
-        else:
-            await self._response.open(self._context.answer_headers(), data, self._encoder)
+            return self._response.write(data)
+        return self._response.open(self._context.answer_headers(), data, self._encoder)
 
     def _break_silence(self) -> None:
         """Sends a keep-alive from a task of its own: the request's task is waiting for the backend."""

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
 
-from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IN_HEAD, ClientState
+from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IDLE, IN_HEAD, ClientState
 from gateway.server.http.response_writer import ResponseWriter
 from gateway.server.http.write_timeout import WriteTimeout
 
@@ -115,7 +115,7 @@ class ClientConnection(asyncio.Protocol):
             self._serve(*self._waiting.popleft())
             return
         self.state = CLIENT_TRANSITIONS[self.state]["answered"]
-        if self.state is ClientState.IDLE:
+        if self.state is IDLE:
             self.expect(self.timeout_keep_alive)
 
     def shutdown(self) -> None:

@@ -46,6 +46,10 @@ class ClientState(IntEnum):
     CLOSED = 4
 
 
+# Where every step counts: to read a member from its class takes a call in Python 3.11.
+IDLE: Final = ClientState.IDLE
+
+
 # An input without an entry in the row of the present state cannot occur in it: a KeyError is a bug.
 CLIENT_TRANSITIONS: Final[Mapping[ClientState, Mapping[ClientInput, ClientState]]] = {
     ClientState.HEAD: {

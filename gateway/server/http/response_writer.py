@@ -124,14 +124,16 @@ class ResponseWriter:
     def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
         """Sends the head, and possibly a part of the body."""
         if not self.request_body.over:
-            head = self._head(status, headers)
-            self._transport.write(head + self._some(body) if body else head)
+            data = self._head(status, headers)
+            if body:
+                data += _CHUNK % (len(body), body) if self._chunked else self._plain(body)
+            self._transport.write(data)
             self._start()
 
     def write(self, body: bytes) -> None:
         """Sends a part of the body."""
         if body and not self.request_body.over:
-            self._transport.write(self._some(body))
+            self._transport.write(_CHUNK % (len(body), body) if self._chunked else self._plain(body))
 
     def close(self, body: bytes = b"") -> None:
         """Sends the last part of the body."""
@@ -207,9 +209,6 @@ class ResponseWriter:
         if not data.count(b"\n") == data.count(b"\r") == lines:
             raise RuntimeError("A response header contains a line break.")
         return data
-
-    def _some(self, body: bytes) -> bytes:
-        return _CHUNK % (len(body), body) if self._chunked else self._plain(body)
 
     def _plain(self, body: bytes) -> bytes:
         if self._method == "HEAD":

@@ -253,7 +253,7 @@ class RequestContext:
         if self._concluded:
             return
         self._concluded = True
-        if status == 200 and self.attempt and not self.failed:
+        if status == 200 and not self.begun and self.attempt and self.code == NO_ERROR:
             # The first event of a whole response may be its last.
             self.begin_response()
         self.seconds = time.monotonic() - self._started
@@ -278,4 +278,5 @@ def _shown(name: str) -> bytes:
 
 
 def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 1)
+    # With one decimal place. `round` would write the number as text and read it again.
+    return int(seconds * 10_000 + 0.5) / 10

@@ -8,6 +8,7 @@ from gateway.core.notices import Notice
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import (
     CLIENT_DISCONNECTED,
+    NO_ERROR,
     SHOWN,
     Outcome,
     RequestContext,
@@ -64,7 +65,7 @@ class RequestMetrics(RequestObserver):
             metrics.open_streams.dec()
         if outcome.status == CLIENT_DISCONNECTED:
             metrics.client_aborts.inc(context.phase)
-        elif context.failed:
-            metrics.errors.inc(context.code[:SHOWN], context.phase)
+        elif outcome.code != NO_ERROR:
+            metrics.errors.inc(outcome.code[:SHOWN], context.phase)
         elif context.begun:
             metrics.overhead_seconds.observe(context.seconds - context.waited)

@@ -102,9 +102,10 @@ def _passed_over(response: ResponseDecoder) -> bytes:
 
 
 class BackendResponse:
-    """The head of a backend's response, and its body piece by piece. Header names are lower case."""
+    """The head of a backend's response, and its body piece by piece. Header names are lower case. `compressed`: the
+    body was sent compressed, and `read` returns what it was."""
 
-    __slots__ = ("_coded", "_connection", "_kept", "_lent", "_pool", "_read", "headers", "status")
+    __slots__ = ("_coded", "_connection", "_kept", "_lent", "_pool", "_read", "compressed", "headers", "status")
 
     def __init__(self, connection: BackendConnection, pool: ConnectionPool) -> None:
         self.status = connection.response.status
@@ -114,13 +115,17 @@ class BackendResponse:
         self._lent = True
         self._kept = b""
         self._coded: ContentDecoder | None = None
+        self.compressed = False
         self._read: Callable[[], bytes] = connection.response.read
 
     def decode(self, coding: str, most: int) -> None:
         """Makes `read` return the decompressed body, at most so many bytes. A body of an unknown coding counts as
-        empty; with status 200 that raises BackendError."""
+        empty; with status 200 that raises BackendError. `identity` and no name change nothing."""
+        if coding in ("", "identity"):
+            return
         try:
             self._coded = ContentDecoder(coding, most)
+            self.compressed = True
         except KeyError:
             if self.status == 200:
                 raise _unreadable(coding) from None
@@ -164,11 +169,6 @@ class BackendResponse:
     def ended(self) -> bool:
         """Whether the whole body has arrived, and no bytes are kept for another read."""
         return self._connection.response.ended and not self._kept and (self._coded is None or self._coded.complete)
-
-    @property
-    def compressed(self) -> bool:
-        """Whether the body that `read` returns was sent compressed."""
-        return self._coded is not None
 
     @property
     def keeps(self) -> bool:
@@ -245,9 +245,8 @@ class Transport:
                     answer = BackendResponse(connection, pool)
                     if 300 <= answer.status < 400:
                         raise _redirect()
-                    coding = answer.headers.get("content-encoding", "").strip().lower()
-                    if coding not in ("", "identity"):
-                        answer.decode(coding, self._max_response)
+                    if "content-encoding" in answer.headers:
+                        answer.decode(answer.headers["content-encoding"].strip().lower(), self._max_response)
                     return answer
                 except BaseException:  # also a cancellation: a connection with an unread response cannot be reused
                     connection.abort()

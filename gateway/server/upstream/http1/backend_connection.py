@@ -6,7 +6,7 @@ import select
 from collections.abc import Callable
 from typing import Final
 
-from gateway.server.upstream.http1.backend_connection_state import BACKEND_TRANSITIONS, BackendState
+from gateway.server.upstream.http1.backend_connection_state import ACTIVE, BACKEND_TRANSITIONS, BackendState
 from gateway.server.upstream.http1.errors import (
     HttpError,
     HttpProtocolError,
@@ -51,7 +51,7 @@ class BackendConnection(asyncio.Protocol):
         self._state = BACKEND_TRANSITIONS[self._state]["request"]
         self._last = last
         self.response.begin(most)
-        if self._state is BackendState.ACTIVE:
+        if self._state is ACTIVE:
             self._transport.write(request)
         if self._transport.is_closing():
             self._unwritten = True
@@ -120,7 +120,7 @@ class BackendConnection(asyncio.Protocol):
         self._unwritten = False
 
     def data_received(self, data: bytes) -> None:
-        if self._state is not BackendState.ACTIVE:
+        if self._state is not ACTIVE:
             self._fail(HttpProtocolError())
             self._transport.abort()
             return

@@ -44,6 +44,10 @@ class BackendState(IntEnum):
     CLOSED = 4
 
 
+# Where every step counts: to read a member from its class takes a call in Python 3.11.
+ACTIVE: Final = BackendState.ACTIVE
+
+
 # An input without an entry in the row of the present state cannot occur in it: a KeyError is a bug.
 BACKEND_TRANSITIONS: Final[Mapping[BackendState, Mapping[BackendInput, BackendState]]] = {
     BackendState.NEW: {
