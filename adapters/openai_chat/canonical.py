@@ -25,13 +25,12 @@ from gateway.core.conversation import (
     Turn,
 )
 
-# Sent with the value that the client gave them.
+# Sent with the value that the client gave them. Not `logprobs`: no event tells them to a client of another dialect.
 _PARAMS: Final = frozenset(
     {
         "audio",
         "frequency_penalty",
         "logit_bias",
-        "logprobs",
         "metadata",
         "modalities",
         "prediction",
@@ -43,7 +42,6 @@ _PARAMS: Final = frozenset(
         "safety_identifier",
         "service_tier",
         "store",
-        "top_logprobs",
         "user",
         "verbosity",
         "web_search_options",

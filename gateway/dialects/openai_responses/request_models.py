@@ -42,7 +42,7 @@ class ReasoningOptions(msgspec.Struct, frozen=True):
     mode: Any = None
 
 
-class StreamOptions(msgspec.Struct, frozen=True):
+class ResponseStreamOptions(msgspec.Struct, frozen=True):
     """`stream_options`. Token counts are always sent."""
 
     include_obfuscation: bool | None = None
@@ -54,7 +54,7 @@ class RequestFields(msgspec.Struct, frozen=True):
     model: str
     instructions: str | None = None
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
+    stream_options: ResponseStreamOptions | None = None
     tools: list[Any] | None = None
     tool_choice: str | FreeObject | None = None
     parallel_tool_calls: bool | None = None

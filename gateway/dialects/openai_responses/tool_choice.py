@@ -1,5 +1,6 @@
 """Reads `tool_choice`: a word, a tool that the client runs, or the tools that the model may call."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -64,13 +65,17 @@ def _allowed(value: JsonObject, tools: Tools) -> Choice:
 
 
 def _listed(listed: Iterable[Json], tools: Tools) -> Iterable[ClientTool]:
+    spaces: dict[str | None, list[ClientTool]] = defaultdict(list)
+    for tool in tools.offered:
+        spaces[tool.namespace].append(tool)
     for position, entry in enumerate(listed):
         if not isinstance(entry, dict):
             raise _wrong(f"{_PLACE}.tools[{position}]", "an object", entry)
         if entry.get("type") == "namespace":
-            yield from (tool for tool in tools.offered if tool.namespace == entry.get("name"))
-        elif (tool := _named(entry, tools)) is not None:
-            yield tool
+            name = entry.get("name")
+            yield from spaces[name] if isinstance(name, str) else ()
+        elif (named := _named(entry, tools)) is not None:
+            yield named
 
 
 def _named(entry: JsonObject, tools: Tools) -> ClientTool | None:

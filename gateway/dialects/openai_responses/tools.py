@@ -163,7 +163,7 @@ def _namespace(tools: Tools, entry: _Free, place: str) -> None:
     for position, inner in enumerate(read.tools):
         reader = _custom if inner.get("type") == "custom" else _function
         reader(tools, inner, f"{place}.tools[{position}]", read.name)
-    tools.notices.append(_as_function(place, "namespace", f"{len(read.tools)} functions"))
+    tools.notices.append(_as_function(place, "namespace", "functions"))
     if read.description:
         tools.notices.append(field_not_sent(f"{place}.description"))
 

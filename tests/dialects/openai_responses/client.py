@@ -66,7 +66,7 @@ class Stream:
             self.read_error(event)
         else:
             assert self.id is not None and self.error is None, f"{name} stands outside an answer"
-            getattr(self, name.removeprefix("response.").replace(".", "_"))(event)
+            getattr(self, name.removeprefix("response.").replace(".", "_"), self.of_other_item)(event)
 
     def lifecycle(self, name: str, response: dict[str, Any]) -> None:
         check_response(response)
@@ -115,6 +115,12 @@ class Stream:
             assert isinstance(item[CALLS[item["type"]]], dict) and item["call_id"]
         self.items[index] = item
         self.open, self.part, self.parts, self.summaries, self.written = index, None, [], [], None
+
+    def of_other_item(self, event: dict[str, Any]) -> None:
+        """An event that only items of other types have."""
+        assert self.open == event["output_index"], "an event of an item that is not open"
+        item = self.items[event["output_index"]]
+        assert item["id"] == event["item_id"] and item["type"] not in {*PREFIXES, *CALLS}
 
     def item(self, event: dict[str, Any], *types: str) -> dict[str, Any]:
         assert self.open == event["output_index"], "an event of an item that is not open"

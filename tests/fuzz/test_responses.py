@@ -1,0 +1,211 @@
+"""Law: any body of a Responses request gives an answer of the contract or InvalidRequest, by every adapter."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, InvalidRequest
+from gateway.core.events import Event
+from gateway.core.policy import Policy
+from gateway.diagnostics.explain import explain
+from gateway.dialects.base import ClientRequest, RequestHead
+from gateway.dialects.document import read_document
+from gateway.dialects.openai_responses.call_items import FORMS
+from gateway.dialects.openai_responses.decode import decode_document, tool_names
+from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
+from gateway.dialects.openai_responses.items import ItemEncoder
+from gateway.dialects.openai_responses.request_models import ResponsesRequest
+from gateway.exchange import Exchange
+from gateway.testing.dialect_checks import HEAD
+from tests.dialects.openai_responses.client import read_stream, read_whole
+from tests.fuzz.counted import Work, count_work
+from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, spoiled
+from tests.fuzz.test_requests import ADAPTERS, POLICIES, PRESETS
+
+DIALECT: Final = OpenAIResponsesDialect()
+
+
+def objects(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def lists(inner: st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[Json]:
+    return st.lists(inner, max_size=4).map(lambda made: [*made])
+
+
+TYPES: Final = st.sampled_from(
+    [
+        *("message", "reasoning", "item_reference", "compaction", "compaction_trigger", "additional_tools", "x_call"),
+        *(name for form in FORMS.values() for name in (form.call, form.output)),
+    ]
+)
+PARTS: Final = st.lists(
+    objects(
+        type=st.sampled_from(["input_text", "output_text", "input_image", "input_file", "refusal"]) | WILD,
+        text=TEXTS | WILD,
+        refusal=TEXTS | WILD,
+        image_url=TEXTS | WILD,
+        annotations=WILD,
+    )
+    | WILD,
+    max_size=3,
+)
+TOOLS: Final[st.SearchStrategy[Json]] = lists(
+    objects(
+        type=st.sampled_from([*FORMS, "namespace", "web_search"]) | WILD,
+        name=NAMES | WILD,
+        description=TEXTS,
+        parameters=st.dictionaries(TEXTS, WILD, max_size=2),
+        format=objects(type=TEXTS, definition=TEXTS),
+        execution=st.sampled_from(["client", "server"]),
+        tools=lists(objects(type=st.sampled_from(["function", "custom"]), name=NAMES)),
+    ),
+)
+ITEMS: Final = st.lists(
+    objects(
+        type=TYPES | WILD,
+        role=st.sampled_from(["user", "assistant", "system", "developer"]) | WILD,
+        id=IDS | WILD,
+        call_id=IDS | WILD,
+        name=NAMES | WILD,
+        namespace=NAMES | WILD,
+        status=st.sampled_from(["completed", "failed"]) | WILD,
+        content=TEXTS | PARTS | WILD,
+        output=TEXTS | PARTS | WILD,
+        tools=TOOLS | WILD,
+        summary=PARTS | WILD,
+        **dict.fromkeys(("arguments", "input", "action", "operation", "encrypted_content"), TEXTS | WILD),
+    )
+    | WILD,
+    max_size=8,
+)
+CHOICES: Final = st.sampled_from(["auto", "none", "required"]) | objects(
+    type=st.sampled_from([*FORMS, "allowed_tools", "web_search"]),
+    name=NAMES | WILD,
+    mode=st.sampled_from(["auto", "required"]) | WILD,
+    tools=TOOLS | WILD,
+)
+FIELDS: Final[Mapping[str, st.SearchStrategy[Json]]] = {
+    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), FLOATS | WHOLE),
+    **dict.fromkeys(("max_output_tokens", "top_logprobs", "max_tool_calls"), WHOLE),
+    **dict.fromkeys(("stream", "parallel_tool_calls", "store", "background"), st.booleans()),
+    **dict.fromkeys(("instructions", "truncation", "service_tier", "user", "safety_identifier"), TEXTS),
+    **dict.fromkeys(("prompt_cache_key", "prompt_cache_retention", "previous_response_id", "conversation"), TEXTS),
+    **dict.fromkeys(("metadata", "client_metadata", "prompt"), st.dictionaries(TEXTS, WILD, max_size=2)),
+    "context_management": st.lists(WILD, max_size=2),
+    "moderation": WILD,
+    "include": st.lists(TEXTS, max_size=3),
+    "text": objects(format=objects(type=st.sampled_from(["text", "json_schema"]), schema=WILD), verbosity=TEXTS),
+    "reasoning": objects(effort=TEXTS, summary=TEXTS, mode=WILD),
+    "stream_options": objects(include_obfuscation=st.booleans()),
+    "tools": TOOLS,
+    "tool_choice": CHOICES,
+}
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> bytes:
+    document = {"model": "m", "input": draw(ITEMS | TEXTS), **draw(objects(**FIELDS))}
+    for name in draw(st.lists(st.sampled_from(sorted(document)) | TEXTS, max_size=1)):
+        document[name] = draw(WILD)
+    return encoded(document)
+
+
+@st.composite
+def sound(draw: st.DrawFn) -> bytes:
+    """A request whose fields are sound; what is odd stands in its items."""
+    return encoded({"model": "m", "input": draw(ITEMS), "tools": draw(TOOLS)})
+
+
+BODIES: Final = sound() | requests() | requests().flatmap(spoiled)
+
+
+def decoded(body: bytes) -> ClientRequest | None:
+    try:
+        return DIALECT.decode(read_document(body), RequestHead("/v1/responses"))
+    except InvalidRequest as error:
+        assert 400 <= error.status < 500
+        assert DIALECT.encode_error(error).body
+        return None
+
+
+@given(body=BODIES)
+def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
+    request = decoded(body)
+    if request is not None:
+        assert msgspec.json.encode(request)
+        encoder = ItemEncoder(tool_names(request.conversation))
+        for turn in request.conversation.turns:
+            encoder.encode(turn.changed(*turn.blocks))
+
+
+@given(body=BODIES, policy=POLICIES, name=st.sampled_from(list(ADAPTERS)), wire=PRESETS)
+def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, name: str, wire: bytes) -> None:
+    request = decoded(body)
+    if request is None:
+        return
+    assert msgspec.json.encode(explain(request.conversation, policy, ADAPTERS[name], "backend", DIALECT))
+    try:
+        exchange = Exchange(ADAPTERS[name], request.conversation, policy)
+    except InvalidRequest as error:
+        assert 400 <= error.status < 500
+        return
+    written = DIALECT.stream_encoder(request, HEAD)
+    events: list[Event] = []
+    try:
+        events += [*exchange.feed(wire), *exchange.close()]
+    except BackendError as error:
+        read = read_stream(written.feed(events) + written.fail(error))
+        assert read.finish is None and read.error
+        return
+    whole = read_whole(DIALECT.encode_answer(request, HEAD, events))
+    assert read_stream(written.feed(events) + written.close()).text == whole.text
+
+
+def test_every_field_of_the_request_is_drawn() -> None:
+    assert {"model", "input", *FIELDS} == set(ResponsesRequest.__struct_fields__)
+
+
+def _body(*items: object, **fields: object) -> bytes:
+    return encoded({"model": "m", "input": [{"role": "user", "content": "x"}, *items], **fields})
+
+
+SIZED: Final[Mapping[str, Callable[[int], bytes]]] = {
+    "items": lambda n: _body(*[{"role": "user", "content": "x"}] * n),
+    "items that are no objects": lambda n: _body(*[1] * n),
+    "items of unknown types": lambda n: _body(*[{"type": f"x{i}"} for i in range(n)]),
+    "messages of the assistant": lambda n: _body(*[{"role": "assistant", "content": "x"}] * n),
+    "calls": lambda n: _body(
+        *[{"type": "custom_tool_call", "call_id": f"c{i}", "name": "p", "input": "x"} for i in range(n)]
+    ),
+    "parts that are no objects": lambda n: _body({"role": "user", "content": [1] * n}),
+    "tools": lambda n: _body(tools=[{"type": "custom", "name": f"p{i}"} for i in range(n)]),
+    "tools of one name": lambda n: _body(tools=[{"type": "custom", "name": "p"}, {"name": "p"}] * n),
+    "tools in namespaces": lambda n: _body(
+        tools=[{"type": "namespace", "name": "s", "tools": [{"name": f"f{i}"} for i in range(n)]}]
+    ),
+    "allowed namespaces": lambda n: _body(
+        tools=[{"type": "namespace", "name": f"s{i}", "tools": [{"name": "f"}]} for i in range(n)],
+        tool_choice={
+            "type": "allowed_tools",
+            "mode": "auto",
+            "tools": [{"type": "namespace", "name": f"s{i}"} for i in range(n)],
+        },
+    ),
+    "unknown fields": lambda n: _body(**{f"x{i}": 1 for i in range(n)}),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_the_work_of_decoding_grows_with_the_request(name: str) -> None:
+    def work(n: int) -> Work:
+        document = read_document(SIZED[name](n))
+        return count_work(lambda: decode_document(document))
+
+    small, large = work(512), work(2048)
+    assert large.steps < 6 * small.steps and large.bytes < 6 * small.bytes
