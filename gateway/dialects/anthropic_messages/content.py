@@ -55,12 +55,13 @@ class ContentReader(msgspec.Struct):
                 broken.append((position, blocks))
                 blocks = (_repaired(value),)
             found += [(position, block) for block in blocks]
-        self.faults.add_each(
-            "PART_TYPE",
-            len(broken),
-            lambda n: (index, f"{place}[{broken[n][0]}]", broken[n][1]),
-            "content blocks are malformed",
-        )
+        if broken:
+            self.faults.add_each(
+                "PART_TYPE",
+                len(broken),
+                lambda n: (index, f"{place}[{broken[n][0]}]", broken[n][1]),
+                "content blocks are malformed",
+            )
         return found
 
     def _block(
