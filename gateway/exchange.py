@@ -63,7 +63,8 @@ class Exchange:
             self.conversation, kept = keep_to(self.conversation, capabilities, policy)
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
-            *conversation.notices,
+            # A backend of the client's dialect receives the fields as the client wrote them.
+            *[notice for notice in conversation.notices if not passes or notice.action == "moved"],
             *noticed,
             *self.prepared.notices,
             *self.profiled.notices,

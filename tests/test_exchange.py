@@ -28,6 +28,7 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.grammar import Grammar
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
 from gateway.exchange import Exchange
@@ -49,6 +50,15 @@ def test_what_an_adapter_encodes_is_what_is_sent() -> None:
 def test_the_notices_of_every_stage_are_told_in_order() -> None:
     exchange = Exchange(ScriptedAdapter(), _asking(params={"seed": 1, "user": "u"}), Policy())
     assert [notice.rule for notice in exchange.notices] == ["FIELD_NOT_SENT", "FIELD_NOT_SENT", "SCRIPTED"]
+
+
+def test_a_backend_of_the_clients_dialect_lacks_nothing_that_decoding_left_out() -> None:
+    decoded = [Notice("decode", "dropped", "FIELD_NOT_SENT", "left out"), Notice("decode", "moved", "MOVED", "moved")]
+    asked = msgspec.structs.replace(_asking(), notices=tuple(decoded), dialect="chat")
+    other = Exchange(ScriptedAdapter(), asked, Policy())
+    assert other.notices == [*decoded, ENCODED]
+    same = Exchange(ScriptedAdapter(capabilities=Capabilities(passthrough="chat")), asked, Policy())
+    assert same.notices == [decoded[1], ENCODED]
 
 
 def test_what_cannot_be_honoured_is_never_encoded() -> None:

@@ -27,6 +27,11 @@ _IMAGE_ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "flatten": frozenset({"system", "developer", "user", "assistant", "tool"}),
     "structured": frozenset({"user", "tool"}),
 }
+# Only the task log has a field for the failure of a call.
+_CARRIED: Final[Mapping[str, frozenset[str]]] = {
+    "flatten": frozenset({CONTAINER}),
+    "structured": frozenset({CONTAINER, "is_error"}),
+}
 
 
 class WarpAdapter:
@@ -45,7 +50,7 @@ class WarpAdapter:
         self.capabilities = Capabilities(
             supported_params=frozenset({"parallel_tool_calls"}),
             prompts=frozenset(options.prompted),
-            carries=frozenset({CONTAINER}),
+            carries=_CARRIED[options.encoding],
             images=True,
             image_roles=_IMAGE_ROLES[options.encoding],
             remote_images=False,

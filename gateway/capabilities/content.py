@@ -33,6 +33,8 @@ from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
 _LONGEST_KIND: Final = 32
+# The name by which an adapter declares that the backend learns which results are failures.
+FAILED: Final = "is_error"
 
 
 def keep_to(
@@ -133,10 +135,18 @@ def dropped_fields(conversation: Conversation, capabilities: Capabilities) -> li
     backend, and how often they occur."""
     names = [name for turn in conversation.turns for name in turn.extra]
     names += [name for turn in conversation.turns for block in _blocks(turn) if block.extra for name in _own(block)]
+    names += [
+        FAILED for turn in conversation.turns if turn.role == "tool" for result in turn.results if _failed(result)
+    ]
     messages = Counter([name for name in names if name not in capabilities.carries])
     tools = Counter([name for tool in conversation.tools for name in _tool_fields(tool, capabilities)])
     param = conversation.paths.param
     return [*_notice(param("messages"), messages), *_notice(param("tools"), tools)]
+
+
+def _failed(result: ToolResult) -> bool:
+    """Returns whether the client says that a call failed."""
+    return result.is_error and not result.synthesized
 
 
 def _blocks(turn: Turn) -> list[Text | Reasoning | Image | ToolCall]:

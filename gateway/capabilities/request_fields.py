@@ -72,9 +72,20 @@ def _tool_unsent(tool: OtherTool) -> Notice:
 def _check_tool_choice(conversation: Conversation, capabilities: Capabilities) -> None:
     if conversation.tools and not capabilities.tools:
         raise _unsupported(conversation, "tools", "this model's backend cannot call tools")
+    if _forces_other_tool(conversation):
+        raise _unsupported(conversation, "tool_choice", "it forces a tool that this model's backend does not have")
     forced = conversation.tool_choice == "required" or isinstance(conversation.tool_choice, NamedTool)
     if forced and "tool_choice" not in capabilities.supported_params | capabilities.prompts:
         raise _unsupported(conversation, "tool_choice", "this model's backend cannot be forced to call a tool")
+
+
+def _forces_other_tool(conversation: Conversation) -> bool:
+    """Returns whether only a tool that is no function could satisfy the choice."""
+    if not conversation.other_tools:
+        return False
+    if isinstance(conversation.tool_choice, NamedTool):
+        return conversation.tool_choice.name not in [tool.name for tool in conversation.tools]
+    return conversation.tool_choice == "required" and not conversation.tools
 
 
 def _unsupported(conversation: Conversation, name: str, reason: str) -> Unsupported:

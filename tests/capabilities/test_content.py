@@ -67,6 +67,14 @@ def test_the_state_of_reasoning_is_named_where_nothing_carries_it() -> None:
     assert dropped_fields(Conversation(turns), WARP) == []
 
 
+def test_a_failure_of_a_call_is_named_where_nothing_carries_it() -> None:
+    failed, filled = ToolResult("k", (Text("no"),), is_error=True), ToolResult("l", (), True, synthesized=True)
+    asked = Conversation((Turn("tool", (failed,)), Turn("tool", (filled,))))
+    (notice,) = dropped_fields(asked, Capabilities())
+    assert notice.detail == "the backend has no field for is_error (1) of messages"
+    assert dropped_fields(asked, Capabilities(carries=frozenset({"is_error"}))) == []
+
+
 def test_fields_inside_a_result_are_named_too() -> None:
     turn = Turn("tool", (ToolResult("k", (Text("a", CACHED), Image("data:,", {"detail": "low"}))),))
     (notice,) = dropped_fields(Conversation((turn,)), Capabilities())

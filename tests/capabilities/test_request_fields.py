@@ -135,6 +135,31 @@ def test_a_tool_that_only_its_provider_has_is_reported() -> None:
     assert check_capabilities(conversation, NATIVE) == []
 
 
+@pytest.mark.parametrize(
+    ("choice", "tools", "refused"),
+    [
+        ("auto", (), False),
+        ("none", (), False),
+        ("required", (), True),
+        ("required", (TOOL,), False),
+        (NamedTool("f"), (TOOL,), False),
+        (NamedTool("web_search"), (TOOL,), True),
+    ],
+)
+def test_a_choice_that_only_a_tool_of_the_provider_fulfils_is_refused(
+    choice: ToolChoice, tools: tuple[ToolSpec, ...], refused: bool
+) -> None:
+    asked = msgspec.structs.replace(_asking({}, tools, choice), other_tools=(OtherTool("web_search"),))
+    forcible = Capabilities(supported_params=frozenset({"tool_choice"}))
+    assert len(check_capabilities(asked, NATIVE)) == 0
+    if not refused:
+        assert len(check_capabilities(asked, forcible)) == 1
+        return
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(asked, forcible)
+    assert caught.value.param == "tool_choice"
+
+
 def test_no_notice_holds_a_line_break() -> None:
     asked = msgspec.structs.replace(_asking({"a\nb": 1}), other_tools=(OtherTool("c\nd"),))
     told = check_capabilities(asked, TOOLS)

@@ -44,7 +44,7 @@ class ContentReader(msgspec.Struct):
             return self._blocks(content, index, place, known)
         said = f"content is {kind_of(content)}, not text or an array of blocks"
         self.faults.add("CONTENT_TYPE", index, place, said)
-        return self._blocks([content], index, place, known)
+        return self._blocks([content], index, place, known) if isinstance(content, dict) else [(0, _repaired(content))]
 
     def _blocks(self, content: list[Json], index: int, place: str, known: frozenset[str]) -> list[tuple[int, Block]]:
         found: list[tuple[int, Block]] = []
@@ -55,12 +55,13 @@ class ContentReader(msgspec.Struct):
                 broken.append((position, blocks))
                 blocks = (_repaired(value),)
             found += [(position, block) for block in blocks]
-        self.faults.add_each(
-            "PART_TYPE",
-            len(broken),
-            lambda n: (index, f"{place}[{broken[n][0]}]", broken[n][1]),
-            "content blocks are malformed",
-        )
+        if broken:
+            self.faults.add_each(
+                "PART_TYPE",
+                len(broken),
+                lambda n: (index, f"{place}[{broken[n][0]}]", broken[n][1]),
+                "content blocks are malformed",
+            )
         return found
 
     def _block(
@@ -200,6 +201,8 @@ _READERS: Final[Mapping[str, _Reader]] = {
     "compaction": ContentReader._compaction,
 }
 
+# Every type of block that is read.
+BLOCK_TYPES: Final = frozenset(_READERS)
 IN_SYSTEM: Final = frozenset({"text"})
 IN_USER: Final = frozenset({"text", "image", "document", "search_result", "tool_result"})
 IN_ASSISTANT: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "compaction"})

@@ -38,6 +38,12 @@ def read_turns(messages: Sequence[Json], faults: Faults, changes: Changes) -> tu
     odd: list[int] = []
     reader = ContentReader(faults, changes)
     for index, message in enumerate(messages):
+        # Many messages are nothing but a role and a text.
+        if isinstance(message, dict) and len(message) == 2:
+            role, text = message.get("role"), message.get("content")
+            if isinstance(text, str) and isinstance(role, str) and (known := _ROLES.get(role)) is not None:
+                turns.append(Turn(known, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, message)))
+                continue
         if isinstance(message, dict):
             turns += _read_message(message, index, reader)
         else:

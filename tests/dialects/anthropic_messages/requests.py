@@ -1,0 +1,30 @@
+"""Decodes requests of the Messages API for the tests of this folder."""
+
+import json
+from typing import Any, Final
+
+from gateway.core.conversation import Conversation
+from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
+from gateway.dialects.base import ClientRequest, RequestHead
+from gateway.dialects.document import read_document
+
+HELLO: Final[dict[str, Any]] = {"role": "user", "content": "Hello"}
+
+
+def request(**fields: object) -> ClientRequest:
+    """The decoded request with these fields beside the required ones."""
+    return decoded({"model": "m", "max_tokens": 64, "messages": [HELLO], **fields})
+
+
+def decoded(body: dict[str, Any], head: RequestHead | None = None) -> ClientRequest:
+    return AnthropicMessagesDialect().decode(
+        read_document(json.dumps(body).encode()), head or RequestHead("/v1/messages")
+    )
+
+
+def conversation(**fields: object) -> Conversation:
+    return request(**fields).conversation
+
+
+def history(*messages: object) -> Conversation:
+    return conversation(messages=list(messages))
