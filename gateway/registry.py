@@ -14,6 +14,7 @@ from gateway.settings import BackendSettings, Settings, check_options, nearest
 # The built-in adapters, by the names that settings may use.
 ADAPTERS: Final[Mapping[str, str]] = {
     "openai_chat": "adapters.openai_chat:OpenAIChatAdapter",
+    "openai_responses": "adapters.openai_responses:OpenAIResponsesAdapter",
     "text": "adapters.text:TextAdapter",
     "warp": "adapters.warp:WarpAdapter",
 }

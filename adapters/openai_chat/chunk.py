@@ -6,6 +6,7 @@ from typing import Final
 from adapters.openai_chat.calls import CallTracker
 from adapters.openai_chat.failure import invalid_event, message_of, reported_failure
 from adapters.openai_chat.finish import decode_finish
+from adapters.token_count import token_count
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import (
@@ -219,17 +220,9 @@ def _unknown_fields(fields: dict[str, Json], known: frozenset[str]) -> JsonObjec
 def _decode_usage(usage: dict[str, Json]) -> UsageReport:
     """Decode the counts. Missing, null and impossible counts become None."""
     return UsageReport(
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
-        _count(usage.get("total_tokens")),
+        token_count(usage.get("prompt_tokens")),
+        token_count(usage.get("completion_tokens")),
+        token_count(usage.get("total_tokens")),
         False,
         _unknown_fields(usage, _COUNTS),
     )
-
-
-def _count(value: Json) -> int | None:
-    if value is None or (type(value) is int and value >= 0):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

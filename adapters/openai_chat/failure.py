@@ -1,74 +1,11 @@
-"""Converts a backend's error, a status with a body or part of a response, into the client's error."""
+"""Gives the adapter the errors of OpenAI's APIs, and defines the one for a chunk that breaks the wire format."""
 
-from collections.abc import Mapping
-from typing import Final
+from adapters.openai_errors import decode_failure, message_of, reported_failure
+from gateway.core.errors import BackendProtocolError
 
-from gateway.core.backend_status import public_text, status_error
-from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
-from gateway.framing.json_text import NotJson, decode_json
-
-# Maps what providers write as `code` or `type` of an error inside a 200 to the status that it stands for.
-_MEANT: Final[Mapping[str, int]] = {
-    "rate_limit_exceeded": 429,
-    "rate_limit_error": 429,
-    "insufficient_quota": 429,
-    "too_many_requests": 429,
-    "overloaded_error": 503,
-    "server_overloaded": 503,
-    "context_length_exceeded": 400,
-    "content_policy_violation": 400,
-}
-
-
-def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
-    """Decode a response with a status other than 200. Message, code and param are forwarded where `status_error` lets a
-    client read them."""
-    try:
-        document = decode_json(body, lenient=True)
-    except NotJson:
-        return status_error(status, headers)
-    fields = _find(document)
-    error = status_error(status, headers, message=message_of(fields), code=_text(fields.get("code")))
-    if error.status == status < 500:
-        error.param = public_text(param) if (param := _text(fields.get("param"))) else None
-    return error
-
-
-def reported_failure(failure: Json) -> BackendError:
-    """Decode an `error` inside a response with status 200. It gets the status that it stands for, if it names one, else
-    502."""
-    fields = failure if isinstance(failure, dict) else {"message": failure}
-    code, kind = fields.get("code"), _text(fields.get("type"))
-    status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
-    if status is not None and 400 <= status <= 599:
-        return status_error(status, {}, message=message_of(fields), code=_text(code) or kind)
-    error = BackendRejected("The backend reported an error in its response.")
-    error.words = message_of(fields) or ""
-    return error
+__all__ = ["decode_failure", "invalid_event", "message_of", "reported_failure"]
 
 
 def invalid_event(reason: str) -> BackendProtocolError:
     """Create the error for a chunk that breaks the wire format. The reason names places and types, never contents."""
     return BackendProtocolError(f"The backend sent a malformed chunk: {reason}.")
-
-
-def _find(document: Json) -> dict[str, Json]:
-    """Return the error object: `{"error": {...}}`, the same in a list (Gemini), or flat fields (some servers)."""
-    if isinstance(document, list) and document:
-        document = document[0]
-    if not isinstance(document, dict):
-        return {}
-    error = document.get("error")
-    if isinstance(error, dict):
-        return error
-    return {**document, "message": error} if isinstance(error, str) else document
-
-
-def message_of(fields: Mapping[str, Json]) -> str | None:
-    """Return the message of an error object."""
-    return _text(fields.get("message")) or _text(fields.get("detail"))
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

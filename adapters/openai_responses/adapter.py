@@ -1,0 +1,78 @@
+"""Serves any backend with an OpenAI-compatible `/responses`, including provider-specific fields."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import msgspec
+
+from adapters.openai_responses.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.openai_responses.decoder import ResponsesDecoder
+from adapters.openai_responses.encode import encode_body
+from adapters.openai_responses.event_reader import EventReader
+from adapters.openai_responses.failure import decode_failure
+from gateway.adapter import BackendRequest, Capabilities
+from gateway.core.conversation import Conversation, Json
+from gateway.core.errors import BackendError
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.dialects.openai_responses import DIALECT
+from gateway.dialects.openai_responses.names import ToolNames
+from gateway.framing.json_text import decode_json
+from gateway.framing.model_names import names_in_list
+
+_ACCEPTS: Final = ("text/event-stream", "application/json")
+_HEADERS: Final = {
+    stream: {"content-type": "application/json", "accept": accept}
+    for stream, accept in zip((True, False), _ACCEPTS, strict=True)
+}
+
+
+class OpenAIResponsesOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The adapter's keys in a backend entry. `path` is joined to the entry's base_url."""
+
+    path: str = "/responses"
+
+
+class OpenAIResponsesAdapter:
+    """Forwards every field and item of a Responses request, known or unknown, and of any other request the fields that
+    the API publishes. It requests a stream exactly when the client requested one."""
+
+    Options: ClassVar[type[msgspec.Struct]] = OpenAIResponsesOptions
+    provider: ClassVar[str] = "openai"
+    models_path: ClassVar[str | None] = "/models"
+    capabilities = Capabilities(
+        passthrough=DIALECT,
+        supported_params=SUPPORTED_PARAMS,
+        carries=CARRIED,
+        images=True,
+        image_roles=frozenset({"system", "developer", "user", "tool"}),
+        native=True,
+    )
+
+    def __init__(self, options: OpenAIResponsesOptions, max_event: int) -> None:
+        self._path = options.path
+        self._max_event = max_event
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        """Encode the client's request with the backend's model name and the prepared turns as items."""
+        notices: list[Notice] = []
+        body = encode_body(conversation, notices)
+        return BackendRequest(self._path, _HEADERS[conversation.stream], body, _ACCEPTS, tuple(notices))
+
+    def decoder(self, conversation: Conversation) -> ResponsesDecoder:
+        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
+        request."""
+        passes = conversation.dialect == DIALECT
+        return ResponsesDecoder(EventReader(len(conversation.turns), ToolNames(), passes=passes), self._max_event)
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        """Return the backend's own message, code and param where the client can act on them."""
+        return decode_failure(status, headers, body)
+
+    def decode_models(self, body: bytes) -> tuple[str, ...]:
+        """Return the ids in the models list. Raises BackendProtocolError."""
+        return names_in_list(body, "data", "id")
+
+    def describe(self, body: bytes) -> Json:
+        """Return the request body as JSON."""
+        return decode_json(body)

@@ -1,0 +1,103 @@
+"""Encodes what a client of another dialect asked for: the fields that the Responses API publishes, and no other.
+
+Source: OpenAI, API reference, `POST /v1/responses`.
+"""
+
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
+from gateway.core.notices import Notice
+from gateway.core.provider_state import provider_state
+from gateway.dialects.openai_responses import PROVIDER
+
+# Sent with the value and under the name that the client gave them.
+_PARAMS: Final = frozenset(
+    {"metadata", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "user"}
+)
+# Sent inside another field, or from the conversation's own fields.
+_VALUES: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "parallel_tool_calls",
+        "reasoning_effort",
+        "response_format",
+        "temperature",
+        "tool_choice",
+        "top_p",
+        "verbosity",
+    }
+)
+SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
+
+CARRIED: Final = frozenset({"detail", f"extra_content.{PROVIDER}", "strict"})
+_NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
+
+
+def canonical_fields(conversation: Conversation) -> dict[str, Json]:
+    """Return the fields beside the model and the input."""
+    params, sampling = conversation.params, conversation.sampling
+    fields: dict[str, Json] = {name: value for name, value in params.items() if name in _PARAMS and value is not None}
+    said: dict[str, Json] = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_output_tokens": sampling.max_tokens,
+        "reasoning": _object(effort=params.get("reasoning_effort")),
+        "text": _object(format=_text_format(params.get("response_format")), verbosity=params.get("verbosity")),
+    }
+    fields |= {name: value for name, value in said.items() if value is not None}
+    if conversation.stream:
+        fields["stream"] = True
+    if conversation.tools:
+        fields["tools"] = [_tool(tool) for tool in conversation.tools]
+        if isinstance(conversation.tool_choice, NamedTool):
+            fields["tool_choice"] = {"type": "function", "name": conversation.tool_choice.name}
+        elif conversation.tool_choice != "auto":
+            fields["tool_choice"] = conversation.tool_choice
+        if not conversation.parallel_tool_calls:
+            fields["parallel_tool_calls"] = False
+    return fields
+
+
+def canonical_turn(turn: Turn, notices: list[Notice]) -> Turn:
+    """Return the turn with nothing that this backend cannot read: of reasoning it reads what its own provider wrote."""
+    if turn.name is not None:
+        detail = "the wire has no field for a speaker's name"
+        notices.append(Notice("encode", "dropped", "TURN_NAME_NOT_SENT", detail, turn.index, level="debug"))
+    blocks = tuple([block for block in turn.blocks if type(block) is not Reasoning or _is_own(block)])
+    if len(blocks) < len(turn.blocks):
+        detail = "reasoning that the backend's provider did not write"
+        notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))
+    return msgspec.structs.replace(turn, blocks=blocks, source=None)
+
+
+def _is_own(block: Reasoning) -> bool:
+    return "encrypted_content" in provider_state(block.extra, PROVIDER)
+
+
+def _object(**fields: Json) -> Json:
+    """Return the fields that have a value, or None without any."""
+    return {name: value for name, value in fields.items() if value is not None} or None
+
+
+def _text_format(response_format: Json) -> Json:
+    """Return `response_format` without the object inside it: here the schema stands beside the type."""
+    match response_format:
+        case {"type": "json_schema", "json_schema": dict(schema)}:
+            return {**schema, "type": "json_schema"}
+        case {"type": "json_object"}:
+            return {"type": "json_object"}
+        case _:
+            return None
+
+
+def _tool(tool: ToolSpec) -> Json:
+    """Here a schema is strict unless the request says otherwise, and one that accepts nothing must be written."""
+    entry: dict[str, Json] = {"type": "function", "name": tool.name}
+    if tool.description:
+        entry["description"] = tool.description
+    entry["parameters"] = dict(tool.parameters or _NO_PARAMETERS)
+    entry["strict"] = bool(tool.strict)
+    return entry

@@ -1,0 +1,329 @@
+"""Converts the events of a stream, or one whole response, into events.
+
+Source: OpenAI, API reference, `POST /v1/responses` and its streaming events.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from adapters.openai_responses.failure import invalid_call, invalid_event, reported_failure
+from adapters.openai_responses.output_items import (
+    CALL_INPUT,
+    CallIds,
+    CallItem,
+    OutputItem,
+    Place,
+    begin_item,
+)
+from adapters.openai_responses.pieces import Pieces
+from adapters.openai_responses.usage import decode_usage
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
+from gateway.core.events import Event, Finish, PassthroughFields, Reason, ResponseStart, Scope
+from gateway.core.notices import Action, Level, Notice
+from gateway.dialects.openai_responses.names import ToolNames
+
+
+class PartEvent(msgspec.Struct, frozen=True):
+    """An event about one part of an item: the type of the part, the field with its position (None: the only part), and
+    the field with its text."""
+
+    part: str
+    position: str | None
+    text: str
+
+
+_PARTS: Final[Mapping[str, tuple[str, str | None, str]]] = {
+    "output_text": ("output_text", "content_index", "text"),
+    "refusal": ("refusal", "content_index", "refusal"),
+    "reasoning_text": ("reasoning_text", "content_index", "text"),
+    "reasoning_summary_text": ("summary_text", "summary_index", "text"),
+    "function_call_arguments": (CALL_INPUT[0], None, "arguments"),
+    "custom_tool_call_input": (CALL_INPUT[0], None, "input"),
+}
+PIECES: Final = {f"response.{name}.delta": PartEvent(*part[:2], "delta") for name, part in _PARTS.items()}
+WHOLES: Final = {f"response.{name}.done": PartEvent(*part) for name, part in _PARTS.items()}
+
+# They repeat what other events say, or say nothing.
+_SILENT: Final = frozenset(
+    {
+        "keepalive",
+        "response.queued",
+        "response.content_part.added",
+        "response.content_part.done",
+        "response.reasoning_summary_part.added",
+        "response.reasoning_summary_part.done",
+    }
+)
+_INCOMPLETE: Final[Mapping[str, Reason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_FAILED: Final = frozenset({"failed", "cancelled"})
+# What a delta repeats of its item, what makes all deltas equally long, and what is empty unless it was requested.
+_DELTA_FIELDS: Final = frozenset(
+    {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "delta", "obfuscation"}
+)
+# What the gateway tells its client itself. Any other field of a response is the backend's own.
+_RESPONSE_FIELDS: Final = frozenset(
+    {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output"}
+    | {"output_text", "usage", "background", "store", "previous_response_id", "conversation"}
+)
+
+
+class EventReader:
+    """Reads one response. `started` is true once anything of a response has arrived, `finished` once it is complete.
+    `passes`: the client speaks this dialect, so that it receives what no other event expresses."""
+
+    def __init__(self, seed: int, names: ToolNames, *, passes: bool) -> None:
+        self.started = False
+        self.finished = False
+        self._passes = passes
+        self._names = names
+        self._ids = CallIds(seed)
+        # Each item by its position; None: an item of an unknown type.
+        self._items: dict[int, OutputItem | None] = {}
+        self._ended: set[int] = set()
+        self._noted: set[str] = set()
+
+    def event(self, event: Json) -> list[Event]:
+        """Return the events of one event of a stream. Raises BackendError."""
+        if not isinstance(event, dict):
+            raise invalid_event("it is not an object")
+        kind = event.get("type")
+        if kind == "error" or (event.get("error") is not None and not isinstance(kind, str)):
+            raise _failure(event)
+        if not isinstance(kind, str):
+            raise invalid_event("it has no type")
+        events: list[Event] = []
+        try:
+            if (piece := PIECES.get(kind)) is not None:
+                self._piece(piece, event, events)
+            elif (whole := WHOLES.get(kind)) is not None:
+                self._whole(whole, event, events)
+            elif (handle := _HANDLERS.get(kind)) is not None:
+                handle(self, event, events)
+            elif kind not in _SILENT:
+                self._unknown(event, f"an event of type {kind[:64]}", events)
+        except BackendError as error:
+            error.keep(events)
+            raise
+        return events
+
+    def response(self, response: Json) -> list[Event]:
+        """Return the events of a whole response. Raises BackendError."""
+        if not isinstance(response, dict):
+            raise invalid_event("it is not an object")
+        if response.get("error") is not None:
+            raise _failure(response)
+        if not isinstance(response.get("output"), list):
+            message = "The backend's response has no output."
+            raise BackendProtocolError(message, code="upstream_invalid_response")
+        events: list[Event] = []
+        try:
+            self._end({"response": response}, events)
+        except BackendError as error:
+            error.keep(events)
+            raise
+        return events
+
+    def open_part(self, output_index: int, place: Place) -> Pieces | None:
+        """Return the part at this place, if it has begun and its item has not ended, for use by a fast path."""
+        if output_index in self._ended:
+            return None
+        item = self._items.get(output_index)
+        return None if item is None else item.pieces(place)
+
+    def late(self, events: list[Event]) -> None:
+        """Report data that follows the end of the stream."""
+        self._note(events, "ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")
+
+    def _begin(self, event: JsonObject, events: list[Event]) -> None:
+        """Read an event with the response as it begins."""
+        if not self.started:
+            self.started = True
+            response = event.get("response")
+            said = response if isinstance(response, dict) else {}
+            events.append(ResponseStart(_text(said.get("id")), _text(said.get("model"))))
+
+    def _added(self, event: JsonObject, events: list[Event]) -> None:
+        index, item = _index(event, "output_index"), _item(event)
+        if index in self._items:
+            raise invalid_event("two items at one output_index")
+        self._open(index, item, events)
+        if self._items[index] is None:
+            self._unknown_item(event, item, events)
+
+    def _open(self, index: int, item: JsonObject, events: list[Event]) -> OutputItem | None:
+        self._begin({}, events)
+        made = self._items[index] = begin_item(index, item, self._names, self._ids)
+        if isinstance(made, CallItem):
+            events += made.begin(item)
+        return made
+
+    def _done(self, event: JsonObject, events: list[Event]) -> None:
+        index, item = _index(event, "output_index"), _item(event)
+        made = self._items[index] if index in self._items else self._open(index, item, events)
+        if index in self._ended:
+            raise invalid_event("an item that has ended before")
+        self._ended.add(index)
+        if made is None:
+            self._unknown_item(event, item, events)
+        else:
+            events += made.end(item)
+
+    def _piece(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
+        item, place = self._part_of(part, event)
+        text = event.get(part.text)
+        if not isinstance(text, str):
+            raise invalid_event(f"{part.text} is not text")
+        unknown = {
+            name: value for name, value in event.items() if name not in _DELTA_FIELDS and value not in (None, [])
+        }
+        if unknown:
+            self._fields("delta", unknown, events)
+        if text:
+            events += item.piece(place, text)
+
+    def _whole(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
+        item, place = self._part_of(part, event)
+        if isinstance(text := event.get(part.text), str):
+            events += item.whole(place, text)
+
+    def _part_of(self, part: PartEvent, event: JsonObject) -> tuple[OutputItem, Place]:
+        index = _index(event, "output_index")
+        item = self._items.get(index)
+        if item is None or index in self._ended:
+            raise invalid_event("a part of an item that is not open")
+        return item, (part.part, 0 if part.position is None else _index(event, part.position))
+
+    def _end(self, event: JsonObject, events: list[Event]) -> None:
+        """Read an event with the response as it ends."""
+        response = event.get("response")
+        if not isinstance(response, dict):
+            raise invalid_event("it has no response")
+        if response.get("status") in _FAILED:
+            raise _failure(response)
+        self._begin(event, events)
+        reason = self._reason(response, events)
+        self._remaining_output(response, events)
+        self._close_items(response, reason, events)
+        if not self._items:
+            self._note(events, "seen", "EMPTY_ANSWER", "the backend finished without any output")
+        unknown = {
+            name: value for name, value in response.items() if name not in _RESPONSE_FIELDS and value is not None
+        }
+        if self._passes and unknown:
+            events.append(PassthroughFields("response", unknown))
+        if isinstance(usage := response.get("usage"), dict):
+            events.append(decode_usage(usage))
+        events.append(Finish(reason, _text(response.get("status"))))
+        self.finished = True
+
+    def _reason(self, response: JsonObject, events: list[Event]) -> Reason:
+        status, details = response.get("status"), response.get("incomplete_details")
+        if status in (None, "completed"):
+            return "stop"
+        if status != "incomplete":
+            message = "The backend ended its response without completing it."
+            raise BackendProtocolError(message, code="upstream_invalid_response")
+        said = _text(details.get("reason")) if isinstance(details, dict) else None
+        if said not in _INCOMPLETE:
+            detail = f"the reason {(said or '')[:40]!r} of an incomplete response is unknown; read as length"
+            self._note(events, "changed", "FINISH_REASON_UNKNOWN", detail)
+        return _INCOMPLETE.get(said or "", "length")
+
+    def _remaining_output(self, response: JsonObject, events: list[Event]) -> None:
+        """Read the items behind those that came in events of their own: of a whole response all."""
+        output = response.get("output")
+        for index, item in enumerate(output if isinstance(output, list) else ()):
+            if index >= len(self._items):
+                self._done({"type": "response.output_item.done", "output_index": index, "item": item}, events)
+
+    def _close_items(self, response: JsonObject, reason: Reason, events: list[Event]) -> None:
+        """Raises BackendProtocolError for an item without its end, unless the response is incomplete: then its last
+        item may be as well."""
+        for index, item in self._items.items():
+            if index in self._ended:
+                continue
+            if reason == "stop":
+                if isinstance(item, CallItem):
+                    raise invalid_call("The backend ended its response inside a tool call.")
+                raise invalid_event("the response ended inside an item")
+            if item is not None:
+                self._ended.add(index)
+                events += item.end({})
+
+    def _unknown_item(self, event: JsonObject, item: JsonObject, events: list[Event]) -> None:
+        self._unknown(event, f"an output item of type {str(item.get('type'))[:64]}", events)
+
+    def _unknown(self, event: JsonObject, what: str, events: list[Event]) -> None:
+        """Pass on an event that no other event expresses, or report it."""
+        if self._passes:
+            self._begin({}, events)
+            events.append(PassthroughFields("event", event))
+        else:
+            self._note(events, "ignored", "UNKNOWN_EVENT", f"{what} has no form in the client's dialect")
+
+    def _fields(self, scope: Scope, fields: JsonObject, events: list[Event]) -> None:
+        """Pass on fields that no event expresses, or report them."""
+        if self._passes:
+            events.append(PassthroughFields(scope, fields))
+        else:
+            names = ", ".join(sorted(name[:40] for name in fields))
+            detail = f"the client's dialect has no field for {names}"
+            self._note(events, "ignored", "FIELD_NOT_SHOWN", detail, level="debug")
+
+    def _note(self, events: list[Event], action: Action, rule: str, detail: str, level: Level = "warning") -> None:
+        """Report each fact once, because a backend repeats what it does in every event."""
+        if detail not in self._noted:
+            self._noted.add(detail)
+            events.append(Notice("backend", action, rule, detail, level=level))
+
+    def _fail(self, event: JsonObject, events: list[Event]) -> None:
+        response = event.get("response")
+        raise _failure(response if isinstance(response, dict) else event)
+
+
+_HANDLERS: Final[Mapping[str, Callable[[EventReader, JsonObject, list[Event]], None]]] = {
+    "response.created": EventReader._begin,
+    "response.in_progress": EventReader._begin,
+    "response.output_item.added": EventReader._added,
+    "response.output_item.done": EventReader._done,
+    "response.completed": EventReader._end,
+    "response.incomplete": EventReader._end,
+    "response.failed": EventReader._fail,
+    "response.cancelled": EventReader._fail,
+}
+
+
+def _failure(said: JsonObject) -> BackendError:
+    """Decode an error: an object in the field `error`, beside it, or a status that says nothing else."""
+    error = said.get("error")
+    if error is not None:
+        return reported_failure(error)
+    if said.get("type") == "error":
+        return reported_failure({name: value for name, value in said.items() if name != "type"})
+    return BackendRejected("The backend ended the response early.")
+
+
+def _item(event: JsonObject) -> JsonObject:
+    item = event.get("item")
+    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+        raise invalid_event("an item without a type")
+    return item
+
+
+def _index(event: JsonObject, field: str) -> int:
+    index = event.get(field)
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+        raise invalid_event(f"{field} is not a position")
+    return index
+
+
+def _unknown_fields(fields: JsonObject, known: frozenset[str]) -> JsonObject:
+    """Return the fields that are not known, without those that hold nothing."""
+    return {name: value for name, value in fields.items() if name not in known and value not in (None, [])}
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None
