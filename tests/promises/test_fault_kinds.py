@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -11,6 +11,8 @@ from gateway.core.conversation import Json
 from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.fault_kinds import FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
+from gateway.demo.player.demo_fault import DemoFault
+from gateway.demo.responses.faults import FAULTS as RESPONSES
 from gateway.demo.text.faults import FAULTS as TEXT
 from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.registry import ADAPTERS
@@ -22,10 +24,8 @@ from tests.promises.wire_gateway import SHORT, finishes, frames
 from tests.promises.wires import WIRES
 
 PROMISED: Final = {row.id: row for row in PROMISES}
-DEMO: Final[Mapping[str, Mapping[str, str]]] = {
-    "chat": {name: fault.kind for name, fault in CHAT.items()},
-    "text": {name: fault.kind for name, fault in TEXT.items()},
-}
+# Any: each wire has its own type of answers.
+DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {"chat": CHAT, "responses": RESPONSES, "text": TEXT}
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
 # Only the agent wire has a tool of the backend's own.
 OF_ONE_WIRE: Final = {"native_tool"}
@@ -44,8 +44,8 @@ def test_every_adapter_has_a_wire_on_which_they_are_played() -> None:
 
 
 def test_every_fault_of_a_demo_backend_is_of_a_listed_kind() -> None:
-    for kinds in DEMO.values():
-        assert {kind for kind in kinds.values() if kind} <= FAILURES.keys() | ODD_KINDS.keys()
+    for faults in DEMO.values():
+        assert {fault.kind for fault in faults.values() if fault.kind} <= FAILURES.keys() | ODD_KINDS.keys()
     assert {name for name, expect in AGENT.items() if expect.fails and not expect.kind} == OF_ONE_WIRE
     assert not [name for name, expect in AGENT.items() if expect.kind and not expect.fails]
 
@@ -59,7 +59,7 @@ def test_a_scenario_of_the_agent_expects_what_is_promised(name: str) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway() -> AsyncIterator[RunningGateway]:
-    adapters = {"chat": "openai_chat", "text": "text"}
+    adapters = {"chat": "openai_chat", "responses": "openai_responses", "text": "text"}
     settings: dict[str, Json] = {
         "backends": {
             wire: {"adapter": adapter, "base_url": f"demo:{wire}", "timeouts": dict(SHORT)}
@@ -76,7 +76,7 @@ async def gateway() -> AsyncIterator[RunningGateway]:
 async def test_a_demo_fault_is_answered_as_its_kind_promises(wire: str, name: str, gateway: RunningGateway) -> None:
     marked: Json = [{"role": "user", "content": f"count to ten [[demo:{name}]]"}]
     response = await gateway.chat(model=wire, messages=marked, stream=True)
-    kind = DEMO[wire][name]
+    kind = DEMO[wire][name].kind
     if kind in FAILURES:
         row = PROMISED[kind]
         begun = response.status_code == 200
@@ -86,4 +86,4 @@ async def test_a_demo_fault_is_answered_as_its_kind_promises(wire: str, name: st
         assert row.early.code == "its_code" or last["code"] == (row.late if begun else row.early.code)
     else:
         *data, done = frames(response.text)
-        assert (response.status_code, finishes(data), done) == (200, ["stop"], "[DONE]")
+        assert (response.status_code, finishes(data), done) == (200, [DEMO[wire][name].finish], "[DONE]")

@@ -36,6 +36,21 @@ def _chat(content: str | None = None, finish: str | None = None) -> bytes:
     return _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
 
 
+def _event(kind: str, **fields: Json) -> bytes:
+    return _sse({"type": kind, **fields})
+
+
+def _responses_text(text: str) -> bytes:
+    return _event("response.output_text.delta", output_index=0, content_index=0, delta=text)
+
+
+_RESPONSE: Final[Json] = {"id": "x", "object": "response", "model": "m", "status": "completed", "output": []}
+_MESSAGE: Final[Json] = {"type": "message", "role": "assistant", "content": []}
+_CALL: Final[Json] = {"type": "function_call", "call_id": "c", "name": "f", "arguments": ""}
+_ADDED_MESSAGE: Final = _event("response.output_item.added", output_index=0, item=_MESSAGE)
+_COMPLETED: Final = _event("response.completed", response=_RESPONSE)
+
+
 def warp_frame(event: ResponseEvent) -> bytes:
     """An event of the protobuf wire."""
     return _frame(event.SerializeToString())
@@ -97,6 +112,19 @@ WIRES: Final[Mapping[str, Wire]] = {
         lambda raw: _chat("???").replace(b"???", raw),
         _sse({"object": "telemetry", "id": "x", "choices": [], "news": {"of": ["tomorrow"]}})
         + _sse({"object": "telemetry", "news": {"of": ["tomorrow"]}}),
+    ),
+    "responses": Wire(
+        {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter"},
+        Spoken(
+            "text/event-stream",
+            begin=_event("response.created", response=_RESPONSE) + _ADDED_MESSAGE + _responses_text("one"),
+            text=_responses_text(" two"),
+            end=_event("response.output_item.done", output_index=0, item=_MESSAGE) + _COMPLETED,
+            failure=_event("error", code="server_error", message="said in the answer"),
+            lost_call=_event("response.output_item.added", output_index=1, item=_CALL) + _COMPLETED,
+        ),
+        lambda raw: _responses_text("???").replace(b"???", raw),
+        _event("response.news", news={"of": ["tomorrow"]}),
     ),
     "text": Wire(
         {"adapter": "adapters.text:TextAdapter", "wire": "llama_cpp"},
