@@ -46,6 +46,13 @@ _PARTS: Final[Mapping[str, tuple[str, str | None, str]]] = {
 PIECES: Final = {f"response.{name}.delta": PartEvent(*part[:2], "delta") for name, part in _PARTS.items()}
 WHOLES: Final = {f"response.{name}.done": PartEvent(*part) for name, part in _PARTS.items()}
 
+_ITEM_OF_PART: Final[Mapping[str, str]] = {
+    "output_text": "message",
+    "refusal": "message",
+    "reasoning_text": "reasoning",
+    "summary_text": "reasoning",
+}
+
 # They repeat what other events say, or say nothing.
 _SILENT: Final = frozenset(
     {
@@ -172,7 +179,7 @@ class EventReader:
             events += made.end(item)
 
     def _piece(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
-        item, place = self._part_of(part, event)
+        item, place = self._part_of(part, event, events)
         text = event.get(part.text)
         if not isinstance(text, str):
             raise invalid_event(f"{part.text} is not text")
@@ -185,12 +192,15 @@ class EventReader:
             events += item.piece(place, text)
 
     def _whole(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
-        item, place = self._part_of(part, event)
+        item, place = self._part_of(part, event, events)
         if isinstance(text := event.get(part.text), str):
             events += item.whole(place, text)
 
-    def _part_of(self, part: PartEvent, event: JsonObject) -> tuple[OutputItem, Place]:
+    def _part_of(self, part: PartEvent, event: JsonObject, events: list[Event]) -> tuple[OutputItem, Place]:
         index = _index(event, "output_index")
+        if index not in self._items and (kind := _ITEM_OF_PART.get(part.part)) is not None:
+            # Some servers do not announce an item whose text says it all.
+            self._open(index, {"type": kind}, events)
         item = self._items.get(index)
         if item is None or index in self._ended:
             raise invalid_event("a part of an item that is not open")
@@ -206,7 +216,7 @@ class EventReader:
         self._begin(event, events)
         reason = self._reason(response, events)
         self._remaining_output(response, events)
-        self._close_items(response, reason, events)
+        self._close_items(reason, events)
         if not self._items:
             self._note(events, "seen", "EMPTY_ANSWER", "the backend finished without any output")
         unknown = {
@@ -239,19 +249,16 @@ class EventReader:
             if index >= len(self._items):
                 self._done({"type": "response.output_item.done", "output_index": index, "item": item}, events)
 
-    def _close_items(self, response: JsonObject, reason: Reason, events: list[Event]) -> None:
+    def _close_items(self, reason: Reason, events: list[Event]) -> None:
         """Raises BackendProtocolError for an item without its end, unless the response is incomplete: then its last
         item may be as well."""
-        for index, item in self._items.items():
-            if index in self._ended:
-                continue
-            if reason == "stop":
-                if isinstance(item, CallItem):
-                    raise invalid_call("The backend ended its response inside a tool call.")
-                raise invalid_event("the response ended inside an item")
-            if item is not None:
-                self._ended.add(index)
-                events += item.end({})
+        open_items = [item for index, item in self._items.items() if index not in self._ended]
+        if reason == "stop" and open_items:
+            if any(isinstance(item, CallItem) for item in open_items):
+                raise invalid_call("The backend ended its response inside a tool call.")
+            raise invalid_event("the response ended inside an item")
+        for item in open_items:
+            events += [] if item is None else item.end({})
 
     def _unknown_item(self, event: JsonObject, item: JsonObject, events: list[Event]) -> None:
         self._unknown(event, f"an output item of type {str(item.get('type'))[:64]}", events)
