@@ -57,7 +57,12 @@ class OpenAIChatAdapter:
     def decoder(self, conversation: Conversation) -> ChatDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        return ChatDecoder(self._max_event, len(conversation.turns), conversation.sampling.stop)
+        return ChatDecoder(
+            self._max_event,
+            len(conversation.turns),
+            conversation.sampling.stop,
+            passes=conversation.dialect == DIALECT,
+        )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message, code and param where the client can act on them."""

@@ -24,6 +24,7 @@ from gateway.core.conversation import (
     ToolSpec,
     Turn,
 )
+from gateway.core.provider_state import STATE_FIELD, provider_state, with_provider_state
 
 # Sent with the value that the client gave them. Not `logprobs`: no event tells them to a client of another dialect.
 _PARAMS: Final = frozenset(
@@ -62,11 +63,12 @@ _VALUES: Final = frozenset(
 )
 SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 
-# A provider keeps its own state in `extra_content`, below its name.
-_STATE: Final = frozenset({"extra_content"})
-_IMAGE: Final = _STATE | {"detail"}
-_TYPED: Final = _STATE | {"type"}
-CARRIED: Final = _IMAGE | _TYPED | {"strict"}
+# Google's state is a field of its compatible API; the state of any other provider belongs to another wire.
+_PROVIDER: Final = "google"
+_NOTHING: Final[frozenset[str]] = frozenset()
+_IMAGE: Final = frozenset({"detail"})
+_TYPED: Final = frozenset({"type"})
+CARRIED: Final = _IMAGE | _TYPED | {f"{STATE_FIELD}.{_PROVIDER}", "strict"}
 
 
 def canonical_fields(conversation: Conversation) -> dict[str, Json]:
@@ -93,7 +95,7 @@ def canonical_fields(conversation: Conversation) -> dict[str, Json]:
 def canonical_turn(turn: Turn) -> Turn:
     """Return the turn with no field that only its client's dialect knows."""
     blocks = tuple([_block(block) for block in turn.blocks])
-    return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra, _STATE), source=None)
+    return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra, _NOTHING), source=None)
 
 
 def _block(block: Block) -> Block:
@@ -101,7 +103,7 @@ def _block(block: Block) -> Block:
         case Text() | Image() | File():
             return _part(block)
         case Reasoning():
-            return msgspec.structs.replace(block, extra=_kept(block.extra, _STATE))
+            return msgspec.structs.replace(block, extra=_kept(block.extra, _NOTHING))
         case ToolCall():
             return msgspec.structs.replace(block, extra=_kept(block.extra, _TYPED))
         case ToolResult():
@@ -114,7 +116,7 @@ def _part(part: Text | Image | File) -> Text | Image | File:
     """A file never arrives here: its part is in the words of the client's dialect."""
     match part:
         case Text():
-            names = _TYPED if part.extra.get("type") == "refusal" else _STATE
+            names = _TYPED if part.extra.get("type") == "refusal" else _NOTHING
             return msgspec.structs.replace(part, extra=_kept(part.extra, names))
         case Image():
             return msgspec.structs.replace(part, extra=_kept(part.extra, _IMAGE))
@@ -125,7 +127,12 @@ def _part(part: Text | Image | File) -> Text | Image | File:
 
 
 def _kept(extra: JsonObject, names: frozenset[str]) -> JsonObject:
-    return {name: value for name, value in extra.items() if name in names} if extra else EMPTY
+    """Return the fields with these names, and the provider's state."""
+    if not extra:
+        return EMPTY
+    kept = {name: value for name, value in extra.items() if name in names}
+    state = provider_state(extra, _PROVIDER)
+    return {**kept, **with_provider_state(_PROVIDER, state)} if state else kept
 
 
 def _choice(tool: NamedTool) -> Json:

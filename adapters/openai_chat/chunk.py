@@ -11,7 +11,6 @@ from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import (
     Event,
-    PassthroughFields,
     ReasoningDelta,
     ResponseStart,
     TextDelta,
@@ -19,6 +18,7 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Action, Notice
+from gateway.response.passthrough import Passthrough
 
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
 _CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason"})
@@ -31,15 +31,17 @@ _DELTA_KEYS: Final = frozenset({"role", "content", "reasoning_content", "reasoni
 class ChunkReader:
     """Reads one response. `empty` is true until a choice has arrived. `finished` is true once the finish reason has
     arrived; after that only usage counts. `words` is the message of the last event that is no chunk: if the response
-    then stays incomplete, it most likely says why."""
+    then stays incomplete, it most likely says why. `passes`: the client speaks this dialect, so that it gets the fields
+    which no event expresses."""
 
-    def __init__(self, seed: int, stops: tuple[str, ...] = ()) -> None:
+    def __init__(self, seed: int, stops: tuple[str, ...] = (), *, passes: bool = True) -> None:
         self.empty = True
         self.finished = False
         self.words = ""
         self._reason = ""
         self._started = False
         self._noted: set[str] = set()
+        self._passthrough = Passthrough(passes)
         self._seed = seed
         self._stops = stops
         self._calls: CallTracker | None = None
@@ -97,7 +99,7 @@ class ChunkReader:
             self._started = True
             events.append(ResponseStart(_text(chunk.get("id")), _text(chunk.get("model"))))
         if unknown := _unknown_fields(chunk, _RESPONSE_KEYS):
-            events.append(PassthroughFields("response", unknown))
+            events += self._passthrough.fields("response", unknown)
         return events, choices
 
     def _choice(self, choice: Json, events: list[Event], *, whole: bool = False) -> None:
@@ -116,7 +118,7 @@ class ChunkReader:
             self._after_finish(delta, choice.get("finish_reason"), events)
             return
         if unknown := _unknown_fields(choice, _CHOICE_KEYS):
-            events.append(PassthroughFields("choice", unknown))
+            events += self._passthrough.fields("choice", unknown)
         self._delta(delta, events, whole)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
@@ -132,8 +134,14 @@ class ChunkReader:
             self._note(events, "ignored", "LATE_EVENT", "a second finish reason that differs from the first")
 
     def _delta(self, delta: dict[str, Json], events: list[Event], whole: bool) -> None:
-        if unknown := _unknown_fields(delta, _DELTA_KEYS):
-            events.append(PassthroughFields("delta", unknown))
+        refusal = None if self._passthrough.passes else _text(delta.get("refusal"))
+        if unknown := _unknown_fields(delta, _DELTA_KEYS if refusal is None else _DELTA_KEYS | {"refusal"}):
+            events += self._passthrough.fields("delta", unknown)
+        if refusal is not None:
+            detail = "the refusal of the model is sent as its text"
+            self._note(events, "changed", "REFUSAL_AS_TEXT", detail)
+            events.append(TextDelta(refusal))
+            self._spoken = True
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(reasoning, str) and reasoning:
             events.append(ReasoningDelta(reasoning))

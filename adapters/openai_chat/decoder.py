@@ -23,12 +23,14 @@ _EVENTS_PER_ANSWER: Final = 4
 
 class ChatDecoder:
     """Decodes one response. The first byte shows which of the two forms it has: some backends stream without a request
-    to do so, and some never stream. `stops` are the client's stop sequences."""
+    to do so, and some never stream. `stops` are the client's stop sequences; `passes`: the client speaks this dialect,
+    so that it gets the fields which no event expresses."""
 
-    def __init__(self, max_event: int, seed: int, stops: tuple[str, ...] = ()) -> None:
+    def __init__(self, max_event: int, seed: int, stops: tuple[str, ...] = (), *, passes: bool = True) -> None:
         self._max_event = max_event
         self._seed = seed
         self._stops = stops
+        self._passes = passes
         self._form: _Stream | _Whole | None = None
         self.done = False
 
@@ -39,9 +41,9 @@ class ChatDecoder:
             if not data:
                 return []
             if data[:1] in (b"{", b"["):
-                self._form = _Whole(self._seed, self._stops, _EVENTS_PER_ANSWER * self._max_event)
+                self._form = _Whole(self._seed, self._stops, self._passes, _EVENTS_PER_ANSWER * self._max_event)
             else:
-                self._form = _Stream(self._seed, self._stops, self._max_event)
+                self._form = _Stream(self._seed, self._stops, self._passes, self._max_event)
         events = self._form.feed(data)
         self.done = self._form.done
         return events
@@ -57,9 +59,9 @@ class ChatDecoder:
 class _Stream:
     """Reads server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
 
-    def __init__(self, seed: int, stops: tuple[str, ...], max_event: int) -> None:
+    def __init__(self, seed: int, stops: tuple[str, ...], passes: bool, max_event: int) -> None:
         self.done = False
-        self._reader = ChunkReader(seed, stops)
+        self._reader = ChunkReader(seed, stops, passes=passes)
         self._sse = SSEDecoder(max_event)
         self._template = DeltaFastPath(self._reader.more)
 
@@ -145,6 +147,7 @@ class _Whole(msgspec.Struct):
 
     seed: int
     stops: tuple[str, ...]
+    passes: bool
     limit: int
     body: bytearray = msgspec.field(default_factory=bytearray)
     done: bool = False
@@ -161,7 +164,7 @@ class _Whole(msgspec.Struct):
             return []
         self.done = True
         body = bytes(self.body)
-        events = read_plain(body)
+        events = read_plain(body) if self.passes else None
         return self._read(body) if events is None else events
 
     def _read(self, body: bytes) -> list[Event]:
@@ -177,4 +180,4 @@ class _Whole(msgspec.Struct):
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]
-        return ChunkReader(self.seed, self.stops).completion(answer)
+        return ChunkReader(self.seed, self.stops, passes=self.passes).completion(answer)

@@ -19,6 +19,7 @@ from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.names import ToolNames
 from gateway.framing.json_text import decode_json
 from gateway.framing.model_names import names_in_list
+from gateway.response.passthrough import Passthrough
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {
@@ -62,8 +63,9 @@ class OpenAIResponsesAdapter:
     def decoder(self, conversation: Conversation) -> ResponsesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        passes = conversation.dialect == DIALECT
-        return ResponsesDecoder(EventReader(len(conversation.turns), ToolNames(), passes=passes), self._max_event)
+        passthrough = Passthrough(conversation.dialect == DIALECT)
+        reader = EventReader(len(conversation.turns), ToolNames, passthrough)
+        return ResponsesDecoder(reader, self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message, code and param where the client can act on them."""

@@ -8,22 +8,18 @@ from typing import Final
 
 import msgspec
 
+from adapters.openai_responses.call_item import CALL_INPUT, CallIds, CallItem
 from adapters.openai_responses.failure import invalid_call, invalid_event, reported_failure
-from adapters.openai_responses.output_items import (
-    CALL_INPUT,
-    CallIds,
-    CallItem,
-    OutputItem,
-    Place,
-    begin_item,
-)
-from adapters.openai_responses.pieces import Pieces
+from adapters.openai_responses.output_item import OutputItem, Pieces, Place
+from adapters.openai_responses.text_items import MessageItem, ReasoningItem
 from adapters.openai_responses.usage import decode_usage
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
-from gateway.core.events import Event, Finish, PassthroughFields, Reason, ResponseStart, Scope
-from gateway.core.notices import Action, Level, Notice
+from gateway.core.events import Event, Finish, Reason, ResponseStart
+from gateway.core.notices import Action, Notice
+from gateway.dialects.openai_responses.call_items import CALL_KINDS
 from gateway.dialects.openai_responses.names import ToolNames
+from gateway.response.passthrough import Passthrough
 
 
 class PartEvent(msgspec.Struct, frozen=True):
@@ -40,8 +36,8 @@ _PARTS: Final[Mapping[str, tuple[str, str | None, str]]] = {
     "refusal": ("refusal", "content_index", "refusal"),
     "reasoning_text": ("reasoning_text", "content_index", "text"),
     "reasoning_summary_text": ("summary_text", "summary_index", "text"),
-    "function_call_arguments": (CALL_INPUT[0], None, "arguments"),
-    "custom_tool_call_input": (CALL_INPUT[0], None, "input"),
+    "function_call_arguments": (CALL_INPUT, None, "arguments"),
+    "custom_tool_call_input": (CALL_INPUT, None, "input"),
 }
 PIECES: Final = {f"response.{name}.delta": PartEvent(*part[:2], "delta") for name, part in _PARTS.items()}
 WHOLES: Final = {f"response.{name}.done": PartEvent(*part) for name, part in _PARTS.items()}
@@ -79,18 +75,20 @@ _RESPONSE_FIELDS: Final = frozenset(
 
 class EventReader:
     """Reads one response. `started` is true once anything of a response has arrived, `finished` once it is complete.
-    `passes`: the client speaks this dialect, so that it receives what no other event expresses."""
 
-    def __init__(self, seed: int, names: ToolNames, *, passes: bool) -> None:
+    `seed` makes derived ids differ from those of earlier responses in a conversation, and `names` returns the names of
+    the request's tools.
+    """
+
+    def __init__(self, seed: int, names: Callable[[], ToolNames], passthrough: Passthrough) -> None:
         self.started = False
         self.finished = False
-        self._passes = passes
+        self._passthrough = passthrough
         self._names = names
         self._ids = CallIds(seed)
         # Each item by its position; None: an item of an unknown type.
         self._items: dict[int, OutputItem | None] = {}
         self._ended: set[int] = set()
-        self._noted: set[str] = set()
 
     def event(self, event: Json) -> list[Event]:
         """Return the events of one event of a stream. Raises BackendError."""
@@ -110,7 +108,8 @@ class EventReader:
             elif (handle := _HANDLERS.get(kind)) is not None:
                 handle(self, event, events)
             elif kind not in _SILENT:
-                self._unknown(event, f"an event of type {kind[:64]}", events)
+                self._begin({}, events)
+                events += self._passthrough.event(event, f"an event of type {kind[:64]}")
         except BackendError as error:
             error.keep(events)
             raise
@@ -127,7 +126,7 @@ class EventReader:
             raise BackendProtocolError(message, code="upstream_invalid_response")
         events: list[Event] = []
         try:
-            self._end({"response": response}, events)
+            self._end({"type": f"response.{response.get('status')}", "response": response}, events)
         except BackendError as error:
             error.keep(events)
             raise
@@ -142,7 +141,7 @@ class EventReader:
 
     def late(self, events: list[Event]) -> None:
         """Report data that follows the end of the stream."""
-        self._note(events, "ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")
+        events.append(_notice("ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream"))
 
     def _begin(self, event: JsonObject, events: list[Event]) -> None:
         """Read an event with the response as it begins."""
@@ -162,9 +161,16 @@ class EventReader:
 
     def _open(self, index: int, item: JsonObject, events: list[Event]) -> OutputItem | None:
         self._begin({}, events)
-        made = self._items[index] = begin_item(index, item, self._names, self._ids)
-        if isinstance(made, CallItem):
-            events += made.begin(item)
+        kind = item["type"]
+        made: OutputItem | None = None
+        if kind == "message":
+            made = MessageItem(self._passthrough)
+        elif kind == "reasoning":
+            made = ReasoningItem(item, self._passthrough)
+        elif kind in CALL_KINDS:
+            made = call = CallItem(index, item, self._names, self._ids)
+            events += call.begin(item)
+        self._items[index] = made
         return made
 
     def _done(self, event: JsonObject, events: list[Event]) -> None:
@@ -183,11 +189,8 @@ class EventReader:
         text = event.get(part.text)
         if not isinstance(text, str):
             raise invalid_event(f"{part.text} is not text")
-        unknown = {
-            name: value for name, value in event.items() if name not in _DELTA_FIELDS and value not in (None, [])
-        }
-        if unknown:
-            self._fields("delta", unknown, events)
+        if unknown := _unknown_fields(event, _DELTA_FIELDS):
+            events += self._passthrough.fields("delta", unknown)
         if text:
             events += item.piece(place, text)
 
@@ -214,32 +217,32 @@ class EventReader:
         if response.get("status") in _FAILED:
             raise _failure(response)
         self._begin(event, events)
-        reason = self._reason(response, events)
+        reason = self._reason(event, response, events)
         self._remaining_output(response, events)
         self._close_items(reason, events)
         if not self._items:
-            self._note(events, "seen", "EMPTY_ANSWER", "the backend finished without any output")
-        unknown = {
-            name: value for name, value in response.items() if name not in _RESPONSE_FIELDS and value is not None
-        }
-        if self._passes and unknown:
-            events.append(PassthroughFields("response", unknown))
+            events.append(_notice("seen", "EMPTY_ANSWER", "the backend finished without any output"))
+        if self._passthrough.passes and (unknown := _unknown_fields(response, _RESPONSE_FIELDS)):
+            # To any other client they repeat what it asked for.
+            events += self._passthrough.fields("response", unknown)
         if isinstance(usage := response.get("usage"), dict):
             events.append(decode_usage(usage))
         events.append(Finish(reason, _text(response.get("status"))))
         self.finished = True
 
-    def _reason(self, response: JsonObject, events: list[Event]) -> Reason:
-        status, details = response.get("status"), response.get("incomplete_details")
-        if status in (None, "completed"):
-            return "stop"
-        if status != "incomplete":
+    def _reason(self, event: JsonObject, response: JsonObject, events: list[Event]) -> Reason:
+        """Return the reason that the event and the status in its response give: both must say that it is complete."""
+        said_twice = (str(event["type"]).removeprefix("response."), response.get("status"))
+        if not set(said_twice) <= {"completed", "incomplete", None}:
             message = "The backend ended its response without completing it."
             raise BackendProtocolError(message, code="upstream_invalid_response")
+        if "incomplete" not in said_twice:
+            return "stop"
+        details = response.get("incomplete_details")
         said = _text(details.get("reason")) if isinstance(details, dict) else None
         if said not in _INCOMPLETE:
             detail = f"the reason {(said or '')[:40]!r} of an incomplete response is unknown; read as length"
-            self._note(events, "changed", "FINISH_REASON_UNKNOWN", detail)
+            events.append(_notice("changed", "FINISH_REASON_UNKNOWN", detail))
         return _INCOMPLETE.get(said or "", "length")
 
     def _remaining_output(self, response: JsonObject, events: list[Event]) -> None:
@@ -261,30 +264,12 @@ class EventReader:
             events += [] if item is None else item.end({})
 
     def _unknown_item(self, event: JsonObject, item: JsonObject, events: list[Event]) -> None:
-        self._unknown(event, f"an output item of type {str(item.get('type'))[:64]}", events)
+        events += self._passthrough.event(event, f"an output item of type {str(item['type'])[:64]}")
 
-    def _unknown(self, event: JsonObject, what: str, events: list[Event]) -> None:
-        """Pass on an event that no other event expresses, or report it."""
-        if self._passes:
-            self._begin({}, events)
-            events.append(PassthroughFields("event", event))
-        else:
-            self._note(events, "ignored", "UNKNOWN_EVENT", f"{what} has no form in the client's dialect")
-
-    def _fields(self, scope: Scope, fields: JsonObject, events: list[Event]) -> None:
-        """Pass on fields that no event expresses, or report them."""
-        if self._passes:
-            events.append(PassthroughFields(scope, fields))
-        else:
-            names = ", ".join(sorted(name[:40] for name in fields))
-            detail = f"the client's dialect has no field for {names}"
-            self._note(events, "ignored", "FIELD_NOT_SHOWN", detail, level="debug")
-
-    def _note(self, events: list[Event], action: Action, rule: str, detail: str, level: Level = "warning") -> None:
-        """Report each fact once, because a backend repeats what it does in every event."""
-        if detail not in self._noted:
-            self._noted.add(detail)
-            events.append(Notice("backend", action, rule, detail, level=level))
+    def _annotation(self, event: JsonObject, events: list[Event]) -> None:
+        item = self._items.get(_index(event, "output_index"))
+        if isinstance(item, MessageItem):
+            events += item.annotation(event)
 
     def _fail(self, event: JsonObject, events: list[Event]) -> None:
         response = event.get("response")
@@ -296,6 +281,7 @@ _HANDLERS: Final[Mapping[str, Callable[[EventReader, JsonObject, list[Event]], N
     "response.in_progress": EventReader._begin,
     "response.output_item.added": EventReader._added,
     "response.output_item.done": EventReader._done,
+    "response.output_text.annotation.added": EventReader._annotation,
     "response.completed": EventReader._end,
     "response.incomplete": EventReader._end,
     "response.failed": EventReader._fail,
@@ -311,6 +297,10 @@ def _failure(said: JsonObject) -> BackendError:
     if said.get("type") == "error":
         return reported_failure({name: value for name, value in said.items() if name != "type"})
     return BackendRejected("The backend ended the response early.")
+
+
+def _notice(action: Action, rule: str, detail: str) -> Notice:
+    return Notice("backend", action, rule, detail, level="warning")
 
 
 def _item(event: JsonObject) -> JsonObject:

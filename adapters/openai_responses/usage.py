@@ -6,7 +6,6 @@ from adapters.token_count import token_count
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.events import UsageReport
 
-_COUNTS: Final = frozenset({"input_tokens", "output_tokens", "total_tokens"})
 # The names of the details in the words of the core, which are those of chat completions.
 _DETAILS: Final = {
     "input_tokens_details": "prompt_tokens_details",
@@ -15,9 +14,9 @@ _DETAILS: Final = {
 
 
 def decode_usage(usage: JsonObject) -> UsageReport:
-    """Decode the counts. `extra` has the details, and all other fields under their own names."""
+    """Decode the counts and their details."""
     extra: dict[str, Json] = {
-        _DETAILS.get(name, name): value for name, value in usage.items() if name not in _COUNTS and value is not None
+        name: value for field, name in _DETAILS.items() if (value := usage.get(field)) is not None
     }
     return UsageReport(
         token_count(usage.get("input_tokens")),

@@ -11,7 +11,7 @@ from adapters.warp.decode.decoder import WarpDecoder
 from adapters.warp.decode.error_body import decode_error
 from adapters.warp.encode.encoder import encode_request
 from adapters.warp.options import WarpOptions
-from adapters.warp.provider_state import CONTAINER
+from adapters.warp.provider_state import CONTAINER, PROVIDER
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError, SettingsError
@@ -28,9 +28,10 @@ _IMAGE_ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "structured": frozenset({"user", "tool"}),
 }
 # Only the task log has a field for the failure of a call.
+_STATE: Final = f"{CONTAINER}.{PROVIDER}"
 _CARRIED: Final[Mapping[str, frozenset[str]]] = {
-    "flatten": frozenset({CONTAINER}),
-    "structured": frozenset({CONTAINER, "is_error"}),
+    "flatten": frozenset({_STATE}),
+    "structured": frozenset({_STATE, "is_error"}),
 }
 
 

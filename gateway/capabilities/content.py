@@ -5,7 +5,7 @@ written as text, or left out with a notice. (This does not apply to a backend th
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ from gateway.core.conversation import (
     Conversation,
     File,
     Image,
+    JsonObject,
     Reasoning,
     Text,
     ToolCall,
@@ -29,6 +30,7 @@ from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import NEUTRAL
+from gateway.core.provider_state import STATE_FIELD
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 
 _AS_TEXT: Final = msgspec.structs.replace(NEUTRAL, tool_turns="text")
@@ -133,7 +135,7 @@ def _kind(part: File) -> str:
 def dropped_fields(conversation: Conversation, capabilities: Capabilities) -> list[Notice]:
     """One notice for all messages and one for all tools, with the names of the fields that nothing carries to the
     backend, and how often they occur."""
-    names = [name for turn in conversation.turns for name in turn.extra]
+    names = [name for turn in conversation.turns if turn.extra for name in _named(turn.extra)]
     names += [name for turn in conversation.turns for block in _blocks(turn) if block.extra for name in _own(block)]
     names += [
         FAILED for turn in conversation.turns if turn.role == "tool" for result in turn.results if _failed(result)
@@ -162,7 +164,16 @@ def _blocks(turn: Turn) -> list[Text | Reasoning | Image | ToolCall]:
 
 def _own(block: Text | Reasoning | Image | ToolCall) -> list[str]:
     """The fields beside what the gateway reads itself. The type of a text only says which text it is: a refusal."""
-    return [name for name in block.extra if name != "type" or not isinstance(block, Text)]
+    return [name for name in _named(block.extra) if name != "type" or not isinstance(block, Text)]
+
+
+def _named(extra: JsonObject) -> Iterator[str]:
+    """Yields the names of the fields, and of a field with state one for each provider: `extra_content.google`."""
+    for name, value in extra.items():
+        if name == STATE_FIELD and isinstance(value, Mapping):
+            yield from (f"{name}.{provider}" for provider in value)
+        else:
+            yield name
 
 
 def _tool_fields(tool: ToolSpec, capabilities: Capabilities) -> Iterator[str]:

@@ -4,12 +4,13 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.adapter import Decoder
 from gateway.core.errors import BackendError
-from gateway.core.events import Event, ReasoningDelta, TextDelta
+from gateway.core.events import Event, PassthroughFields, ReasoningDelta, TextDelta
 from gateway.core.grammar import Grammar
 from gateway.testing.case import Case
 from gateway.testing.events import content, fold, join
@@ -122,6 +123,14 @@ def decoders_share_nothing(case: Case) -> None:
     assert join(events[0]) == join(events[1]) == join(_replay(case, [case.wire]))
 
 
+def only_its_own_dialect_sees_its_fields(case: Case) -> None:
+    """What the events of the core do not express reaches no client of another dialect than the backend's own."""
+    conversation = msgspec.structs.replace(case.prepared(), dialect="no dialect")
+    events = replay(case.build().decoder(conversation), [case.wire])
+    passed = [event.scope for event in events if isinstance(event, PassthroughFields)]
+    assert not passed, f"fields of the scope {passed[0]} would reach a client that cannot read them"
+
+
 def calls_are_usable(case: Case) -> None:
     """Ids are present and unique, and the arguments of this valid response are JSON objects."""
     calls = fold(_replay(case, [case.wire])).calls
@@ -200,6 +209,7 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     nothing_is_lost_before_an_error,
     done_ends_the_answer,
     decoders_share_nothing,
+    only_its_own_dialect_sees_its_fields,
     calls_are_usable,
     events_are_bounded,
     errors_are_reported,

@@ -47,7 +47,7 @@ def test_fields_without_a_place_are_named_and_counted() -> None:
     ]
 
 
-WARP = Capabilities(carries=frozenset({"extra_content"}))
+WARP = Capabilities(carries=frozenset({"extra_content.warp"}))
 
 
 def test_what_is_carried_for_the_backend_is_no_unsent_field() -> None:
@@ -63,8 +63,15 @@ def test_a_strict_tool_that_another_dialect_declared_is_named() -> None:
 def test_the_state_of_reasoning_is_named_where_nothing_carries_it() -> None:
     turns = (Turn("assistant", (Reasoning("hm", extra={"extra_content": {"google": {}}}), Text("ok"))),)
     (notice,) = dropped_fields(Conversation(turns), Capabilities())
-    assert notice.detail == "the backend has no field for extra_content (1) of messages"
-    assert dropped_fields(Conversation(turns), WARP) == []
+    assert notice.detail == "the backend has no field for extra_content.google (1) of messages"
+    assert dropped_fields(Conversation(turns), Capabilities(carries=frozenset({"extra_content.google"}))) == []
+
+
+def test_the_state_of_another_provider_is_named() -> None:
+    states: dict[str, Json] = {"warp": {"task_id": "t"}, "anthropic": {"signature": "s"}}
+    turns = (Turn("assistant", (ToolCall("k", "n", "{}", {"extra_content": states}),)),)
+    (notice,) = dropped_fields(Conversation(turns), WARP)
+    assert notice.detail == "the backend has no field for extra_content.anthropic (1) of messages"
 
 
 def test_a_failure_of_a_call_is_named_where_nothing_carries_it() -> None:

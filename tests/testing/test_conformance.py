@@ -11,7 +11,16 @@ import pytest
 from gateway.adapter import BackendRequest, Capabilities, Decoder
 from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import BackendError, BackendRejected
-from gateway.core.events import Event, Finish, ResponseStart, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.events import (
+    Event,
+    Finish,
+    PassthroughFields,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
 from gateway.core.grammar import GrammarError
 from gateway.core.policy import Policy
 from gateway.testing import decode_checks as answering
@@ -289,6 +298,13 @@ class Hoarding(ParrotDecoder):
         super().__init__(1 << 30)
 
 
+class Showing(ParrotDecoder):
+    """Shows every client the backend's own fields."""
+
+    def _piece(self, payload: bytes) -> list[Event]:
+        return [PassthroughFields("delta", {"mood": "calm"}), *super()._piece(payload)]
+
+
 class Nameless(ParrotDecoder):
     """Calls twice with one id."""
 
@@ -366,6 +382,7 @@ BROKEN: list[tuple[Check, Case]] = [
     (answering.done_ends_the_answer, reading(Endless)),
     (answering.done_ends_the_answer, reading(Hasty)),
     (answering.decoders_share_nothing, reading(Sharing)),
+    (answering.only_its_own_dialect_sees_its_fields, reading(Showing)),
     (answering.calls_are_usable, reading(Nameless)),
     (answering.calls_are_usable, reading(Rambling)),
     (answering.events_are_bounded, reading(Hoarding)),

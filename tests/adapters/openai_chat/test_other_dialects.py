@@ -25,10 +25,14 @@ from gateway.core.conversation import (
     Turn,
 )
 from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.events import Event, PassthroughFields, TextDelta
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
 from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
+from gateway.testing.replay import replay
+from tests.adapters.openai_chat.wires import chunk, completion, sse
 from tests.histories import ANY_PROFILE, requests
 
 ADAPTER: Final = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
@@ -148,3 +152,53 @@ def test_a_request_of_no_dialect_is_built_from_its_values() -> None:
     asked = Conversation((Turn("user", (Text("x", UNKNOWN),)),), params={"user": "u", CANARY: 1})
     assert (asked.dialect, asked.turns[0].extra) == ("", EMPTY)
     assert sent(asked) == {"model": "", "messages": [{"role": "user", "content": "x"}], "user": "u"}
+
+
+def test_only_the_state_of_the_compatible_provider_is_sent() -> None:
+    states: JsonObject = {"anthropic": {"signature": "a"}, "openai": {"encrypted_content": "o"}, "google": {"s": "g"}}
+    extra: JsonObject = {"extra_content": dict(states)}
+    blocks = (Reasoning("hm", extra=extra), Text("x", extra), ToolCall("k", "look", "{}", extra))
+    turns = (
+        Turn("user", (Text("?"),), index=0),
+        Turn("assistant", blocks, index=1, extra=extra),
+        Turn("tool", (ToolResult("k", (Text("!", extra),)),), index=2),
+    )
+    asked = exchange(Conversation(turns, (ToolSpec("look"),), dialect="messages"))
+    assert b"signature" not in asked.request.body and b"encrypted" not in asked.request.body
+    assert asked.request.body.count(b'"google"') == 4
+    (notice,) = [notice for notice in asked.notices if notice.rule == "FIELD_NOT_SENT"]
+    assert "extra_content.anthropic (5), extra_content.openai (5)" in notice.detail
+
+
+def answered(wire: bytes, dialect: str) -> list[Event]:
+    conversation = Conversation((Turn("user", (Text("x"),)),), dialect=dialect)
+    return replay(ADAPTER.decoder(conversation), [wire])
+
+
+UNKNOWN_DELTA: Final = chunk({"content": "a", "mood": "calm"}, service_tier="fast")
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_fields_of_the_wire_reach_its_own_dialect_alone(streams: bool) -> None:
+    wire = sse(UNKNOWN_DELTA, UNKNOWN_DELTA, chunk(finish="stop"))
+    if not streams:
+        wire = completion({"content": "a", "mood": "calm"}, service_tier="fast")
+    passed = [event for event in answered(wire, "openai_chat") if isinstance(event, PassthroughFields)]
+    assert PassthroughFields("delta", {"mood": "calm"}) in passed
+    told = answered(wire, "messages")
+    assert not any(isinstance(event, PassthroughFields) for event in told)
+    assert [event.detail for event in told if isinstance(event, Notice)] == [
+        "the client's dialect has no field for service_tier",
+        "the client's dialect has no field for mood",
+    ]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_refusal_is_the_text_of_another_dialect(streams: bool) -> None:
+    wire = completion({"content": None, "refusal": "No."})
+    if streams:
+        wire = sse(chunk({"refusal": "No"}), chunk({"refusal": "."}), chunk(finish="stop"))
+    assert PassthroughFields("delta", {"refusal": "No" if streams else "No."}) in answered(wire, "openai_chat")
+    told = answered(wire, "messages")
+    assert "".join(event.text for event in told if isinstance(event, TextDelta)) == "No."
+    assert [event.rule for event in told if isinstance(event, Notice)] == ["REFUSAL_AS_TEXT"]

@@ -1,0 +1,120 @@
+"""Converts what the backend says of a call that the client runs into events."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from adapters.openai_responses.failure import invalid_call, invalid_event
+from adapters.openai_responses.output_item import Pieces, Place
+from gateway.core.conversation import JsonObject
+from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.notices import Notice
+from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, INPUT
+from gateway.dialects.openai_responses.names import ClientTool, ToolNames
+from gateway.framing.json_text import NotJson, decode_json
+
+# The type of the only part of a call.
+CALL_INPUT: Final = "input"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class CallIds:
+    """Gives every call of a response an id of its own. `seed` makes derived ids differ from those of earlier responses
+    in a conversation."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._taken: set[str] = set()
+
+    def take(self, said: str, index: int) -> str:
+        """Return the backend's id, or another one where it sent none or that of another call."""
+        number = index
+        while not said or said in self._taken:
+            said = f"call_{self._seed}_{number}"
+            number += 1
+        self._taken.add(said)
+        return said
+
+
+class CallItem:
+    """A call. It starts as soon as its name is known.
+
+    A call of another kind than a function becomes one of a function, as the dialect names it: the input of a custom
+    tool stands in an object then. `names` returns the names of the request's tools.
+    """
+
+    def __init__(self, index: int, item: JsonObject, names: Callable[[], ToolNames], ids: CallIds) -> None:
+        self._index = index
+        self._kind = CALL_KINDS[str(item["type"])]
+        self._form = FORMS[self._kind]
+        self._names = names
+        self._ids = ids
+        self._input = Pieces(self._delta)
+        self._started = False
+
+    def begin(self, item: JsonObject) -> Iterator[Event]:
+        """Yield the events of the item as it begins, or of the whole item if it began without a name."""
+        name = item.get("name") if self._kind in ("function", "custom") else self._kind
+        if self._started or not isinstance(name, str) or not name:
+            return
+        self._started = True
+        said = item.get("call_id") or item.get("id")
+        call_id = self._ids.take(said if isinstance(said, str) else "", self._index)
+        if call_id != said:
+            detail = "a call's id was missing or already used"
+            yield Notice("backend", "changed", "CALL_ID_MADE", detail, tool_call_id=call_id, level="warning")
+        yield ToolCallStart(self._index, call_id, self._name(name, item))
+        if self._kind == "custom":
+            yield ToolCallDelta(self._index, f'{{"{INPUT}":"')
+
+    def pieces(self, place: Place) -> Pieces | None:
+        return self._input if self._started else None
+
+    def piece(self, place: Place, text: str) -> Iterator[Event]:
+        if not self._started:
+            raise invalid_event("the input of a call without a name")
+        yield self._input.add(text)
+
+    def whole(self, place: Place, text: str) -> Iterator[Event]:
+        if not self._started:
+            # The item that ends the call has its name and its whole input.
+            return
+        rest = self._input.rest_of(text)
+        if rest:
+            yield self._input.add(rest)
+        elif rest is None and (self._kind == "custom" or not _same_json(text, self._input.joined())):
+            raise invalid_call("The backend sent a tool call whose whole arguments differ from their pieces.")
+
+    def end(self, item: JsonObject) -> Iterator[Event]:
+        yield from self.begin(item)
+        if not self._started:
+            raise invalid_call("The backend sent a tool call without the name of a function.")
+        written = item.get(self._form.field)
+        if written is not None:
+            yield from self.whole((CALL_INPUT, 0), written if isinstance(written, str) else _encode(written).decode())
+        if self._kind == "custom":
+            yield ToolCallDelta(self._index, '"}')
+        elif not self._input:
+            yield ToolCallDelta(self._index, "{}")
+        yield ToolCallEnd(self._index)
+
+    def _name(self, name: str, item: JsonObject) -> str:
+        """Return the name of the function that the call's tool is for any other API."""
+        namespace = item.get("namespace")
+        if self._kind == "function" and not isinstance(namespace, str):
+            return name
+        return self._names().name(ClientTool(self._kind, name, namespace if isinstance(namespace, str) else None))
+
+    def _delta(self, text: str) -> Event:
+        if self._kind == "custom":
+            text = _encode(text)[1:-1].decode()
+        return ToolCallDelta(self._index, text)
+
+
+def _same_json(one: str, other: str) -> bool:
+    """Whether two texts are the same JSON value, perhaps with other spaces."""
+    try:
+        return decode_json(one.encode()) == decode_json(other.encode())
+    except NotJson:
+        return False

@@ -1,0 +1,65 @@
+"""Defines what every type of output item has in common.
+
+Every text arrives in pieces, then whole in the event that ends its part, and once more in the item that ends it all. A
+backend may leave the pieces out: what they lack of the whole text is an event as well.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol, TypeAlias
+
+from gateway.core.conversation import JsonObject
+from gateway.core.events import Event
+
+# The type of a part, and its position: in the content of its item or in the summary.
+Place: TypeAlias = tuple[str, int]
+
+# Stands for bytes that are no text, in a piece and in the whole text not always alike.
+_MENDED: Final = "\ufffd"
+
+
+class Pieces:
+    """The pieces of one text; `make` makes the event of each."""
+
+    def __init__(self, make: Callable[[str], Event]) -> None:
+        self._make = make
+        self._pieces: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def add(self, piece: str) -> Event:
+        """Return the event of one more piece, which is not empty."""
+        self._pieces.append(piece)
+        return self._make(piece)
+
+    def joined(self) -> str:
+        """Return the text of all pieces."""
+        return "".join(self._pieces)
+
+    def rest_of(self, whole: str) -> str | None:
+        """Return what the pieces lack of the whole text; None: they differ from it. An empty whole text says nothing,
+        and where a character could not be read, nothing is compared."""
+        said = self.joined()
+        if whole.startswith(said):
+            return whole[len(said) :]
+        return None if whole and _MENDED not in said and _MENDED not in whole else ""
+
+
+class OutputItem(Protocol):
+    """One item between its beginning and its end. Every method may raise BackendProtocolError."""
+
+    def pieces(self, place: Place) -> Pieces | None:
+        """Return the part that has begun at this place, if there is one."""
+        ...
+
+    def piece(self, place: Place, text: str) -> Iterator[Event]:
+        """Yield the events of a further piece, which is not empty."""
+        ...
+
+    def whole(self, place: Place, text: str) -> Iterator[Event]:
+        """Yield the events of what the pieces lack of a whole text."""
+        ...
+
+    def end(self, item: JsonObject) -> Iterator[Event]:
+        """Yield the events of the complete item."""
+        ...

@@ -1,0 +1,33 @@
+"""Passes on what the core has no event for, or reports it: only a client of the backend's dialect can read it."""
+
+from gateway.core.conversation import JsonObject
+from gateway.core.events import Event, PassthroughFields, Scope
+from gateway.core.notices import Level, Notice
+
+
+class Passthrough:
+    """What one response has beside the events of the core. `passes`: the client speaks the backend's dialect."""
+
+    def __init__(self, passes: bool) -> None:
+        self.passes = passes
+        self._noted: set[str] = set()
+
+    def fields(self, scope: Scope, fields: JsonObject) -> list[Event]:
+        """Return the event of fields in an object of this scope, or the notice that the client does not get them."""
+        if self.passes:
+            return [PassthroughFields(scope, fields)]
+        names = ", ".join(sorted(name[:40] for name in fields))
+        return self._notice("FIELD_NOT_SHOWN", f"the client's dialect has no field for {names}", "debug")
+
+    def event(self, event: JsonObject, what: str) -> list[Event]:
+        """Return a whole event of the backend's stream, or the notice that the client does not get it."""
+        if self.passes:
+            return [PassthroughFields("event", event)]
+        return self._notice("UNKNOWN_EVENT", f"{what} has no form in the client's dialect", "warning")
+
+    def _notice(self, rule: str, detail: str, level: Level) -> list[Event]:
+        """Report each fact once, because a backend repeats it in every event."""
+        if detail in self._noted:
+            return []
+        self._noted.add(detail)
+        return [Notice("backend", "ignored", rule, detail, level=level)]
