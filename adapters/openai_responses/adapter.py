@@ -1,6 +1,7 @@
 """Serves any backend with an OpenAI-compatible `/responses`, including provider-specific fields."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar, Final
 
 import msgspec
@@ -16,7 +17,7 @@ from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.dialects.openai_responses import DIALECT
-from gateway.dialects.openai_responses.names import ToolNames
+from gateway.dialects.openai_responses.decode import tool_names
 from gateway.framing.json_text import decode_json
 from gateway.framing.model_names import names_in_list
 from gateway.response.passthrough import Passthrough
@@ -64,7 +65,7 @@ class OpenAIResponsesAdapter:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
         passthrough = Passthrough(conversation.dialect == DIALECT)
-        reader = EventReader(len(conversation.turns), ToolNames, passthrough)
+        reader = EventReader(len(conversation.turns), partial(tool_names, conversation), passthrough)
         return ResponsesDecoder(reader, self._max_event)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
