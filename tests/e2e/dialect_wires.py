@@ -46,8 +46,12 @@ SHARED: Final = (
     Wire("Warp, structured", "agent", {"adapter": "warp", "encoding": "structured"}, "scenario", _AGENT, _LENGTH),
     Wire("text", "text", {"adapter": "text", "wire": "llama_cpp"}, "demo", _PLAYED),
 )
+# Before the first words of its message stand four events.
+_ANNOUNCED: Final = {"early": "error_first", "late": "truncated after=6", "stall": "stall after=6 seconds=60"}
 # The wires that speak a client's dialect themselves, by its name.
-OWN: Final[Mapping[str, Wire]] = {}
+OWN: Final[Mapping[str, Wire]] = {
+    "openai_responses": Wire("Responses", "responses", {"adapter": "openai_responses"}, "demo", _ANNOUNCED),
+}
 
 
 def wires_of(dialect: str) -> tuple[Wire, ...]:

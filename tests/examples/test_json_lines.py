@@ -26,7 +26,7 @@ PACKAGE: Final = ROOT / "tests" / "examples" / "json_lines"
 SENDERS: Final = {role: sender for sender, role in ROLES.items()}
 KEY: Final = "a-key-of-this-test"
 ORPHANED: Final = '[{"from": "human", "text": "hi"}, {"from": "tool", "text": "x", "answers": "nobody"}]'
-DEMOS: Final = ("demo-chat", "demo-text", "demo-agent")
+DEMOS: Final = ("demo-chat", "demo-responses", "demo-text", "demo-agent")
 
 
 def write(conversation: Conversation) -> bytes:
@@ -193,7 +193,7 @@ def test_a_late_error_is_the_last_line(gateway: httpx.Client) -> None:
 
 
 def test_the_models_are_listed_in_the_form_of_the_dialect(gateway: httpx.Client) -> None:
-    assert gateway.get("/lines/models").json() == {"models": ["demo-agent", "demo-chat", "demo-text"]}
+    assert gateway.get("/lines/models").json() == {"models": ["demo-agent", "demo-chat", "demo-responses", "demo-text"]}
 
 
 def test_the_key_stands_where_the_dialect_has_it(gateway: httpx.Client) -> None:

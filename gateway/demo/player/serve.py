@@ -62,8 +62,7 @@ class DemoBackend:
 
 @asynccontextmanager
 async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[DemoBackend]:
-    """Serve one kind of demo backend (`agent`, `chat`, `responses`, `text`) until the block ends. Raises ValueError for
-    any other."""
+    """Serve one kind of demo backend (a key of `KINDS`) until the block ends. Raises ValueError for others."""
     if kind not in KINDS:
         raise ValueError(f"there is no demo backend {kind!r}; there are {', '.join(KINDS)}")
     build, prefix = KINDS[kind]

@@ -161,8 +161,8 @@ def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
 def _check_address(where: str, base_url: str) -> None:
     if base_url.startswith(DEMO):
         if base_url.removeprefix(DEMO) not in DEMOS:
-            known = ", ".join(f"'{DEMO}{kind}'" for kind in DEMOS)
-            raise SettingsError(f"{where}.base_url: the demo backends are {known}")
+            *first, last = [f"'{DEMO}{kind}'" for kind in DEMOS]
+            raise SettingsError(f"{where}.base_url: the demo backends are {', '.join(first)} and {last}")
         return
     try:
         parts = urlsplit(base_url)
