@@ -79,6 +79,8 @@ class _Stream:
             return events
         try:
             tail = self._sse.tail()
+            if tail is not None and tail.strip() == _DONE:
+                tail = None
             if tail is not None:
                 self._tail(tail, events)
             self.done = True

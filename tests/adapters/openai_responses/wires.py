@@ -5,54 +5,56 @@ from collections.abc import Iterable, Sequence
 
 from gateway.core.conversation import Json, JsonObject
 
-Event = dict[str, Json]
+WireEvent = dict[str, Json]
 
 
 def sse(*events: JsonObject) -> bytes:
     """Events as server-sent events, numbered."""
-    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
-    return b"".join(
-        b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), json.dumps(event).encode()) for event in numbered
-    )
+    return b"".join(_event({**event, "sequence_number": number}) for number, event in enumerate(events))
 
 
-def response(status: str = "completed", output: Sequence[Json] = (), **fields: Json) -> Event:
+def _event(event: JsonObject) -> bytes:
+    name = b"event: %s\n" % str(event["type"]).encode() if "type" in event else b""
+    return name + b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+def response(status: str = "completed", output: Sequence[Json] = (), **fields: Json) -> WireEvent:
     """A response object."""
     return {"id": "r1", "object": "response", "created_at": 7, "model": "m", "status": status, **fields} | {
         "output": list(output)
     }
 
 
-def created() -> Event:
+def created() -> WireEvent:
     """The first event."""
     return {"type": "response.created", "response": response("in_progress")}
 
 
-def ended(status: str = "completed", output: Sequence[Json] = (), **fields: Json) -> Event:
+def ended(status: str = "completed", output: Sequence[Json] = (), **fields: Json) -> WireEvent:
     """The last event."""
     return {"type": f"response.{status}", "response": response(status, output, **fields)}
 
 
-def added(index: int, item: JsonObject) -> Event:
+def added(index: int, item: JsonObject) -> WireEvent:
     return {"type": "response.output_item.added", "output_index": index, "item": dict(item)}
 
 
-def done(index: int, item: JsonObject) -> Event:
+def done(index: int, item: JsonObject) -> WireEvent:
     return {"type": "response.output_item.done", "output_index": index, "item": dict(item)}
 
 
-def delta(kind: str, index: int, text: str, **place: Json) -> Event:
+def delta(kind: str, index: int, text: str, **place: Json) -> WireEvent:
     """A further piece of a part."""
     return {"type": f"response.{kind}.delta", "item_id": f"i{index}", "output_index": index, "delta": text, **place}
 
 
-def message(text: str | None = None) -> Event:
+def message(text: str | None = None) -> WireEvent:
     """A message as it begins, or with its text."""
     part: Json = {"type": "output_text", "text": text, "annotations": []}
     return {"type": "message", "id": "msg_1", "role": "assistant", "content": [] if text is None else [part]}
 
 
-def reasoning(summary: Iterable[str] = (), content: Iterable[str] = (), **fields: Json) -> Event:
+def reasoning(summary: Iterable[str] = (), content: Iterable[str] = (), **fields: Json) -> WireEvent:
     """An item of reasoning."""
     return {
         "type": "reasoning",
@@ -63,17 +65,17 @@ def reasoning(summary: Iterable[str] = (), content: Iterable[str] = (), **fields
     }
 
 
-def call(arguments: str = "", name: str | None = "f", call_id: str | None = "a", **fields: Json) -> Event:
+def call(arguments: str = "", name: str | None = "f", call_id: str | None = "a", **fields: Json) -> WireEvent:
     """A call of a function as it begins, or with its arguments."""
     named = {key: value for key, value in (("name", name), ("call_id", call_id)) if value is not None}
     return {"type": "function_call", "id": "fc_1", "arguments": arguments, **named, **fields}
 
 
-def text_events(index: int, *pieces: str) -> list[Event]:
+def text_events(index: int, *pieces: str) -> list[WireEvent]:
     """All events of a message."""
     text = "".join(pieces)
-    place: Event = {"item_id": "msg_1", "output_index": index, "content_index": 0}
-    part: Event = {"type": "output_text", "text": "", "annotations": []}
+    place: WireEvent = {"item_id": "msg_1", "output_index": index, "content_index": 0}
+    part: WireEvent = {"type": "output_text", "text": "", "annotations": []}
     return [
         added(index, message()),
         {"type": "response.content_part.added", **place, "part": part},
@@ -84,10 +86,10 @@ def text_events(index: int, *pieces: str) -> list[Event]:
     ]
 
 
-def call_events(index: int, *pieces: str, name: str = "f", call_id: str = "a") -> list[Event]:
+def call_events(index: int, *pieces: str, name: str = "f", call_id: str = "a") -> list[WireEvent]:
     """All events of a call."""
     whole = "".join(pieces)
-    place: Event = {"item_id": "fc_1", "output_index": index}
+    place: WireEvent = {"item_id": "fc_1", "output_index": index}
     return [
         added(index, call("", name, call_id)),
         *(delta("function_call_arguments", index, piece) for piece in pieces),
@@ -96,9 +98,9 @@ def call_events(index: int, *pieces: str, name: str = "f", call_id: str = "a") -
     ]
 
 
-def usage(prompt: int = 3, completion: int = 4) -> Event:
+def usage(prompt: int = 3, completion: int = 4) -> WireEvent:
     """Token counts as the wire writes them."""
-    details: Event = {
+    details: WireEvent = {
         "input_tokens_details": {"cached_tokens": 1},
         "output_tokens_details": {"reasoning_tokens": 2},
     }
