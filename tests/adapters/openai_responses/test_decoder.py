@@ -273,7 +273,8 @@ LOGPROBS: Final[Json] = [{"token": "a", "logprob": -0.1}]
 
 
 def annotated() -> list[bytes]:
-    item = {**message(), "content": [{"type": "output_text", "text": "a", "annotations": [ANNOTATION]}]}
+    part: WireEvent = {"type": "output_text", "text": "a", "annotations": [ANNOTATION]}
+    item: WireEvent = {**message(), "content": [part]}
     event: WireEvent = {
         "type": "response.output_text.annotation.added",
         "output_index": 0,
