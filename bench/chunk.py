@@ -10,6 +10,7 @@ from typing import Final
 
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
+from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
 from adapters.text import TextAdapter
 from adapters.text.options import TextOptions
 from adapters.warp import WarpAdapter
@@ -30,6 +31,7 @@ _TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
 # A backend, its response, and the tools that the client offers.
 PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple[str, ...]]]] = {
     "native": (OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT), payload.chunks, ()),
+    "responses": (OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT), payload.response_events, ()),
     "protobuf": (WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames, ()),
     "text": (_TEXT, payload.words, ()),
     "text beside tools": (_TEXT, payload.words, ("write_file",)),

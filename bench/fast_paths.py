@@ -12,6 +12,7 @@ from unittest.mock import patch
 from adapters.openai_chat import decoder
 from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
+from adapters.openai_responses import delta_fast_path as responses_delta_fast_path
 from adapters.text.event_fast_path import EventFastPath
 from adapters.warp.decode import delta_fast_path as warp_delta_fast_path
 from bench import payload
@@ -35,6 +36,9 @@ PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
         (DeltaFastPath, "learn", _nothing),
     ),
     "adapters/openai_chat/completion_fast_path.py": ((decoder, "read_plain", _nothing),),
+    "adapters/openai_responses/delta_fast_path.py": (
+        (responses_delta_fast_path.DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
+    ),
     "adapters/text/event_fast_path.py": ((EventFastPath, "read", lambda *_: []),),
     "adapters/warp/decode/delta_fast_path.py": (
         (warp_delta_fast_path.DeltaFastPath, "read", _nothing),
@@ -65,6 +69,7 @@ def _chunks(path: str) -> Mapping[str, Callable[[], float]]:
 MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
     "adapters/openai_chat/delta_fast_path.py": _chunks("native"),
     "adapters/openai_chat/completion_fast_path.py": {"a whole answer": answer_us},
+    "adapters/openai_responses/delta_fast_path.py": _chunks("responses"),
     "adapters/text/event_fast_path.py": _chunks("text"),
     "adapters/warp/decode/delta_fast_path.py": _chunks("protobuf"),
     "gateway/framing/sse_fast_path.py": _chunks("native"),

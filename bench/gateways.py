@@ -93,6 +93,8 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
             "text": Streams(chat, "text"),
             "Responses client": Streams(responses, payload.model()),
             "Messages client": Streams(messages, payload.model()),
+            "Responses backend": Streams(chat, "responses"),
+            "Responses client and backend": Streams(responses, "responses"),
         },
     )
     relay = (python, "-m", "uvicorn", "bench.relay:app", "--no-access-log", "--log-level", "warning", "--port")
@@ -119,10 +121,12 @@ def _settings(folder: Path) -> Path:
         "backends": {
             "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
             "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
+            "responses": {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter", "base_url": BACKEND},
             "text": {"adapter": "adapters.text:TextAdapter", "base_url": BACKEND, "wire": "llama_cpp"},
         },
         "models": {
             "agent": {"backend": "agent", "name": "auto"},
+            "responses": {"backend": "responses"},
             "text": {"backend": "text"},
             "*": {"backend": "native"},
         },

@@ -33,6 +33,7 @@ _ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-
 _WIRES: Final[Mapping[bytes, Callable[[int, str], Sequence[bytes]]]] = {
     b"/ai/multi-agent": payload.frames,
     b"/completion": payload.words,
+    b"/responses": payload.response_events,
 }
 
 

@@ -93,6 +93,33 @@ def _head(kind: str) -> dict[str, object]:
     return {"id": "chatcmpl-1", "object": kind, "created": 1760000000, "model": "m", "system_fingerprint": "fp_1"}
 
 
+def response_events(count: int, mark: str = "") -> list[bytes]:
+    """Build the same response on the wire of OpenAI Responses."""
+    texts = said(count, mark)
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+    item = {"type": "message", "id": "msg_1", "status": "in_progress", "role": "assistant", "content": []}
+    response = {"id": "resp_1", "object": "response", "created_at": 1760000000, "model": "m", "status": "in_progress"}
+    done = {**item, "status": "completed", "content": [{**part, "text": "".join(texts)}]}
+    usage = {"input_tokens": 9, "output_tokens": count, "total_tokens": 9 + count}
+    events = [
+        {"type": "response.created", "response": {**response, "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.content_part.added", **place, "part": part},
+        *({"type": "response.output_text.delta", **place, "delta": text, "logprobs": []} for text in texts),
+        {"type": "response.output_text.done", **place, "text": "".join(texts), "logprobs": []},
+        {"type": "response.output_item.done", "output_index": 0, "item": done},
+        {
+            "type": "response.completed",
+            "response": {**response, "status": "completed", "output": [done], "usage": usage},
+        },
+    ]
+    return [
+        b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), msgspec.json.encode(event | {"sequence_number": at}))
+        for at, event in enumerate(events)
+    ]
+
+
 def frames(count: int, mark: str = "") -> list[bytes]:
     """Build the same response on the agent wire."""
     first = actions_event(create_task(_IDS.task), add(_IDS.task, output("m1", _IDS.task, "")))

@@ -15,6 +15,7 @@ import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
+from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
 from adapters.text import TextAdapter
 from adapters.text.options import TextOptions
 from adapters.warp import WarpAdapter
@@ -39,6 +40,7 @@ from gateway.settings import BackendSettings
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
 NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
+RESPONSES = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)
 TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
 SMALL = payload.request("m", stream=True)
@@ -146,6 +148,8 @@ MEASURES: dict[str, Callable[[], float]] = {
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
+    "responses chunk": lambda: chunk_cost(RESPONSES, payload.response_events),
+    "responses chunk of eight": lambda: chunk_cost(RESPONSES, payload.response_events, 8),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),
     "text chunk": lambda: chunk_cost(TEXT, payload.words),
     "text chunk of eight": lambda: chunk_cost(TEXT, payload.words, 8),
