@@ -102,7 +102,7 @@ def response_events(count: int, mark: str = "") -> list[bytes]:
     response = {"id": "resp_1", "object": "response", "created_at": 1760000000, "model": "m", "status": "in_progress"}
     done = {**item, "status": "completed", "content": [{**part, "text": "".join(texts)}]}
     usage = {"input_tokens": 9, "output_tokens": count, "total_tokens": 9 + count}
-    events = [
+    events: list[dict[str, object]] = [
         {"type": "response.created", "response": {**response, "output": []}},
         {"type": "response.output_item.added", "output_index": 0, "item": item},
         {"type": "response.content_part.added", **place, "part": part},
@@ -115,7 +115,8 @@ def response_events(count: int, mark: str = "") -> list[bytes]:
         },
     ]
     return [
-        b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), msgspec.json.encode(event | {"sequence_number": at}))
+        b"event: %s\ndata: %s\n\n"
+        % (str(event["type"]).encode(), msgspec.json.encode({**event, "sequence_number": at}))
         for at, event in enumerate(events)
     ]
 

@@ -27,8 +27,8 @@ _IMAGE_ROLES: Final[Mapping[str, frozenset[Role]]] = {
     "flatten": frozenset({"system", "developer", "user", "assistant", "tool"}),
     "structured": frozenset({"user", "tool"}),
 }
-# Only the task log has a field for the failure of a call.
 _STATE: Final = f"{CONTAINER}.{PROVIDER}"
+# Only the task log has a field for the failure of a call.
 _CARRIED: Final[Mapping[str, frozenset[str]]] = {
     "flatten": frozenset({_STATE}),
     "structured": frozenset({_STATE, "is_error"}),
