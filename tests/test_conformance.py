@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter
+from adapters.openai_responses import OpenAIResponsesAdapter
 from adapters.text import TextAdapter
 from adapters.warp import WarpAdapter
 from gateway.demo import serve_demo
@@ -26,6 +27,11 @@ SCENARIOS = (
     "native_plain_answer",
     "native_reasoning",
     "native_usage",
+    "responses_parallel_calls",
+    "responses_plain_answer",
+    "responses_refusal",
+    "responses_round_trip",
+    "responses_unicode",
     "warp_parallel_calls",
     "warp_plain_answer",
     "warp_reasoning_and_usage",
@@ -35,6 +41,7 @@ SCENARIOS = (
 LIVE = {
     "agent-flatten": ("agent", LiveCase(WarpAdapter, "")),
     "chat": ("chat", LiveCase(OpenAIChatAdapter, "")),
+    "responses": ("responses", LiveCase(OpenAIResponsesAdapter, "")),
     "text": ("text", LiveCase(TextAdapter, "")),
     "agent-structured": ("agent", LiveCase(WarpAdapter, "", options={"encoding": "structured"})),
 }

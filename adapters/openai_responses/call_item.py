@@ -93,11 +93,16 @@ class CallItem:
         written = item.get(self._form.field)
         if written is not None:
             yield from self.whole((CALL_INPUT, 0), written if isinstance(written, str) else _encode(written).decode())
-        if self._kind == "custom":
-            yield ToolCallDelta(self._index, '"}')
-        elif not self._input:
-            yield ToolCallDelta(self._index, "{}")
-        yield ToolCallEnd(self._index)
+        if item.get("status") != "incomplete":
+            if self._kind == "custom":
+                yield ToolCallDelta(self._index, '"}')
+            elif not self._input:
+                yield ToolCallDelta(self._index, "{}")
+        yield from self.cut()
+
+    def cut(self) -> Iterator[Event]:
+        if self._started:
+            yield ToolCallEnd(self._index)
 
     def _name(self, name: str, item: JsonObject) -> str:
         """Return the name of the function that the call's tool is for any other API."""

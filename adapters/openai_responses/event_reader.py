@@ -261,7 +261,7 @@ class EventReader:
                 raise invalid_call("The backend ended its response inside a tool call.")
             raise invalid_event("the response ended inside an item")
         for item in open_items:
-            events += [] if item is None else item.end({})
+            events += [] if item is None else item.cut()
 
     def _unknown_item(self, event: JsonObject, item: JsonObject, events: list[Event]) -> None:
         events += self._passthrough.event(event, f"an output item of type {str(item['type'])[:64]}")

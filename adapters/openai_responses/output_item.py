@@ -61,5 +61,9 @@ class OutputItem(Protocol):
         ...
 
     def end(self, item: JsonObject) -> Iterator[Event]:
-        """Yield the events of the complete item."""
+        """Yield the events of the whole item."""
+        ...
+
+    def cut(self) -> Iterator[Event]:
+        """Yield the events of an item that stays incomplete."""
         ...

@@ -49,6 +49,9 @@ class _TextItem:
         elif rest:
             yield from self.piece(place, rest)
 
+    def cut(self) -> Iterator[Event]:
+        yield from ()
+
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
         """Yield the events before the first piece of a part."""
         yield from ()

@@ -337,6 +337,28 @@ def test_an_incomplete_response_says_why(details: Json, reason: str, rule: list[
     assert rules(wire) == rule
 
 
+CUSTOM: Final[WireEvent] = {"type": "custom_tool_call", "name": "run", "call_id": "a", "input": ""}
+
+
+@pytest.mark.parametrize(
+    ("begun", "piece", "arguments"),
+    [
+        (call(), None, ""),
+        (call(), delta("function_call_arguments", 0, '{"a'), '{"a'),
+        (CUSTOM, delta("custom_tool_call_input", 0, "b"), '{"input":"b'),
+    ],
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_call_of_an_incomplete_response_is_not_completed(
+    begun: WireEvent, piece: WireEvent | None, arguments: str, ends: bool
+) -> None:
+    end = [done(0, {**begun, "status": "incomplete"})] if ends else []
+    last = ended("incomplete", incomplete_details={"reason": "max_output_tokens"})
+    read = decoded(streamed(added(0, begun), *([] if piece is None else [piece]), *end, last=last))
+    assert "".join(event.arguments for event in read if isinstance(event, ToolCallDelta)) == arguments
+    assert read[-2:] == [ToolCallEnd(0), Finish("length", "incomplete")]
+
+
 def test_an_event_and_its_response_must_both_say_that_it_is_complete() -> None:
     last: WireEvent = {**ended("incomplete", incomplete_details={"reason": "content_filter"})}
     assert decoded(streamed(last={**last, "type": "response.completed"}))[-1] == Finish("content_filter", "incomplete")
