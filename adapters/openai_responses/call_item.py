@@ -27,14 +27,14 @@ class CallIds:
         self._seed = seed
         self._taken: set[str] = set()
 
-    def take(self, said: str, index: int) -> str:
-        """Return the backend's id, or another one where it sent none or that of another call."""
+    def take(self, call_id: str, index: int) -> str:
+        """Return the backend's id, or another one where it is empty or that of another call."""
         number = index
-        while not said or said in self._taken:
-            said = f"call_{self._seed}_{number}"
+        while not call_id or call_id in self._taken:
+            call_id = f"call_{self._seed}_{number}"
             number += 1
-        self._taken.add(said)
-        return said
+        self._taken.add(call_id)
+        return call_id
 
 
 class CallItem:
@@ -59,9 +59,9 @@ class CallItem:
         if self._started or not isinstance(name, str) or not name:
             return
         self._started = True
-        said = item.get("call_id") or item.get("id")
-        call_id = self._ids.take(said if isinstance(said, str) else "", self._index)
-        if call_id != said:
+        sent_id = item.get("call_id") or item.get("id")
+        call_id = self._ids.take(sent_id if isinstance(sent_id, str) else "", self._index)
+        if call_id != sent_id:
             detail = "a call's id was missing or already used"
             yield Notice("backend", "changed", "CALL_ID_MADE", detail, tool_call_id=call_id, level="warning")
         yield ToolCallStart(self._index, call_id, self._name(name, item))

@@ -40,14 +40,14 @@ def canonical_fields(conversation: Conversation) -> dict[str, Json]:
     """Return the fields beside the model and the input."""
     params, sampling = conversation.params, conversation.sampling
     fields: dict[str, Json] = {name: value for name, value in params.items() if name in _PARAMS and value is not None}
-    said: dict[str, Json] = {
+    named: dict[str, Json] = {
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_output_tokens": sampling.max_tokens,
         "reasoning": _object(effort=params.get("reasoning_effort")),
         "text": _object(format=_text_format(params.get("response_format")), verbosity=params.get("verbosity")),
     }
-    fields |= {name: value for name, value in said.items() if value is not None}
+    fields |= {name: value for name, value in named.items() if value is not None}
     if conversation.stream:
         fields["stream"] = True
     if conversation.tools:

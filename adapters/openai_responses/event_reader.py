@@ -148,8 +148,8 @@ class EventReader:
         if not self.started:
             self.started = True
             response = event.get("response")
-            said = response if isinstance(response, dict) else {}
-            events.append(ResponseStart(_text(said.get("id")), _text(said.get("model"))))
+            fields = response if isinstance(response, dict) else {}
+            events.append(ResponseStart(_text(fields.get("id")), _text(fields.get("model"))))
 
     def _added(self, event: JsonObject, events: list[Event]) -> None:
         index, item = _index(event, "output_index"), _item(event)
@@ -232,18 +232,18 @@ class EventReader:
 
     def _reason(self, event: JsonObject, response: JsonObject, events: list[Event]) -> Reason:
         """Return the reason that the event and the status in its response give: both must say that it is complete."""
-        said_twice = (str(event["type"]).removeprefix("response."), response.get("status"))
-        if not set(said_twice) <= {"completed", "incomplete", None}:
+        statuses = (str(event["type"]).removeprefix("response."), response.get("status"))
+        if not set(statuses) <= {"completed", "incomplete", None}:
             message = "The backend ended its response without completing it."
             raise BackendProtocolError(message, code="upstream_invalid_response")
-        if "incomplete" not in said_twice:
+        if "incomplete" not in statuses:
             return "stop"
         details = response.get("incomplete_details")
-        said = _text(details.get("reason")) if isinstance(details, dict) else None
-        if said not in _INCOMPLETE:
-            detail = f"the reason {(said or '')[:40]!r} of an incomplete response is unknown; read as length"
+        why = (_text(details.get("reason")) if isinstance(details, dict) else None) or ""
+        if why not in _INCOMPLETE:
+            detail = f"the reason {why[:40]!r} of an incomplete response is unknown; read as length"
             events.append(_notice("changed", "FINISH_REASON_UNKNOWN", detail))
-        return _INCOMPLETE.get(said or "", "length")
+        return _INCOMPLETE.get(why, "length")
 
     def _remaining_output(self, response: JsonObject, events: list[Event]) -> None:
         """Read the items behind those that came in events of their own: of a whole response all."""
@@ -289,13 +289,13 @@ _HANDLERS: Final[Mapping[str, Callable[[EventReader, JsonObject, list[Event]], N
 }
 
 
-def _failure(said: JsonObject) -> BackendError:
+def _failure(fields: JsonObject) -> BackendError:
     """Decode an error: an object in the field `error`, beside it, or a status that says nothing else."""
-    error = said.get("error")
+    error = fields.get("error")
     if error is not None:
         return reported_failure(error)
-    if said.get("type") == "error":
-        return reported_failure({name: value for name, value in said.items() if name != "type"})
+    if fields.get("type") == "error":
+        return reported_failure({name: value for name, value in fields.items() if name != "type"})
     return BackendRejected("The backend ended the response early.")
 
 

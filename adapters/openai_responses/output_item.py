@@ -39,10 +39,10 @@ class Pieces:
     def rest_of(self, whole: str) -> str | None:
         """Return what the pieces lack of the whole text; None: they differ from it. An empty whole text says nothing,
         and where a character could not be read, nothing is compared."""
-        said = self.joined()
-        if whole.startswith(said):
-            return whole[len(said) :]
-        return None if whole and _MENDED not in said and _MENDED not in whole else ""
+        joined = self.joined()
+        if whole.startswith(joined):
+            return whole[len(joined) :]
+        return None if whole and _MENDED not in joined and _MENDED not in whole else ""
 
 
 class OutputItem(Protocol):

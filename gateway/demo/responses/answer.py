@@ -47,16 +47,16 @@ class Answer(msgspec.Struct, frozen=True):
 
 def answer_request(request: ResponsesRequest, number: int) -> Answer:
     """Compute the scripted reply, cut by `max_output_tokens`, and shaped by `text.format`."""
-    said = reply(request.dialogue)
-    words = pieces(said.text if said.calls else _shaped(request, said.text))
-    calls, incomplete = said.calls, None
+    replied = reply(request.dialogue)
+    words = pieces(replied.text if replied.calls else _shaped(request, replied.text))
+    calls, incomplete = replied.calls, None
     if request.max_tokens is not None and len(words) > request.max_tokens:
         words, calls, incomplete = words[: request.max_tokens], (), "max_output_tokens"
     return Answer(
         number=number,
         model=request.model,
         text=tuple(words),
-        reasoning=tuple(pieces(said.reasoning)),
+        reasoning=tuple(pieces(replied.reasoning)),
         calls=calls,
         incomplete=incomplete,
         prompt_tokens=count(request.prompt),

@@ -44,19 +44,19 @@ async def _responses(request: Request, recorder: Recorder) -> Response:
     body = await read_body(request)
     recorder.record(request, body, _shown)
     try:
-        asked = read_request(msgspec.json.decode(body, type=dict))
+        decoded = read_request(msgspec.json.decode(body, type=dict))
     except Refused as error:
         return _refusal(error)
     except ValueError as error:
         return _refusal(Refused(f"the body is not a JSON object: {error}", None))
-    answer = answer_request(asked, recorder.count)
-    marker = find_marker(asked.asked, "demo")
+    answer = answer_request(decoded, recorder.count)
+    marker = find_marker(decoded.asked, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(Refused(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "input"))
     if marker is not None:
         fault = FAULTS[marker.name].play(answer, marker.options)
-        return fault if asked.stream else as_object(fault, msgspec.json.encode(response_object(answer)))
-    return Response(frames(answer)) if asked.stream else json_answer(response_object(answer))
+        return fault if decoded.stream else as_object(fault, msgspec.json.encode(response_object(answer)))
+    return Response(frames(answer)) if decoded.stream else json_answer(response_object(answer))
 
 
 def _shown(body: bytes) -> Json:

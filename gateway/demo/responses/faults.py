@@ -84,10 +84,10 @@ def _unended_item(answer: Answer, options: Options) -> Response:
 
 
 def _lost_call(answer: Answer, options: Options) -> Response:
-    *said, last = events(answer)
+    *first, last = events(answer)
     call: Event = {"type": "function_call", "id": "fc_lost", "call_id": "call_lost", "name": "lost", "arguments": ""}
-    index = len({event["output_index"] for event in said if "output_index" in event})
-    return _played((*said, {"type": "response.output_item.added", "output_index": index, "item": call}, last))
+    index = len({event["output_index"] for event in first if "output_index" in event})
+    return _played((*first, {"type": "response.output_item.added", "output_index": index, "item": call}, last))
 
 
 def _wrong_done(answer: Answer, options: Options) -> Response:
@@ -115,9 +115,9 @@ def _late(answer: Answer, options: Options) -> Response:
 
 
 def _no_usage(answer: Answer, options: Options) -> Response:
-    *said, last = events(answer)
+    *others, last = events(answer)
     response = last["response"]
-    return _played((*said, {**last, "response": {**response, "usage": None} if isinstance(response, dict) else None}))
+    return _played((*others, {**last, "response": {**response, "usage": None} if isinstance(response, dict) else None}))
 
 
 def _unknown_fields(answer: Answer, options: Options) -> Response:
@@ -131,7 +131,7 @@ def _unknown_event(answer: Answer, options: Options) -> Response:
 
 def _unknown_item(answer: Answer, options: Options) -> Response:
     """The backend searches the web before it answers."""
-    created, in_progress, *said = events(answer)
+    created, in_progress, *others = events(answer)
     item: Event = {"type": "web_search_call", "id": "ws_demo", "status": "in_progress"}
     done: Event = {**item, "status": "completed", "action": {"type": "search", "query": "demo"}}
     place: Event = {"output_index": 0}
@@ -140,7 +140,7 @@ def _unknown_item(answer: Answer, options: Options) -> Response:
         {"type": "response.web_search_call.searching", **place, "item_id": "ws_demo"},
         {"type": "response.output_item.done", **place, "item": done},
     ]
-    return _played((created, in_progress, *searched, *map(_moved, said)))
+    return _played((created, in_progress, *searched, *map(_moved, others)))
 
 
 def _moved(event: Event) -> Event:
