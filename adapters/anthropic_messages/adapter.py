@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from adapters.anthropic_messages.canonical import CARRIED, PROMPTED, SUPPORTED_PARAMS
+from adapters.anthropic_messages.canonical import CARRIED, SUPPORTED_PARAMS
 from adapters.anthropic_messages.decoder import MessagesDecoder
 from adapters.anthropic_messages.encode import encode_request
 from adapters.anthropic_messages.failure import decode_failure
@@ -29,18 +29,18 @@ class AnthropicMessagesAdapter:
     Options: ClassVar[type[msgspec.Struct]] = AnthropicMessagesOptions
     provider: ClassVar[str] = PROVIDER
     models_path: ClassVar[str | None] = "/v1/models"
-    capabilities = Capabilities(
-        passthrough=DIALECT,
-        supported_params=SUPPORTED_PARAMS,
-        prompts=PROMPTED,
-        carries=CARRIED,
-        tools=True,
-        images=True,
-        image_roles=_IMAGE_ROLES,
-        native=True,
-    )
 
     def __init__(self, options: AnthropicMessagesOptions, max_event: int) -> None:
+        self.capabilities = Capabilities(
+            passthrough=DIALECT,
+            supported_params=SUPPORTED_PARAMS,
+            prompts=frozenset(options.prompted),
+            carries=CARRIED,
+            tools=True,
+            images=True,
+            image_roles=_IMAGE_ROLES,
+            native=True,
+        )
         self._options = options
         self._max_event = max_event
         self._headers = {
@@ -54,7 +54,7 @@ class AnthropicMessagesAdapter:
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
         """Encode the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
-        image whose URL holds no base64."""
+        image and for a response format that the API cannot read."""
         encoded = encode_request(conversation, self._options)
         headers = self._headers[conversation.stream]
         if encoded.betas:

@@ -181,9 +181,12 @@ _KINDS: Final[dict[str, Callable[[int, JsonObject], Block]]] = {
 }
 
 
-def open_block(index: int, opened: JsonObject) -> Block:
-    """Return the block that an object opens."""
-    return _KINDS.get(text_of(opened, "type"), OtherBlock)(index, opened)
+def open_block(index: int, opened: JsonObject, *, own_client: bool) -> Block:
+    """Return the block that an object opens. A call has unknown fields only for a client of the same API."""
+    kind = text_of(opened, "type")
+    if kind == "tool_use" and not own_client:
+        opened = {name: value for name, value in opened.items() if name in _CALL_FIELDS}
+    return _KINDS.get(kind, OtherBlock)(index, opened)
 
 
 def text_of(fields: JsonObject, name: str) -> str:

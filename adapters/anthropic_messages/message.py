@@ -181,7 +181,7 @@ class MessageReader:
         if not isinstance(opened, dict) or not text_of(opened, "type"):
             raise invalid_event("a content block has no type")
         self._begun.add(index)
-        block = self._open[index] = open_block(index, opened)
+        block = self._open[index] = open_block(index, opened, own_client=self._own_client)
         if isinstance(block, CallBlock):
             if block.id in self._call_ids:
                 raise invalid_event("two calls have the same id")

@@ -6,9 +6,11 @@ Source: Anthropic, extended thinking, adaptive thinking, effort.
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
 from adapters.anthropic_messages.turns import EncodedTurns
-from gateway.core.conversation import Conversation, Json
+from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 
 _OFF: Final = "none"
@@ -26,29 +28,36 @@ _LEAST_BUDGET: Final = 1024
 _SAMPLING: Final = ("temperature", "top_p", "top_k")
 
 
+class ThinkingFields(msgspec.Struct, frozen=True):
+    """`thinking`, and what `output_config` says of it."""
+
+    mode: dict[str, Json] | None = None
+    config: JsonObject = EMPTY
+
+
 def thinking_fields(
     conversation: Conversation,
     options: AnthropicMessagesOptions,
     turns: EncodedTurns,
     limit: int,
     notices: list[Notice],
-) -> dict[str, Json]:
+) -> ThinkingFields:
     """Return the fields; none where the client did not set an effort. `limit` is that of the tokens of the response."""
     effort = conversation.params.get("reasoning_effort")
     if effort is None:
-        return {}
+        return ThinkingFields()
     if effort == _OFF:
-        return {"thinking": {"type": "disabled"}}
+        return ThinkingFields({"type": "disabled"})
     known = _EFFORTS.get(effort) if isinstance(effort, str) else None
     reason = "its value is unknown" if known is None else _obstacle(conversation, options, turns, limit)
     if known is None or reason:
         detail = f"the backend gets no {conversation.paths.param('reasoning_effort')}: {reason}"
         notices.append(Notice("encode", "dropped", "EFFORT_NOT_SENT", detail, level="warning"))
-        return {}
+        return ThinkingFields()
     word, share = known
     if options.thinking == "effort":
-        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": word}}
-    return {"thinking": {"type": "enabled", "budget_tokens": max(_LEAST_BUDGET, int(limit * share))}}
+        return ThinkingFields({"type": "adaptive"}, {"effort": word})
+    return ThinkingFields({"type": "enabled", "budget_tokens": max(_LEAST_BUDGET, int(limit * share))})
 
 
 def without_sampling(conversation: Conversation, fields: dict[str, Json], notices: list[Notice]) -> dict[str, Json]:

@@ -156,8 +156,12 @@ def _thinking(body: JsonObject, messages: Sequence[Message]) -> Iterator[str]:
     if mode == "enabled" and isinstance(thinking, dict):
         yield from _budget(thinking.get("budget_tokens"), body.get("max_tokens"))
         yield from _running_loop(messages)
+    if mode == "disabled":
+        return
+    if body.get("temperature") not in (None, 1) or body.get("top_k") is not None:
+        yield "`temperature` may only be set to 1, and `top_k` must be unset, when thinking is enabled."
     choice = body.get("tool_choice")
-    if mode != "disabled" and isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
+    if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
         yield "Thinking may not be enabled when tool_choice forces tool use."
 
 

@@ -46,8 +46,10 @@ def text(*pieces: str) -> list[Event]:
 
 def thinking(*pieces: str, signature: str = "") -> list[Event]:
     """The deltas of a block of thinking."""
-    signed: list[Event] = [{"type": "signature_delta", "signature": signature}] if signature else []
-    return [*({"type": "thinking_delta", "thinking": piece} for piece in pieces), *signed]
+    deltas: list[Event] = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+    if signature:
+        deltas.append({"type": "signature_delta", "signature": signature})
+    return deltas
 
 
 def call(identity: str, name: str) -> Event:

@@ -158,6 +158,7 @@ REFUSED: Final[dict[str, tuple[list[Json], dict[str, Json]]]] = {
     "thinking.enabled.budget_tokens": ([USER], {"thinking": {"type": "enabled", "budget_tokens": 1000}}),
     "`max_tokens` must be greater": ([USER], {"thinking": {"type": "enabled", "budget_tokens": 2000}}),
     "messages.1.content.0.type: Expected `thinking`": ([USER, called("a"), answered("a")], {"thinking": THINKING}),
+    "`temperature` may only": ([USER], {"thinking": {"type": "adaptive"}, "temperature": 0}),
     "Thinking may not be enabled": (
         [USER],
         {"thinking": {"type": "adaptive"}, "tools": TOOLS, "tool_choice": {"type": "any"}},
