@@ -30,7 +30,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import provider_state, with_provider_state
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
-from gateway.dialects.anthropic_messages.messages import encode_blocks, encode_message, merge_messages
+from gateway.dialects.anthropic_messages.messages import content_blocks, encode_blocks, encode_message, merge_messages
 from gateway.history.call_arguments import read_object
 from gateway.history.classify import is_system
 
@@ -58,8 +58,13 @@ def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTu
     messages: list[JsonObject] = []
     thinks = True
     for turn in conversation.turns:
-        if turn.source is not None and turn.source.dialect == DIALECT:
-            messages.append(turn.source.value)
+        source = None if turn.source is None else turn.source.in_dialect(DIALECT)
+        if source is not None:
+            # The system prompt is no message of the client: it has no position.
+            if is_system(turn) and turn.index is None:
+                system += content_blocks(source["content"])
+            else:
+                messages.append(source)
             continue
         fitting = _Fitter(conversation, notices).turn(turn)
         if is_system(turn):
