@@ -46,8 +46,11 @@ SHARED: Final = (
     Wire("Warp, structured", "agent", {"adapter": "warp", "encoding": "structured"}, "scenario", _AGENT, _LENGTH),
     Wire("text", "text", {"adapter": "text", "wire": "llama_cpp"}, "demo", _PLAYED),
 )
+_BEGUN: Final = {"early": "error_first", "late": "truncated after=4", "stall": "stall after=4 seconds=60"}
 # The wires that speak a client's dialect themselves, by its name.
-OWN: Final[Mapping[str, Wire]] = {}
+OWN: Final[Mapping[str, Wire]] = {
+    "anthropic_messages": Wire("Messages", "messages", {"adapter": "anthropic_messages"}, "demo", _BEGUN),
+}
 
 
 def wires_of(dialect: str) -> tuple[Wire, ...]:

@@ -40,7 +40,7 @@ def answer_request(asked: MessagesRequest, number: int) -> Answer:
     return Answer(
         id=f"msg_demo_{number}",
         model=asked.model,
-        thinking=tuple(pieces(said.reasoning)) if asked.dialogue.reasoning else (),
+        thinking=tuple(pieces(said.reasoning)) if asked.thinks else (),
         text=tuple(words),
         calls=calls,
         stop_reason=reason,

@@ -15,7 +15,8 @@ _THINKING: Final = frozenset({"enabled", "adaptive"})
 
 
 class MessagesRequest(msgspec.Struct, frozen=True):
-    """A decoded body. `asked` holds the user's newest words with their markers, `dialogue` without them."""
+    """A decoded body. `asked` holds the user's newest words with their markers, `dialogue` without them. `thinks` is
+    false if the body disables thinking."""
 
     dialogue: Dialogue
     asked: str
@@ -24,6 +25,7 @@ class MessagesRequest(msgspec.Struct, frozen=True):
     max_tokens: int
     stop: tuple[str, ...]
     schema: JsonObject | None
+    thinks: bool
     prompt: str
 
 
@@ -42,6 +44,7 @@ def read_request(body: JsonObject) -> MessagesRequest:
         max_tokens=limit if isinstance(limit, int) else 0,
         stop=tuple(stop for stop in _list(body.get("stop_sequences")) if isinstance(stop, str)),
         schema=_schema(body.get("output_config")),
+        thinks=_thinking(body) != "disabled",
         prompt=prompt,
     )
 
@@ -74,7 +77,6 @@ def _question(messages: Sequence[Message]) -> tuple[int, str]:
 
 def _dialogue(body: JsonObject, messages: Sequence[Message], newest: int, question: str, folder: str) -> Dialogue:
     choice = body.get("tool_choice")
-    thinking = body.get("thinking")
     forced, mode = _choice(choice)
     return Dialogue(
         question=question,
@@ -84,9 +86,14 @@ def _dialogue(body: JsonObject, messages: Sequence[Message], newest: int, questi
         choice=mode,
         forced=forced,
         parallel=not (isinstance(choice, dict) and choice.get("disable_parallel_tool_use") is True),
-        reasoning=isinstance(thinking, dict) and thinking.get("type") in _THINKING,
+        reasoning=_thinking(body) in _THINKING,
         folder=folder,
     )
+
+
+def _thinking(body: JsonObject) -> Json:
+    thinking = body.get("thinking")
+    return thinking.get("type") if isinstance(thinking, dict) else None
 
 
 def _rounds(messages: Sequence[Message]) -> tuple[tuple[Result, ...], ...]:

@@ -63,13 +63,18 @@ async def test_the_stream_adds_up_to_the_answer() -> None:
     assert {**folded(events_of(streamed.content)), "id": whole["id"]} == whole
 
 
-async def test_thinking_is_sent_only_on_request() -> None:
-    question: Json = {"role": "user", "content": "Think: what is 2 plus 2?"}
+async def test_the_model_thinks_on_request_unless_thinking_is_disabled() -> None:
+    think: Json = {"role": "user", "content": "Think: what is 2 plus 2?"}
+    hello: Json = {"role": "user", "content": "Hello"}
     async with serve_demo("messages") as backend:
-        plain = await ask(backend, question)
-        thought = await ask(backend, question, thinking={"type": "adaptive"})
-    assert [block["type"] for block in plain["content"]] == ["text"]
-    assert [block["type"] for block in thought["content"]] == ["thinking", "text"]
+        answers = [
+            await ask(backend, think),
+            await ask(backend, hello, thinking={"type": "adaptive"}),
+            await ask(backend, think, thinking={"type": "disabled"}),
+            await ask(backend, hello),
+        ]
+    kinds = [[block["type"] for block in answer["content"]] for answer in answers]
+    assert kinds == [["thinking", "text"], ["thinking", "text"], ["text"], ["text"]]
 
 
 async def test_sampling_limits_are_kept() -> None:
