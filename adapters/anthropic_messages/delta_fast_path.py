@@ -1,5 +1,5 @@
 # fast path: "CPU/chunk, us", decodes an event with a piece of content into its types in one step
-# budget: "chunk"
+# budget: "messages chunk"
 # law: tests/adapters/anthropic_messages/test_delta_fast_path.py::test_an_event_means_what_it_means_when_read_in_full
 """Decodes the events that carry a piece of text, of thinking or of a call's input, and nothing else.
 
