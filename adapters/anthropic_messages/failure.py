@@ -35,8 +35,8 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
         document = decode_json(body, lenient=True)
     except NotJson:
         return status_error(status, headers)
-    message = _message_of(_error_of(document))
-    return status_error(status, headers, message=message, code=_code_of(message))
+    error = _error_of(document)
+    return status_error(status, headers, message=_message_of(error), code=_code_of(error))
 
 
 def reported_failure(event: Json) -> BackendError:
@@ -46,7 +46,7 @@ def reported_failure(event: Json) -> BackendError:
     kind = error.get("type")
     status = _STATUSES.get(kind) if isinstance(kind, str) else None
     if status is not None:
-        return status_error(status, {}, message=message, code=_code_of(message))
+        return status_error(status, {}, message=message, code=_code_of(error))
     failure = BackendRejected("The backend reported an error in its response.")
     failure.words = message or ""
     return failure
@@ -72,5 +72,9 @@ def _message_of(error: Mapping[str, Json]) -> str | None:
     return message if isinstance(message, str) and message else None
 
 
-def _code_of(message: str | None) -> str | None:
-    return "context_length_exceeded" if message is not None and message.startswith(_TOO_LONG) else None
+def _code_of(error: Mapping[str, Json]) -> str | None:
+    """Return the code. Only other servers of this API send one; of its own errors the message tells them apart."""
+    if (message := _message_of(error)) is not None and message.startswith(_TOO_LONG):
+        return "context_length_exceeded"
+    code = error.get("code")
+    return code if isinstance(code, str) and code else None

@@ -90,7 +90,7 @@ BACKENDS: Final[Mapping[str, Backend]] = {
     ),
     "demo-messages": Backend(
         _demo("messages", "adapters.anthropic_messages:AnthropicMessagesAdapter"),
-        faults={**DEMO_FAULTS, "[[demo:bad_order]]": (502, "upstream_invalid_event")},
+        faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
     ),
     "demo-agent": Backend(
         _demo("agent", "adapters.warp:WarpAdapter"),

@@ -56,6 +56,10 @@ def _message_end(reason: str) -> bytes:
 
 
 _MESSAGE: Final[Json] = {"id": "x", "type": "message", "role": "assistant", "model": "m", "content": []}
+_BLOCK: Final[Json] = {"type": "text", "text": ""}
+_MESSAGE_START: Final = _message_event({"type": "message_start", "message": _MESSAGE}) + _message_event(
+    {"type": "content_block_start", "index": 0, "content_block": _BLOCK}
+)
 
 
 def warp_frame(event: ResponseEvent) -> bytes:
@@ -124,13 +128,12 @@ WIRES: Final[Mapping[str, Wire]] = {
         {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter"},
         Spoken(
             "text/event-stream",
-            begin=_message_event({"type": "message_start", "message": _MESSAGE})
-            + _message_event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}})
-            + _piece("one"),
+            begin=_MESSAGE_START + _piece("one"),
             text=_piece(" two"),
             end=_message_end("end_turn"),
             failure=_message_event({"type": "error", **_FAILURE}),
             lost_call=_message_end("tool_use"),
+            start=_MESSAGE_START,
         ),
         lambda raw: _piece("???").replace(b"???", raw),
         _message_event({"type": "telemetry", "news": {"of": ["tomorrow"]}}) + _sse({"news": {"of": ["tomorrow"]}}),

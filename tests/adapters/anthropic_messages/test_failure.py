@@ -51,6 +51,12 @@ def test_what_only_the_operator_can_correct_is_not(status: int, shown: int, code
     assert status == 404 or "secret" not in found.message
 
 
+def test_another_server_may_send_a_code() -> None:
+    body = b'{"error": {"type": "rate_limit_error", "message": "Nothing left.", "code": "insufficient_quota"}}'
+    found = failed(429, body)
+    assert (found.status, found.code, found.headers["x-should-retry"]) == (429, "insufficient_quota", "false")
+
+
 def test_a_rate_limit_says_when_to_come_back() -> None:
     found = failed(429, error("Slow down.", "rate_limit_error"), **{"retry-after": "9"})
     assert (found.status, found.code, found.headers["retry-after"]) == (429, "rate_limit_exceeded", "9")
