@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.text import TextAdapter
@@ -30,6 +31,7 @@ _TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
 # A backend, its response, and the tools that the client offers.
 PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple[str, ...]]]] = {
     "native": (OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT), payload.chunks, ()),
+    "messages": (AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT), payload.message_events, ()),
     "protobuf": (WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames, ()),
     "text": (_TEXT, payload.words, ()),
     "text beside tools": (_TEXT, payload.words, ("write_file",)),

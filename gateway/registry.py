@@ -13,6 +13,7 @@ from gateway.settings import BackendSettings, Settings, check_options, nearest
 
 # The built-in adapters, by the names that settings may use.
 ADAPTERS: Final[Mapping[str, str]] = {
+    "anthropic_messages": "adapters.anthropic_messages:AnthropicMessagesAdapter",
     "openai_chat": "adapters.openai_chat:OpenAIChatAdapter",
     "text": "adapters.text:TextAdapter",
     "warp": "adapters.warp:WarpAdapter",

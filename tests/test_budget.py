@@ -13,6 +13,7 @@ from types import FrameType
 import msgspec
 import pytest
 
+from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.text import TextAdapter
@@ -39,6 +40,7 @@ from gateway.settings import BackendSettings
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
 NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
+MESSAGES = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
 SMALL = payload.request("m", stream=True)
@@ -146,6 +148,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
+    "messages chunk": lambda: chunk_cost(MESSAGES, payload.message_events),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),
     "text chunk": lambda: chunk_cost(TEXT, payload.words),
     "text chunk of eight": lambda: chunk_cost(TEXT, payload.words, 8),

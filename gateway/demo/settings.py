@@ -8,11 +8,13 @@ DEMO_SETTINGS: Final[Json] = {
     "backends": {
         "demo-agent": {"adapter": "warp", "base_url": "demo:agent"},
         "demo-chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
+        "demo-messages": {"adapter": "anthropic_messages", "base_url": "demo:messages"},
         "demo-text": {"adapter": "text", "base_url": "demo:text"},
     },
     "models": {
         "demo-agent": {"backend": "demo-agent", "name": "auto"},
         "demo-chat": {"backend": "demo-chat"},
+        "demo-messages": {"backend": "demo-messages"},
         "demo-text": {"backend": "demo-text"},
     },
     "log": {"file": None},

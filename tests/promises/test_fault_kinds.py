@@ -11,6 +11,7 @@ from gateway.core.conversation import Json
 from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.fault_kinds import FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
+from gateway.demo.messages.faults import FAULTS as MESSAGES
 from gateway.demo.text.faults import FAULTS as TEXT
 from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.registry import ADAPTERS
@@ -24,6 +25,7 @@ from tests.promises.wires import WIRES
 PROMISED: Final = {row.id: row for row in PROMISES}
 DEMO: Final[Mapping[str, Mapping[str, str]]] = {
     "chat": {name: fault.kind for name, fault in CHAT.items()},
+    "messages": {name: fault.kind for name, fault in MESSAGES.items()},
     "text": {name: fault.kind for name, fault in TEXT.items()},
 }
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
@@ -59,7 +61,7 @@ def test_a_scenario_of_the_agent_expects_what_is_promised(name: str) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway() -> AsyncIterator[RunningGateway]:
-    adapters = {"chat": "openai_chat", "text": "text"}
+    adapters = {"chat": "openai_chat", "messages": "anthropic_messages", "text": "text"}
     settings: dict[str, Json] = {
         "backends": {
             wire: {"adapter": adapter, "base_url": f"demo:{wire}", "timeouts": dict(SHORT)}

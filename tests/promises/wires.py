@@ -36,6 +36,32 @@ def _chat(content: str | None = None, finish: str | None = None) -> bytes:
     return _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
 
 
+def _message_event(event: dict[str, Json]) -> bytes:
+    """An event of the Messages wire."""
+    return b"event: %s\n" % str(event["type"]).encode() + _sse(event)
+
+
+def _piece(text: str) -> bytes:
+    delta: Json = {"type": "text_delta", "text": text}
+    return _message_event({"type": "content_block_delta", "index": 0, "delta": delta})
+
+
+def _message_end(reason: str) -> bytes:
+    delta: Json = {"stop_reason": reason, "stop_sequence": None}
+    return (
+        _message_event({"type": "content_block_stop", "index": 0})
+        + _message_event({"type": "message_delta", "delta": delta, "usage": {}})
+        + _message_event({"type": "message_stop"})
+    )
+
+
+_MESSAGE: Final[Json] = {"id": "x", "type": "message", "role": "assistant", "model": "m", "content": []}
+_BLOCK: Final[Json] = {"type": "text", "text": ""}
+_MESSAGE_START: Final = _message_event({"type": "message_start", "message": _MESSAGE}) + _message_event(
+    {"type": "content_block_start", "index": 0, "content_block": _BLOCK}
+)
+
+
 def warp_frame(event: ResponseEvent) -> bytes:
     """An event of the protobuf wire."""
     return _frame(event.SerializeToString())
@@ -81,7 +107,7 @@ _WARP: Final = Spoken(
     failure=_frame(ResponseEvent(finished={"internal_error": {"message": "said in the answer"}}).SerializeToString()),
     lost_call=_calls({"tool_call_id": "c"}) + _frame(ResponseEvent(finished={"done": {}}).SerializeToString()),
 )
-_FAILURE: Final[Json] = {"error": {"message": "said in the answer"}}
+_FAILURE: Final[dict[str, Json]] = {"error": {"message": "said in the answer"}}
 
 WIRES: Final[Mapping[str, Wire]] = {
     "native": Wire(
@@ -97,6 +123,20 @@ WIRES: Final[Mapping[str, Wire]] = {
         lambda raw: _chat("???").replace(b"???", raw),
         _sse({"object": "telemetry", "id": "x", "choices": [], "news": {"of": ["tomorrow"]}})
         + _sse({"object": "telemetry", "news": {"of": ["tomorrow"]}}),
+    ),
+    "messages": Wire(
+        {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter"},
+        Spoken(
+            "text/event-stream",
+            begin=_MESSAGE_START + _piece("one"),
+            text=_piece(" two"),
+            end=_message_end("end_turn"),
+            failure=_message_event({"type": "error", **_FAILURE}),
+            lost_call=_message_end("tool_use"),
+            start=_MESSAGE_START,
+        ),
+        lambda raw: _piece("???").replace(b"???", raw),
+        _message_event({"type": "telemetry", "news": {"of": ["tomorrow"]}}) + _sse({"news": {"of": ["tomorrow"]}}),
     ),
     "text": Wire(
         {"adapter": "adapters.text:TextAdapter", "wire": "llama_cpp"},

@@ -11,17 +11,19 @@ from uvicorn.server import ServerState
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.backend import chat_routes
+from gateway.demo.messages.backend import messages_routes
 from gateway.demo.player.connection import DemoConnection
 from gateway.demo.player.playback import FOREVER
 from gateway.demo.player.recorder import RecordedRequest, Recorder
 from gateway.demo.text.backend import text_routes
 from gateway.demo.warp.backend import agent_routes
 
-Kind = Literal["agent", "chat", "text"]
+Kind = Literal["agent", "chat", "messages", "text"]
 
 KINDS: Final[dict[str, tuple[Callable[[Recorder], list[Route]], str]]] = {
     "agent": (agent_routes, ""),
     "chat": (chat_routes, "/v1"),
+    "messages": (messages_routes, ""),
     "text": (text_routes, ""),
 }
 
@@ -60,7 +62,7 @@ class DemoBackend:
 
 @asynccontextmanager
 async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[DemoBackend]:
-    """Serve one kind of demo backend (`agent`, `chat`, `text`) until the block ends. Raises ValueError for others."""
+    """Serve one kind of demo backend (a key of `KINDS`) until the block ends. Raises ValueError for others."""
     if kind not in KINDS:
         raise ValueError(f"there is no demo backend {kind!r}; there are {', '.join(KINDS)}")
     build, prefix = KINDS[kind]

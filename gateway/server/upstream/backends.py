@@ -18,7 +18,7 @@ from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, T
 from gateway.settings.model_names import ANY, ModelNames, exact_names
 
 DEMO = "demo:"
-DEMOS = ("agent", "chat", "text")
+DEMOS = ("agent", "chat", "messages", "text")
 # An adapter has one head, or one for streams and one for whole responses.
 HEADS = 4
 
@@ -161,7 +161,8 @@ def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
 def _check_address(where: str, base_url: str) -> None:
     if base_url.startswith(DEMO):
         if base_url.removeprefix(DEMO) not in DEMOS:
-            raise SettingsError(f"{where}.base_url: the demo backends are 'demo:agent', 'demo:chat' and 'demo:text'")
+            *first, last = [f"'{DEMO}{kind}'" for kind in DEMOS]
+            raise SettingsError(f"{where}.base_url: the demo backends are {', '.join(first)} and {last}")
         return
     try:
         parts = urlsplit(base_url)
