@@ -8,11 +8,26 @@ from tests.hostile.wire import Hostile
 
 PATHS: Final = (
     *(b"/", b"/v1", b"/v1/", b"/v2/chat/completions", b"/v1/chat/completions/", b"/v1//chat/completions"),
-    *(b"/V1/CHAT/COMPLETIONS", b"/v1/completions", b"/v1/responses/", b"/v1/messages", b"/v1/embeddings"),
+    *(
+        b"/V1/CHAT/COMPLETIONS",
+        b"/v1/completions",
+        b"/v1/responses/",
+        b"/v1/models/",
+        b"/v1/messages",
+        b"/v1/embeddings",
+    ),
     *(b"/.env", b"/.git/config", b"/etc/passwd", b"/../../etc/passwd", b"/v1/../../etc/passwd", b"/static/x"),
     *(b"/%2e%2e/%2e%2e/etc/passwd", b"/v1/models%00", b"/%00", b"/%ff%fe", b"/%E2%80%AE", b"/admin", b"/settings.json"),
     *(b"/debug/pprof", b"/server-status", b"/actuator/env", b"/wp-login.php", b"/console", b"/graphql", b"/ws"),
-    *(b"/v1/models/nothing", b"/v1/models/../m", b"/v1/models/%2e%2e%2fm", b"/health", b"/key/generate", b"/user/new"),
+    *(
+        b"/v1/models/",
+        b"/v1/models/nothing",
+        b"/v1/models/../m",
+        b"/v1/models/%2e%2e%2fm",
+        b"/health",
+        b"/key/generate",
+        b"/user/new",
+    ),
     *(b"/" + b"a" * 5000, b"/" + b"a/" * 2000, b"/v1/chat/completions;x=1", b"/v1/chat/completions%2f", b"/redoc"),
 )
 ROUTES: Final = (
