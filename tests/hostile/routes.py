@@ -17,7 +17,16 @@ PATHS: Final = (
         b"/v1/embeddings",
     ),
     *(b"/.env", b"/.git/config", b"/etc/passwd", b"/../../etc/passwd", b"/v1/../../etc/passwd", b"/static/x"),
-    *(b"/%2e%2e/%2e%2e/etc/passwd", b"/v1/models%00", b"/%00", b"/%ff%fe", b"/%E2%80%AE", b"/admin", b"/settings.json"),
+    *(
+        b"/%2e%2e/%2e%2e/etc/passwd",
+        b"/v1/models/",
+        b"/v1/models%00",
+        b"/%00",
+        b"/%ff%fe",
+        b"/%E2%80%AE",
+        b"/admin",
+        b"/settings.json",
+    ),
     *(b"/debug/pprof", b"/server-status", b"/actuator/env", b"/wp-login.php", b"/console", b"/graphql", b"/ws"),
     *(
         b"/v1/models/",
