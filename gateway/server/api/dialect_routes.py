@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, TypeAlias, cast
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as AppRoute
@@ -79,7 +80,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
     async def generate(request: Request) -> Response:
         # The middleware serves it; the application shows it, and refuses other methods of its path.
-        raise AssertionError("served by the middleware")
+        raise AssertionError(f"{_served(request).dialect.name} is served by the middleware")
 
     async def list_models(request: Request) -> Response:
         allowed = partial(gateway_state.admission.allows, request.scope["context"].key)
@@ -129,7 +130,11 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
 
 def _served(request: Request) -> Served:
-    return cast(Served, request.scope["served"])
+    """Raises HTTPException where no route of a dialect fits: an empty parameter fits that of the application alone."""
+    served = cast(Served, request.scope["served"])
+    if served.route is None:
+        raise HTTPException(404)
+    return served
 
 
 def _model(gateway_state: GatewayState, name: str) -> ModelInfo:
