@@ -6,13 +6,13 @@ from typing import Final
 import msgspec
 
 from gateway.dialects.base import ListedModels, ModelInfo
+from gateway.dialects.dragoman_field import Unlisted
 from gateway.dialects.ollama.answer import time_text
 from gateway.dialects.ollama.response_models import (
     OllamaListedModel,
     OllamaModel,
     OllamaModelDetails,
     OllamaModelList,
-    OllamaUnlisted,
 )
 
 # The family of a model names the fields of `model_info`; no client looks for a particular one.
@@ -21,7 +21,7 @@ FAMILY: Final = "dragoman"
 
 def encode_models(models: ListedModels) -> bytes:
     """Returns the list of models."""
-    unlisted = msgspec.UNSET if models.missing is None else OllamaUnlisted(models.missing)
+    unlisted = msgspec.UNSET if models.missing is None else Unlisted(models.missing)
     return msgspec.json.encode(OllamaModelList([_listed(model) for model in models.models], unlisted))
 
 
