@@ -109,6 +109,13 @@ def rules(answer: dict[str, Any]) -> tuple[str, ...]:
     return tuple(notice["rule"] for notice in answer.get("dragoman", {}).get("diagnostics", ()))
 
 
+def names_of(body: bytes) -> list[str]:
+    """The names of models, each of which has a tag; `latest` is that of a model that has none of its own."""
+    models = json.loads(body)["models"]
+    assert all(":" in model["model"] and model["name"] == model["model"] for model in models)
+    return [model["model"].removesuffix(":latest") for model in models]
+
+
 CHAT: Final = Reader("message")
 CASE: Final = DialectCase(
     OllamaDialect,
@@ -116,7 +123,7 @@ CASE: Final = DialectCase(
     CHAT.read_stream,
     CHAT.read_whole,
     read_error=lambda body: str(json.loads(body)["error"]),
-    read_models=lambda body: [model["model"] for model in json.loads(body)["models"]],
+    read_models=names_of,
     finishes={"stop": "stop", "length": "length", "tool_calls": "stop", "content_filter": "stop"},
     streams_by_default=True,
 )

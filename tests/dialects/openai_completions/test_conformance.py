@@ -40,7 +40,7 @@ def read_stream(data: bytes) -> ClientAnswer:
         if "error" in chunk:
             error = chunk["error"]["message"]
             continue
-        assert FIELDS <= chunk.keys() and chunk["object"] == "text_completion"
+        assert chunk.keys() >= FIELDS and chunk["object"] == "text_completion"
         usage = chunk.get("usage") or usage
         notices = rules(chunk) or notices
         for choice in chunk["choices"]:
@@ -52,7 +52,7 @@ def read_stream(data: bytes) -> ClientAnswer:
 
 def read_whole(body: bytes) -> ClientAnswer:
     answer = json.loads(body)
-    assert FIELDS <= answer.keys() and answer["object"] == "text_completion"
+    assert answer.keys() >= FIELDS and answer["object"] == "text_completion"
     (choice,) = answer["choices"]
     return ClientAnswer(piece_of(choice), "", (), choice["finish_reason"], tokens(answer.get("usage")), rules(answer))
 
