@@ -1,10 +1,11 @@
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.settings import read_settings
 from gateway.settings.model_names import ModelNames
 
-BACKENDS = {"b": {"adapter": "a:B", "base_url": "http://x"}}
+BACKENDS: Json = {"b": {"adapter": "a:B", "base_url": "http://x"}}
 
 
 @pytest.mark.parametrize(
@@ -30,13 +31,13 @@ def test_the_route_of_a_name_with_the_tag_is_that_of_the_name() -> None:
 
 
 def test_a_model_may_have_a_context_length() -> None:
-    models = {"m": {"backend": "b", "context_length": 8192}, "n": {"backend": "b"}}
+    models: Json = {"m": {"backend": "b", "context_length": 8192}, "n": {"backend": "b"}}
     settings = read_settings({"backends": BACKENDS, "models": models})
     assert [entry.context_length for entry in settings.models.values()] == [8192, None]
 
 
 @pytest.mark.parametrize("length", [0, -1, 1.5, True, "8k"])
-def test_a_context_length_is_a_positive_whole_number(length: object) -> None:
-    models = {"m": {"backend": "b", "context_length": length}}
+def test_a_context_length_is_a_positive_whole_number(length: Json) -> None:
+    models: Json = {"m": {"backend": "b", "context_length": length}}
     with pytest.raises(SettingsError, match=r"models\.m\.context_length must be a whole number of 1 or more"):
         read_settings({"backends": BACKENDS, "models": models})

@@ -37,7 +37,14 @@ def lines(events: list[Event], echo: JsonObject | None = None) -> list[dict[str,
 
 
 def test_the_lines_of_a_chat() -> None:
-    events = [START, ReasoningDelta("hm"), ReasoningEnd({}), TextDelta("x"), Finish("stop"), UsageReport(3, 2, 5)]
+    events: list[Event] = [
+        START,
+        ReasoningDelta("hm"),
+        ReasoningEnd({}),
+        TextDelta("x"),
+        Finish("stop"),
+        UsageReport(3, 2, 5),
+    ]
     assert lines(events) == [
         {**OPENING, "message": {"role": "assistant", "content": "", "thinking": "hm"}, "done": False},
         {**OPENING, "message": {"role": "assistant", "content": "x"}, "done": False},
@@ -53,7 +60,7 @@ def test_the_lines_of_a_chat() -> None:
 
 
 def test_the_lines_of_an_answer_to_a_prompt() -> None:
-    events = [START, ReasoningDelta("hm"), TextDelta("x"), Finish("length")]
+    events: list[Event] = [START, ReasoningDelta("hm"), TextDelta("x"), Finish("length")]
     assert lines(events, answer_echo(GENERATE)) == [
         {**OPENING, "response": "", "thinking": "hm", "done": False},
         {**OPENING, "response": "x", "done": False},
@@ -81,7 +88,13 @@ def test_calls_stand_whole_in_the_order_in_which_they_are_complete() -> None:
 
 
 def test_arguments_that_are_no_object_stand_in_one() -> None:
-    events = [START, ToolCallStart(0, "a", "f"), ToolCallDelta(0, "[1"), ToolCallEnd(0), Finish("tool_calls")]
+    events: list[Event] = [
+        START,
+        ToolCallStart(0, "a", "f"),
+        ToolCallDelta(0, "[1"),
+        ToolCallEnd(0),
+        Finish("tool_calls"),
+    ]
     assert lines(events)[0]["message"]["tool_calls"][0]["function"]["arguments"] == {"arguments": "[1"}
 
 

@@ -6,6 +6,7 @@ from gateway.core.conversation import (
     Block,
     Conversation,
     Image,
+    JsonObject,
     OtherTool,
     Reasoning,
     Sampling,
@@ -143,7 +144,7 @@ def test_a_field_that_only_one_role_may_hold_decides_an_unknown_role() -> None:
 
 
 def test_results_without_ids_answer_the_calls_of_their_functions_in_order() -> None:
-    calls = [{"function": {"name": name, "arguments": {}}} for name in ("f", "g", "f")]
+    calls: list[Any] = [{"function": {"name": name, "arguments": {}}} for name in ("f", "g", "f")]
     results = [{"role": "tool", "tool_name": name, "content": name} for name in ("g", "f", "f")]
     conversation = chat({"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": calls}, *results)
     ids = [call.id for call in conversation.turns[1].calls]
@@ -176,7 +177,7 @@ def test_unknown_fields_of_a_message_are_kept_to_be_reported() -> None:
 
 
 def test_tools() -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    schema: JsonObject = {"type": "object", "properties": {"n": {"type": "integer"}}}
     function = {"name": "f", "description": "One.", "parameters": schema, "strict": True}
     conversation = chat(
         {"role": "user", "content": "x"}, tools=[{"type": "function", "function": function}, {"type": "search"}]
