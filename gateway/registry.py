@@ -26,6 +26,7 @@ DIALECTS: Final[Mapping[str, str]] = {
     "ollama": "gateway.dialects.ollama.dialect:OllamaDialect",
     "openai_responses": "gateway.dialects.openai_responses.dialect:OpenAIResponsesDialect",
     "anthropic_messages": "gateway.dialects.anthropic_messages.dialect:AnthropicMessagesDialect",
+    "openai_completions": "gateway.dialects.openai_completions.dialect:OpenAICompletionsDialect",
 }
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.

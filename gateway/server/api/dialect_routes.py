@@ -21,7 +21,6 @@ from gateway.dialects.base import (
     RequestHead,
     Route,
     RouteKind,
-    known_name,
 )
 from gateway.dialects.document import read_document
 from gateway.dialects.field_types import missing_field
@@ -97,7 +96,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
             name = _name_in(await read_client_body(request, gateway_state.max_body), fields)
         else:
             (name,) = request.path_params.values()
-        name = known_name(served.dialect, name, gateway_state.backends.names)
+        name = gateway_state.backends.listed_name(name)
         gateway_state.backends.route(name)
         return Response(served.dialect.encode_model(_model(gateway_state, name)), media_type=JSON)
 
