@@ -28,7 +28,8 @@ class AnthropicMessagesAdapter:
 
     Options: ClassVar[type[msgspec.Struct]] = AnthropicMessagesOptions
     provider: ClassVar[str] = PROVIDER
-    models_path: ClassVar[str | None] = "/v1/models"
+    # The API lists 20 models unless it is asked for more.
+    models_path: ClassVar[str | None] = "/v1/models?limit=1000"
 
     def __init__(self, options: AnthropicMessagesOptions, max_event: int) -> None:
         self.capabilities = Capabilities(
@@ -43,12 +44,9 @@ class AnthropicMessagesAdapter:
         )
         self._options = options
         self._max_event = max_event
+        self.models_headers: Mapping[str, str] = {"anthropic-version": options.version}
         self._headers = {
-            stream: {
-                "content-type": "application/json",
-                "accept": accept,
-                "anthropic-version": options.version,
-            }
+            stream: {"content-type": "application/json", "accept": accept, **self.models_headers}
             for stream, accept in zip((True, False), _ACCEPTS, strict=True)
         }
 

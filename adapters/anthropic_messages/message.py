@@ -124,10 +124,10 @@ class MessageReader:
         return []
 
     def _block_start(self, event: JsonObject) -> list[Event]:
-        return self._begin(event.get("index"), event.get("content_block"))
+        return self._begin(_index_of(event), event.get("content_block"))
 
     def _block_delta(self, event: JsonObject) -> list[Event]:
-        block, delta = self._block(event.get("index")), event.get("delta")
+        block, delta = self._block(_index_of(event)), event.get("delta")
         if not isinstance(delta, dict) or not (kind := text_of(delta, "type")):
             raise invalid_event("a delta has no type")
         field = DELTA_FIELDS.get(kind)
@@ -140,7 +140,7 @@ class MessageReader:
         return block.grow(kind, piece)
 
     def _block_stop(self, event: JsonObject) -> list[Event]:
-        return self._end(event.get("index"))
+        return self._end(_index_of(event))
 
     def _delta(self, event: JsonObject) -> list[Event]:
         delta = event.get("delta")
@@ -175,9 +175,9 @@ class MessageReader:
             finish,
         ]
 
-    def _begin(self, index: Json, opened: Json) -> list[Event]:
-        if type(index) is not int or index in self._begun:
-            raise invalid_event("a content block has no index of its own")
+    def _begin(self, index: int, opened: Json) -> list[Event]:
+        if index in self._begun:
+            raise invalid_event("two content blocks have the same index")
         if not isinstance(opened, dict) or not text_of(opened, "type"):
             raise invalid_event("a content block has no type")
         self._begun.add(index)
@@ -188,9 +188,9 @@ class MessageReader:
             self._call_ids.add(block.id)
         return block.start()
 
-    def _end(self, index: Json) -> list[Event]:
+    def _end(self, index: int) -> list[Event]:
         block = self._block(index)
-        self._open = {place: other for place, other in self._open.items() if other is not block}
+        del self._open[index]
         events = block.stop()
         if self._own_client:
             return events
@@ -199,8 +199,8 @@ class MessageReader:
         self._states += [event for event in events if isinstance(event, ReasoningEnd)]
         return [event for event in events if not isinstance(event, ReasoningEnd)]
 
-    def _block(self, index: Json) -> Block:
-        block = self._open.get(index) if type(index) is int else None
+    def _block(self, index: int) -> Block:
+        block = self._open.get(index)
         if block is None:
             raise invalid_event("it names a content block that is not open")
         return block
@@ -226,6 +226,13 @@ class MessageReader:
             return []
         self._noted.add(rule)
         return [Notice("backend", action, rule, detail, level="warning")]
+
+
+def _index_of(event: JsonObject) -> int:
+    index = event.get("index")
+    if type(index) is not int:
+        raise invalid_event("it names no content block")
+    return index
 
 
 _EVENTS: Final[dict[str, Callable[[MessageReader, JsonObject], list[Event]]]] = {

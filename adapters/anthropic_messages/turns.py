@@ -57,6 +57,7 @@ def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTu
     system: list[Json] = []
     messages: list[JsonObject] = []
     thinks = True
+    fitter = _Fitter(conversation, notices)
     for turn in conversation.turns:
         source = None if turn.source is None else turn.source.in_dialect(DIALECT)
         if source is not None:
@@ -66,7 +67,7 @@ def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTu
             else:
                 messages.append(source)
             continue
-        fitting = _Fitter(conversation, notices).turn(turn)
+        fitting = fitter.turn(turn)
         if is_system(turn):
             if messages:
                 notices.append(_notice("moved", "SYSTEM_MOVED", "a later system message was moved to the front", turn))
@@ -88,6 +89,8 @@ class _Fitter(msgspec.Struct):
 
     def turn(self, turn: Turn) -> Turn:
         """Return the turn with blocks that the API accepts, which may be none."""
+        turn = _with_state(turn)
+        # A result has the name of its call.
         if turn.name is not None and turn.role != "tool":
             self.notices.append(_notice("dropped", "TURN_NAME_NOT_SENT", "the name of a message is not sent", turn))
         blocks = tuple(
@@ -129,9 +132,8 @@ class _Fitter(msgspec.Struct):
         return Image(block.url, _kept(block.extra))
 
     def _reasoning(self, block: Reasoning, turn: Turn) -> Iterator[Reasoning]:
-        """Yield the reasoning with its own state, or with that which the client keeps beside the message. The API
-        refuses reasoning without a signature."""
-        state = provider_state(block.extra, PROVIDER) or provider_state(turn.extra, PROVIDER)
+        """Yield the reasoning that the API has signed; it refuses any other."""
+        state = provider_state(block.extra, PROVIDER)
         if "data" in state:
             yield Reasoning("", extra=with_provider_state(PROVIDER, {"data": state["data"]}))
         if state.get("signature"):
@@ -160,6 +162,20 @@ class _Fitter(msgspec.Struct):
             else:
                 parts.append(part)
         return ToolResult(_fitting_id(block.call_id), tuple(parts), block.is_error)
+
+
+def _with_state(turn: Turn) -> Turn:
+    """Return the turn with the state that its client keeps beside the message at the first of its reasoning, which has
+    no text if the API has shown none."""
+    state = provider_state(turn.extra, PROVIDER)
+    thoughts = [block for block in turn.blocks if type(block) is Reasoning]
+    if not state or any(provider_state(block.extra, PROVIDER) for block in thoughts):
+        return turn
+    text = thoughts[0].text if thoughts else ""
+    signed = Reasoning(text, extra=with_provider_state(PROVIDER, state))
+    # Some clients keep the same reasoning in two fields.
+    others = [block for block in turn.blocks if not (type(block) is Reasoning and block.text == text)]
+    return turn.changed(signed, *others)
 
 
 def _fitting_id(call_id: str) -> str:

@@ -321,6 +321,11 @@ def test_reasoning_is_sent_only_with_its_own_signature() -> None:
     assert messages(Turn("assistant", (Reasoning("hm"), answer), extra=SIGNED)) == [
         {"role": "assistant", "content": [signed, said]}
     ]
+    # It may have shown no text, or keep the text twice.
+    hidden: Json = {"type": "thinking", "thinking": "", "signature": "s"}
+    assert messages(Turn("assistant", (answer,), extra=SIGNED)) == [{"role": "assistant", "content": [hidden, said]}]
+    twice = Turn("assistant", (Reasoning("hm"), Reasoning("hm", "reasoning"), answer), extra=SIGNED)
+    assert messages(twice) == [{"role": "assistant", "content": [signed, said]}]
     for extra in ({}, OF_GOOGLE, with_provider_state("anthropic", {"signature": ""})):
         turn = Turn("assistant", (Reasoning("hm", extra=extra), answer), index=1)
         assert messages(turn) == [{"role": "assistant", "content": "Hi."}]
