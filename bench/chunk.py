@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
@@ -31,6 +32,7 @@ _TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
 # A backend, its response, and the tools that the client offers.
 PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple[str, ...]]]] = {
     "native": (OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT), payload.chunks, ()),
+    "messages": (AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT), payload.message_events, ()),
     "responses": (OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT), payload.response_events, ()),
     "protobuf": (WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames, ()),
     "text": (_TEXT, payload.words, ()),

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 from unittest.mock import patch
 
+from adapters.anthropic_messages import decoder as messages_decoder
 from adapters.openai_chat import decoder
 from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
@@ -31,6 +32,7 @@ def _nothing(*_: object) -> None:
 
 
 PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
+    "adapters/anthropic_messages/delta_fast_path.py": ((messages_decoder, "read_piece", _nothing),),
     "adapters/openai_chat/delta_fast_path.py": (
         (DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
         (DeltaFastPath, "learn", _nothing),
@@ -67,6 +69,7 @@ def _chunks(path: str) -> Mapping[str, Callable[[], float]]:
 
 
 MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
+    "adapters/anthropic_messages/delta_fast_path.py": _chunks("messages"),
     "adapters/openai_chat/delta_fast_path.py": _chunks("native"),
     "adapters/openai_chat/completion_fast_path.py": {"a whole answer": answer_us},
     "adapters/openai_responses/delta_fast_path.py": _chunks("responses"),

@@ -93,6 +93,26 @@ def _head(kind: str) -> dict[str, object]:
     return {"id": "chatcmpl-1", "object": kind, "created": 1760000000, "model": "m", "system_fingerprint": "fp_1"}
 
 
+def message_events(count: int, mark: str = "") -> list[bytes]:
+    """Build the same response as the Messages API does."""
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    usage = {"input_tokens": 19, "output_tokens": 1}
+    deltas = [{"type": "text_delta", "text": text} for text in said(count, mark)]
+    stopped = {"stop_reason": "end_turn", "stop_sequence": None}
+    return [
+        _event({"type": "message_start", "message": {**message, "usage": usage}}),
+        _event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        *(_event({"type": "content_block_delta", "index": 0, "delta": delta}) for delta in deltas),
+        _event({"type": "content_block_stop", "index": 0}),
+        _event({"type": "message_delta", "delta": stopped, "usage": {"output_tokens": count}}),
+        _event({"type": "message_stop"}),
+    ]
+
+
+def _event(event: dict[str, object]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (str(event["type"]).encode(), msgspec.json.encode(event))
+
+
 def response_events(count: int, mark: str = "") -> list[bytes]:
     """Build the same response on the wire of OpenAI Responses."""
     texts = said(count, mark)

@@ -142,10 +142,12 @@ class ProviderAdapter(Protocol):
 class ListingAdapter(Protocol):
     """Extends an Adapter whose backend lists its models.
 
-    `models_path` is joined to base_url and requested with GET. None: this backend has no list.
+    `models_path` is joined to base_url and requested with GET. None: this backend has no list. `models_headers` are
+    headers that the request for the list needs, as in BackendRequest.
     """
 
     models_path: str | None
+    models_headers: Mapping[str, str]
 
     def decode_models(self, body: bytes) -> tuple[str, ...]:
         """Returns the names in the list. Raises BackendProtocolError for a body that is no list."""

@@ -64,7 +64,7 @@ class Exchange:
         self.request = adapter.encode(self.conversation, policy)
         self.notices: list[Notice] = [
             # A backend of the client's dialect receives the fields as the client wrote them.
-            *[notice for notice in conversation.notices if not passes or notice.action == "moved"],
+            *(conversation.notices and [one for one in conversation.notices if not passes or one.action == "moved"]),
             *noticed,
             *self.prepared.notices,
             *self.profiled.notices,

@@ -15,7 +15,7 @@ from tests.paths import ROOT
 from tests.transitions import markdown
 
 DOCS: Final = ROOT / "docs"
-PAGES: Final = tuple(sorted(path for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md")] if path.name != "CHANGELOG.md"))
+PAGES: Final = tuple(sorted(path for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")] if path.name != "CHANGELOG.md"))
 ARCHITECTURE: Final = (DOCS / "architecture.md").read_text(encoding="utf-8")
 GLOSSARY: Final = (DOCS / "glossary.md").read_text(encoding="utf-8")
 INDEX: Final = (DOCS / "index.md").read_text(encoding="utf-8")

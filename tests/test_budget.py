@@ -13,6 +13,7 @@ from types import FrameType
 import msgspec
 import pytest
 
+from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
@@ -40,6 +41,7 @@ from gateway.settings import BackendSettings
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
 NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
+MESSAGES = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 RESPONSES = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)
 TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
@@ -148,6 +150,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
+    "messages chunk": lambda: chunk_cost(MESSAGES, payload.message_events),
     "responses chunk": lambda: chunk_cost(RESPONSES, payload.response_events),
     "responses chunk of eight": lambda: chunk_cost(RESPONSES, payload.response_events, 8),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from adapters.anthropic_messages import AnthropicMessagesAdapter
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_responses import OpenAIResponsesAdapter
 from adapters.text import TextAdapter
@@ -41,6 +42,7 @@ SCENARIOS = (
 LIVE = {
     "agent-flatten": ("agent", LiveCase(WarpAdapter, "")),
     "chat": ("chat", LiveCase(OpenAIChatAdapter, "")),
+    "messages": ("messages", LiveCase(AnthropicMessagesAdapter, "")),
     "responses": ("responses", LiveCase(OpenAIResponsesAdapter, "")),
     "text": ("text", LiveCase(TextAdapter, "")),
     "agent-structured": ("agent", LiveCase(WarpAdapter, "", options={"encoding": "structured"})),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from gateway.demo.chat.faults import FAULTS as CHAT
+from gateway.demo.messages.faults import FAULTS as MESSAGES
 from gateway.demo.responses.faults import FAULTS as RESPONSES
 from gateway.demo.text.faults import FAULTS as TEXT
 from gateway.demo.warp.framing_options import FRAMING_OPTIONS
@@ -23,6 +24,7 @@ def section(heading: str) -> str:
     ("heading", "known"),
     [
         ("demo-chat: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in CHAT.items()}),
+        ("demo-messages: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in MESSAGES.items()}),
         ("demo-responses: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in RESPONSES.items()}),
         ("demo-text: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in TEXT.items()}),
         (

@@ -1,22 +1,37 @@
 """Only a dialect, its adapter, the demo backends and the registry know the words of a client's format."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from tests.paths import ROOT
 
-WORDS: Final = re.compile(rb"openai_chat|chat\.completion|chatcmpl")
-PLACES: Final = ("gateway/dialects/openai_chat/", "adapters/openai_chat/", "gateway/demo/", "gateway/registry.py")
+# The words that no other format has, its name among them.
+WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "openai_chat": re.compile(rb"openai_chat|chat\.completion|chatcmpl"),
+    "openai_responses": re.compile(rb"openai_responses|output_item\.added"),
+    "anthropic_messages": re.compile(rb"anthropic_messages|anthropic-version|content_block|message_start"),
+}
 
 
-def _found(root: Path) -> dict[str, list[bytes]]:
+def _places(dialect: str) -> tuple[str, ...]:
+    """The places that may know the format; a dialect may have no adapter."""
+    own = (f"gateway/dialects/{dialect}/", f"adapters/{dialect}/")
+    return (*(place for place in own if (ROOT / place).is_dir()), "gateway/demo/", "gateway/registry.py")
+
+
+def _found(root: Path, words: re.Pattern[bytes]) -> dict[str, list[bytes]]:
     files = [path for package in ("gateway", "adapters") for path in sorted((root / package).rglob("*.py*"))]
     sources = {str(path.relative_to(root)): path.read_bytes() for path in files if path.suffix in (".py", ".pyi")}
-    return {name: found for name, source in sources.items() if (found := WORDS.findall(source))}
+    return {name: found for name, source in sources.items() if (found := words.findall(source))}
 
 
-def test_no_other_place_knows_a_format_by_name() -> None:
-    found = _found(ROOT)
-    assert {name: words for name, words in found.items() if not name.startswith(PLACES)} == {}
-    assert {place for place in PLACES if not any(name.startswith(place) for name in found)} == set()
+@pytest.mark.parametrize("dialect", WORDS)
+def test_no_other_place_knows_a_format_by_name(dialect: str) -> None:
+    found = _found(ROOT, WORDS[dialect])
+    assert {name: words for name, words in found.items() if not name.startswith(_places(dialect))} == {}
+    known = {place for place in _places(dialect) if any(name.startswith(place) for name in found)}
+    assert known >= {f"gateway/dialects/{dialect}/", "gateway/registry.py"}

@@ -93,7 +93,7 @@ def test_the_dialect_page_names_everything_that_a_dialect_has() -> None:
 
 
 def test_the_pages_link_to_files_that_exist() -> None:
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (path.parent / target).exists(), f"{path.name} links to {target}"
@@ -101,7 +101,7 @@ def test_the_pages_link_to_files_that_exist() -> None:
 
 def test_the_pages_name_make_targets_that_exist() -> None:
     targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
-    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / ".pre-commit-config.yaml"]:
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / ".pre-commit-config.yaml"]:
         named = set(re.findall(r"(?:`|entry: )make ([a-z0-9]+)", path.read_text(encoding="utf-8")))
         assert named <= targets, f"{path.name} names {named - targets}"
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.dialects.openai_chat.errors import error_object
+from gateway.dialects.openai_errors import error_object
 from gateway.registry import ADAPTERS, DIALECTS
 from gateway.testing.dialect_case import DialectCase
 from gateway.testing.events import content, join

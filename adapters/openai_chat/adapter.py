@@ -37,6 +37,7 @@ class OpenAIChatAdapter:
     Options: ClassVar[type[msgspec.Struct]] = OpenAIChatOptions
     provider: ClassVar[str] = "openai"
     models_path: ClassVar[str | None] = "/models"
+    models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
         passthrough=DIALECT, supported_params=SUPPORTED_PARAMS, carries=CARRIED, tools=True, images=True, native=True
     )

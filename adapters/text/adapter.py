@@ -40,6 +40,7 @@ class TextAdapter:
         self._format = options.chosen_format
         self._reader = Reader(self._wire)
         self._max_event = max_event
+        self.models_headers: Mapping[str, str] = {}
         self.models_path = None if self._wire.models is None else self._wire.models.path
         self._forces = can_force(self._wire, self._format)
         forces = self._forces or options.force_tools == "prompt"

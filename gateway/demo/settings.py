@@ -8,12 +8,14 @@ DEMO_SETTINGS: Final[Json] = {
     "backends": {
         "demo-agent": {"adapter": "warp", "base_url": "demo:agent"},
         "demo-chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
+        "demo-messages": {"adapter": "anthropic_messages", "base_url": "demo:messages"},
         "demo-responses": {"adapter": "openai_responses", "base_url": "demo:responses"},
         "demo-text": {"adapter": "text", "base_url": "demo:text"},
     },
     "models": {
         "demo-agent": {"backend": "demo-agent", "name": "auto"},
         "demo-chat": {"backend": "demo-chat"},
+        "demo-messages": {"backend": "demo-messages"},
         "demo-responses": {"backend": "demo-responses"},
         "demo-text": {"backend": "demo-text"},
     },

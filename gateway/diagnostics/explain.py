@@ -11,7 +11,7 @@ from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import Profile
-from gateway.dialects.base import Dialect, RequestHead, known_name
+from gateway.dialects.base import Dialect, RequestHead
 from gateway.dialects.document import Document, read_document
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
@@ -22,6 +22,7 @@ from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
 from gateway.history.validate import validate
 from gateway.registry import load_adapters, load_dialect
 from gateway.settings import Settings, override_policy, read_settings
+from gateway.settings.model_names import ModelNames
 
 # Messages, and the index of each in the request.
 Indexed: TypeAlias = tuple[tuple[JsonObject, ...], tuple[int | None, ...]]
@@ -260,7 +261,7 @@ def explain_document(
     fields = {key: value for key, value in given.items() if key not in ("profile", "settings")}
     fields.setdefault("model", next(iter(settings.models), "any"))
     conversation = dialect.decode(Document(fields, document.repaired), RequestHead("")).conversation
-    model = known_name(dialect, conversation.model, settings.models)
+    model = ModelNames(settings.models).known_name(conversation.model)
     check_model(model)
     route = settings.route(model)
     if route is None and settings.models:

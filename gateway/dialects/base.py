@@ -12,7 +12,7 @@ clock, draws a random number or logs, and it knows no backend. The life of one r
    stream by `StreamEncoder.fail`. No failure may look like a complete answer.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -267,16 +267,3 @@ class CountingDialect(Dialect, Protocol):
     def encode_count(self, tokens: int) -> bytes:
         """Returns the answer of a `count` route as JSON. The number is an estimate."""
         ...
-
-
-class TaggingDialect(Dialect, Protocol):
-    """Extends a Dialect whose clients may write a tag behind the name of a model. `default_tag` is the tag, with the
-    sign before it, of a model that is named without one (`:latest`)."""
-
-    default_tag: ClassVar[str]
-
-
-def known_name(dialect: Dialect, model: str, known: Container[str]) -> str:
-    """Returns the name of a model without the dialect's default tag, unless it is known with the tag."""
-    tag: str = getattr(dialect, "default_tag", "")
-    return model.removesuffix(tag) if tag and model not in known else model

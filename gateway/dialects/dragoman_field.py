@@ -1,13 +1,27 @@
-"""Builds the `dragoman` field of a response: the gateway's own notes about it."""
+"""Defines the `dragoman` field of a response: the gateway's own notes about it."""
 
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
-from gateway.dialects.usage import usage_note
+from gateway.dialects.usage import UsageNote, usage_note
+
+
+class Diagnostics(Struct, frozen=True):
+    """The gateway's notes about the response."""
+
+    usage: UsageNote | UnsetType = UNSET
+    diagnostics: list[Notice] | UnsetType = UNSET
+
+
+class Unlisted(Struct, frozen=True):
+    """The reason why some available models are not in the list."""
+
+    missing: str
 
 
 def dragoman_field(usage: UsageReport | None, diagnostics: Sequence[Notice] | None) -> dict[str, Json]:

@@ -9,6 +9,9 @@ EVENT_STREAM_HEADERS: Final = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
+# The last event of OpenAI's streams, and a comment, which clients ignore.
+DONE: Final = b"data: [DONE]\n\n"
+PING: Final = b": ping\n\n"
 
 
 def one_line_each(data: bytes) -> bytes:

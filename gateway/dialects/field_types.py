@@ -1,7 +1,7 @@
 """Converts the fields of a request to a typed value; a wrong one is a 400 that names it by its path."""
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -9,6 +9,11 @@ from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 
 Fields = TypeVar("Fields", bound=msgspec.Struct)
+
+# Any: msgspec cannot read the recursive Json type.
+FreeObject: TypeAlias = dict[str, Any]
+# No backend counts further, and most read a number as 64 bits.
+Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 _WORDS: Final[Mapping[str, str]] = {
     "str": "text",

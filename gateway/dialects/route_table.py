@@ -16,12 +16,13 @@ class Served:
     `marked` are the other dialects of the same method and path, each of which answers the requests with its mark.
     """
 
-    __slots__ = ("dialect", "kind", "marked", "route")
+    __slots__ = ("dialect", "kind", "marked", "path", "route")
 
     def __init__(self, dialect: Dialect, route: Route | None = None) -> None:
         self.dialect = dialect
         self.route = route
         self.kind: RouteKind | None = None if route is None else route.kind
+        self.path = "" if route is None else route.path
         self.marked: list[Served] = []
 
     def select(self, head: RequestHead) -> "Served":

@@ -6,6 +6,9 @@ from typing import Final, Generic, TypeVar
 # The pattern that every name fits.
 ANY: Final = "*"
 
+# The tag that clients of Ollama write behind a name that has none.
+DEFAULT_TAG: Final = ":latest"
+
 Entry = TypeVar("Entry")
 
 
@@ -26,6 +29,13 @@ class ModelNames(Generic[Entry]):
         if entry is not None:
             return entry
         return next((entry for beginning, entry in self._patterns if model.startswith(beginning)), None)
+
+    def known_name(self, model: str) -> str:
+        """Returns the name of a model without the default tag, unless it is known with the tag, or only with it."""
+        if model in self._exact or not model.endswith(DEFAULT_TAG):
+            return model
+        bare = model.removesuffix(DEFAULT_TAG)
+        return model if self.find(bare) is None else bare
 
 
 def is_pattern(name: str) -> bool:

@@ -183,4 +183,5 @@ class Settings(msgspec.Struct, frozen=True):
 
     def route(self, model: str) -> ModelSettings | None:
         """Returns the entry for a model name, else that of the longest pattern for it, or None."""
-        return ModelNames(self.models).find(model)
+        names = ModelNames(self.models)
+        return names.find(names.known_name(model))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from gateway.core.conversation import Conversation, ToolCall
+from gateway.core.conversation import ALL_CONTENT, Conversation, ReadableContent, ToolCall
 from gateway.core.events import Reason
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
@@ -39,7 +39,8 @@ class DialectCase(msgspec.Struct, frozen=True):
     - `read_models`: the names in the body of a list of models.
     - `finishes`: the dialect's word for each finish reason.
     - `streams_by_default`: whether a request that does not say so gets a stream.
-    - `shows_reasoning`: whether clients of the dialect get the model's reasoning.
+    - `reads`: what clients of the dialect read of an answer beside text.
+    - `lists_models`: whether the dialect has a list of models of its own.
     - `write_target`: the path and the query to which a request goes, where the conversation decides; None: those of the
       first `generate` route.
     """
@@ -52,7 +53,8 @@ class DialectCase(msgspec.Struct, frozen=True):
     read_models: Callable[[bytes], Sequence[str]]
     finishes: Mapping[Reason, str]
     streams_by_default: bool = False
-    shows_reasoning: bool = True
+    reads: frozenset[ReadableContent] = ALL_CONTENT
+    lists_models: bool = True
     write_target: Callable[[Conversation], str] | None = None
 
     def __str__(self) -> str:

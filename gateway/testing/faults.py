@@ -27,7 +27,7 @@ class Spoken(msgspec.Struct, frozen=True):
     `begin` is the beginning of a response with a little text, `text` continues it, and `end` makes it complete.
     `failure` reports an error. `media_type` is that of the response; `lines` is true if events are lines, not
     server-sent events. `lost_call` is the end of a response that announces a tool call without making one; empty for a
-    wire without calls.
+    wire without calls. `start` is the part of `begin` without which the wire has no text, empty where there is none.
     """
 
     media_type: str
@@ -37,6 +37,7 @@ class Spoken(msgspec.Struct, frozen=True):
     failure: bytes
     lines: bool = False
     lost_call: bytes = b""
+    start: bytes = b""
 
     @property
     def answer(self) -> bytes:
@@ -87,7 +88,7 @@ class Fault(msgspec.Struct, frozen=True):
             if begun:
                 await connection.send(chunk(spoken.begin))
                 await asyncio.sleep(PAUSE_S)
-            for piece in self.pieces(spoken):
+            for piece in self.pieces(msgspec.structs.replace(spoken, start=b"") if begun else spoken):
                 await connection.send(piece)
                 await asyncio.sleep(self.pause_s)
             if self.then == "close":
@@ -269,7 +270,10 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         "an error in the body": _body(lambda spoken: (chunk(spoken.failure), END), "stay"),
     },
     "too_large": {
-        "an answer without end": _endless(lambda spoken: spoken.text * max(1, 16384 // len(spoken.text))),
+        "an answer without end": _endless(
+            lambda spoken: spoken.text * max(1, 16384 // len(spoken.text)),
+            lambda spoken: chunk(spoken.start) if spoken.start else b"",
+        ),
     },
     "event_too_large": {
         "an event without end": _endless(lambda _: b"A" * 65536, lambda spoken: chunk(spoken.opening or b"A")),
@@ -288,7 +292,7 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         ),
     },
     "no_finish": {
-        "an end without a finish": _body(lambda spoken: (chunk(spoken.text), END), "stay"),
+        "an end without a finish": _body(lambda spoken: (chunk(spoken.start + spoken.text), END), "stay"),
     },
     "stall": {
         "silence in the body": _body(_sent()),
@@ -298,7 +302,7 @@ FAULTS_BY_KIND: Final[Mapping[str, Mapping[str, Fault]]] = {
         ),
     },
     "lost_call": {
-        "a call that is not there": _body(lambda spoken: (chunk(spoken.lost_call), END), "stay"),
+        "a call that is not there": _body(lambda spoken: (chunk(spoken.start + spoken.lost_call), END), "stay"),
     },
     "malformed": {
         "a malformed event": _body(lambda spoken: (chunk(spoken.malformed), END), "stay"),

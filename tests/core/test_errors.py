@@ -20,7 +20,7 @@ from gateway.core.errors import (
     Unsupported,
 )
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.errors import error_object
+from gateway.dialects.openai_errors import error_object
 
 # What a client sees of each error when nobody says more.
 TABLE: list[tuple[type[GatewayError], type[GatewayError], int, Kind, str]] = [

@@ -12,7 +12,7 @@ from gateway.core.conversation import Json
 from gateway.core.errors import Unsupported
 from gateway.diagnostics.explain import Classified, Explanation, plan
 from gateway.diagnostics.explain_text import explain_text
-from gateway.dialects.openai_chat.errors import error_object
+from gateway.dialects.openai_errors import error_object
 
 CALLING: dict[str, Json] = {
     "role": "assistant",

@@ -1,7 +1,7 @@
 import pytest
 
 from gateway.core.events import UsageReport
-from gateway.dialects.openai_chat.usage import usage_object
+from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage, token_counts, usage_note
 
 

@@ -36,12 +36,15 @@ class Wire(msgspec.Struct, frozen=True):
 
 
 _PLAYED: Final = {"early": "error_first", "late": "truncated after=2", "stall": "stall after=2 seconds=60"}
+# Of a stream in which two events and a ping precede the text.
+_BEGUN: Final = {"early": "error_first", "late": "truncated after=4", "stall": "stall after=4 seconds=60"}
 _AGENT: Final = {"early": "llm_unavailable", "late": "disconnect_eof", "stall": "stall"}
 _LENGTH: Final = "[[scenario:max_tokens]]"
 
 CHAT: Final = Wire("chat", "chat", {"adapter": "openai_chat"}, "demo", _PLAYED)
 SHARED: Final = (
     CHAT,
+    Wire("Messages", "messages", {"adapter": "anthropic_messages"}, "demo", _BEGUN),
     Wire("Warp, flattened", "agent", {"adapter": "warp", "encoding": "flatten"}, "scenario", _AGENT, _LENGTH),
     Wire("Warp, structured", "agent", {"adapter": "warp", "encoding": "structured"}, "scenario", _AGENT, _LENGTH),
     Wire("text", "text", {"adapter": "text", "wire": "llama_cpp"}, "demo", _PLAYED),

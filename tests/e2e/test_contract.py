@@ -88,6 +88,10 @@ BACKENDS: Final[Mapping[str, Backend]] = {
         _demo("chat", "adapters.openai_chat:OpenAIChatAdapter"),
         faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
     ),
+    "demo-messages": Backend(
+        _demo("messages", "adapters.anthropic_messages:AnthropicMessagesAdapter"),
+        faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
+    ),
     "demo-agent": Backend(
         _demo("agent", "adapters.warp:WarpAdapter"),
         forces=False,

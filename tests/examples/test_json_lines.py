@@ -193,7 +193,8 @@ def test_a_late_error_is_the_last_line(gateway: httpx.Client) -> None:
 
 
 def test_the_models_are_listed_in_the_form_of_the_dialect(gateway: httpx.Client) -> None:
-    assert gateway.get("/lines/models").json() == {"models": ["demo-agent", "demo-chat", "demo-responses", "demo-text"]}
+    listed = ["demo-agent", "demo-chat", "demo-messages", "demo-responses", "demo-text"]
+    assert gateway.get("/lines/models").json() == {"models": listed}
 
 
 def test_the_key_stands_where_the_dialect_has_it(gateway: httpx.Client) -> None:

@@ -67,6 +67,51 @@ NATIVE: Final[Answers] = {
 }
 
 
+def _own(event: dict[str, Json]) -> bytes:
+    return b"data: " + json.dumps(event).encode() + b"\n\n"
+
+
+def _opened(index: int, kind: str = "tool_use", /, **fields: Json) -> bytes:
+    block: dict[str, Json] = {"type": kind, "id": f"a{index}", "name": "f", "input": {}, **fields}
+    return _own({"type": "content_block_start", "index": index, "content_block": block})
+
+
+def _grown(index: int, kind: str, field: str) -> bytes:
+    return _own({"type": "content_block_delta", "index": index, "delta": {"type": kind, field: "1"}})
+
+
+def _closed(index: int) -> bytes:
+    return _own({"type": "content_block_stop", "index": index})
+
+
+_MESSAGE: Final = _own({"type": "message_start", "message": {"usage": {"input_tokens": 1}}})
+_STOPPED: Final = _own({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}) + _own({"type": "message_stop"})
+
+
+def _message(*events: bytes) -> bytes:
+    return b"".join((_MESSAGE, *events, _STOPPED))
+
+
+MESSAGES: Final[Answers] = {
+    "pieces": lambda n: _message(_opened(0, "text", text=""), _grown(0, "text_delta", "text") * n, _closed(0)),
+    "pieces of thinking": lambda n: _message(
+        _opened(0, "thinking"), _grown(0, "thinking_delta", "thinking") * n, _closed(0)
+    ),
+    "signatures": lambda n: _message(_opened(0, "thinking"), _grown(0, "signature_delta", "signature") * n, _closed(0)),
+    "pieces of input": lambda n: _message(_opened(0), _grown(0, "input_json_delta", "partial_json") * n, _closed(0)),
+    "pieces of another block": lambda n: _message(
+        _opened(0, "odd"), _grown(0, "input_json_delta", "partial_json") * n, _closed(0)
+    ),
+    "blocks": lambda n: _message(*(_opened(i, "text") + _closed(i) for i in range(n))),
+    "thinking": lambda n: _message(*(_opened(i, "thinking", signature="s") + _closed(i) for i in range(n))),
+    "calls that are open at once": lambda n: _message(*map(_opened, range(n)), *map(_closed, range(n))),
+    "other blocks": lambda n: _message(*(_opened(i, f"k{i}") + _closed(i) for i in range(n))),
+    "unknown events": lambda n: _message(*(_own({"type": f"k{i}"}) for i in range(n))),
+    "unknown fields": lambda n: _message(_opened(0, **{f"k{i}": i for i in range(n)}), _closed(0)),
+    "usage": lambda n: _message(_own({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 1}}) * n),
+}
+
+
 def _log(*actions: ClientAction) -> bytes:
     return warp.PRELUDE + warp.acts(warp.add(warp.output("")), *actions) + warp.DONE
 

@@ -12,7 +12,7 @@ from adapters.warp.decode.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.errors import BackendProtocolError
 from gateway.core.notices import Notice
-from gateway.dialects.openai_chat.errors import error_object
+from gateway.dialects.openai_errors import error_object
 from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.testing.events import content

@@ -21,9 +21,9 @@ from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import FORMATS, lint
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
 from gateway.dialects.openai_chat.request_models import ChatCompletionRequest
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
+from gateway.dialects.openai_errors import encode_error, encode_error_frame
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS as TOOL_FORMATS

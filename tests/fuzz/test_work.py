@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
 from adapters.text import TextAdapter, TextOptions
 from adapters.warp import WarpAdapter
@@ -46,7 +47,7 @@ from gateway.tool_calls.parsers.formats import FORMATS
 from gateway.tool_calls.wrapper_tool import BrokenWrapper, unwrap_arguments
 from tests.adapters.warp.script import struct
 from tests.fuzz.counted import count_work, counted_normalisation, growth
-from tests.fuzz.hostile_answers import CALLS, MARKS, NATIVE, WARP
+from tests.fuzz.hostile_answers import CALLS, MARKS, MESSAGES, NATIVE, WARP
 from tests.fuzz.hostile_requests import REQUESTS, dense, union
 
 # Four times the input may cost this many times the work; its square would cost sixteen times.
@@ -128,6 +129,7 @@ _CUTS: Final = Policy(
     recent_tool_results=_RECALLS,
     loop_guard=LoopGuard(repeats=2, action="nudge"),
 )
+_MESSAGES: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), LIMIT)
 _NATIVE: Final = OpenAIChatAdapter(OpenAIChatOptions(), LIMIT)
 _WARP: Final = WarpAdapter(WarpOptions(), LIMIT)
 _STREAMS: Final = WarpAdapter(WarpOptions(rollback="stream", strict_frames=False), LIMIT)
@@ -145,6 +147,7 @@ def _styled(style: StyleName) -> Policy:
 # A profile that joins neighbouring messages and renames identifiers.
 MERGES: Final = "mistral"
 WAYS: Final[Mapping[str, tuple[Adapter, Policy]]] = {
+    "messages": (_MESSAGES, _FREE),
     "native": (_NATIVE, _FREE),
     "native, cut": (_NATIVE, _CUTS),
     "native, not repaired": (_NATIVE, Policy(repair="off")),
@@ -250,6 +253,7 @@ WORK: Final[dict[str, Case]] = {
     "many calls of a tool with many types": Case(lambda n: TYPED * n, _typed),
     **{f"{way}: {kind}": Case(REQUESTS[kind], partial(_sent, way)) for way in WAYS for kind in REQUESTS},
     **{f"explain and lint: {kind}": Case(REQUESTS[kind], _diagnosed) for kind in REQUESTS},
+    **{f"messages answer: {kind}": Case(MESSAGES[kind], partial(_answered, _MESSAGES, 4096)) for kind in MESSAGES},
     **{f"native answer: {kind}": Case(NATIVE[kind], partial(_answered, _NATIVE, 4096)) for kind in NATIVE},
     **{f"warp answer: {kind}": Case(WARP[kind], partial(_answered, _WARP, 4096)) for kind in WARP},
     **{f"warp answer, at once: {kind}": Case(WARP[kind], partial(_answered, _STREAMS, 4096)) for kind in WARP},
@@ -262,7 +266,7 @@ WORK: Final[dict[str, Case]] = {
 
 # The others are like these but for what stands in front of or behind the passes; `make bounds` runs all.
 _SELDOM: Final = (
-    *(f"{way}: " for way in WAYS if way not in ("warp", f"native, {MERGES}")),
+    *(f"{way}: " for way in WAYS if way not in ("messages", "warp", f"native, {MERGES}")),
     *(f"{name}: " for name in FORMATS if name not in ("hermes_json", "qwen_xml")),
     *("explain and lint: ", "warp answer, at once: "),
 )

@@ -7,7 +7,7 @@ from gateway.core.conversation import Conversation, Json, Text, ToolCall, Turn
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import LoopGuard, Policy, RecentToolResults
 from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.errors import error_object
+from gateway.dialects.openai_errors import error_object
 from gateway.history.prepare import prepare
 from gateway.history.rules import violation
 from tests.history.strategies import assistant, calling, conversation, numbered, result, system, user

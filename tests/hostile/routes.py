@@ -8,7 +8,7 @@ from tests.hostile.wire import Hostile
 
 PATHS: Final = (
     *(b"/", b"/v1", b"/v1/", b"/v2/chat/completions", b"/v1/chat/completions/", b"/v1//chat/completions"),
-    *(b"/V1/CHAT/COMPLETIONS", b"/v1/completions", b"/v1/responses", b"/v1/messages", b"/v1/embeddings"),
+    *(b"/V1/CHAT/COMPLETIONS", b"/v1/completions", b"/v1/messages", b"/v1/embeddings"),
     *(b"/.env", b"/.git/config", b"/etc/passwd", b"/../../etc/passwd", b"/v1/../../etc/passwd", b"/static/x"),
     *(b"/%2e%2e/%2e%2e/etc/passwd", b"/v1/models%00", b"/%00", b"/%ff%fe", b"/%E2%80%AE", b"/admin", b"/settings.json"),
     *(b"/debug/pprof", b"/server-status", b"/actuator/env", b"/wp-login.php", b"/console", b"/graphql", b"/ws"),
@@ -21,6 +21,8 @@ ROUTES: Final = (
 )
 READ: Final = (b"GET", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"TRACE", b"PROPFIND")
 POSTED: Final = (b"/v1/chat/completions", b"/chat/completions", b"/v1/explain")
+# Of these `GET` is refused in words of its own.
+RESPONSES: Final = (b"/v1/responses", b"/responses")
 
 KEYS: Final = (
     *("", "no", CLIENT_KEY[:-1], CLIENT_KEY + "x", CLIENT_KEY.upper(), CLIENT_KEY + "," + CLIENT_KEY, "Bearer"),
@@ -52,6 +54,11 @@ def routes() -> Iterator[Hostile]:
                 continue
             name = f"{method!r} {path!r}"
             yield Hostile(name, request(b"", path=path, method=method), (405,), "method_not_allowed")
+    for path in RESPONSES:
+        yield Hostile(f"GET {path!r}", request(b"", path=path, method=b"GET"), (426,), "websocket_not_supported")
+        yield Hostile(f"GET {path!r} and a slash", request(b"", path=path + b"/", method=b"GET"), (404,), "unknown_url")
+        for method in (b"PUT", b"PATCH", b"TRACE"):
+            yield Hostile(f"{method!r} {path!r}", request(b"", path=path, method=method), (405,), "method_not_allowed")
 
 
 def doors() -> Iterator[Hostile]:

@@ -11,6 +11,7 @@ from gateway.core.conversation import Json
 from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.fault_kinds import FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
+from gateway.demo.messages.faults import FAULTS as MESSAGES
 from gateway.demo.player.demo_fault import DemoFault
 from gateway.demo.responses.faults import FAULTS as RESPONSES
 from gateway.demo.text.faults import FAULTS as TEXT
@@ -25,7 +26,12 @@ from tests.promises.wires import WIRES
 
 PROMISED: Final = {row.id: row for row in PROMISES}
 # Any: each wire has its own type of answers.
-DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {"chat": CHAT, "responses": RESPONSES, "text": TEXT}
+DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {
+    "chat": CHAT,
+    "messages": MESSAGES,
+    "responses": RESPONSES,
+    "text": TEXT,
+}
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
 # Only the agent wire has a tool of the backend's own.
 OF_ONE_WIRE: Final = {"native_tool"}
@@ -59,7 +65,12 @@ def test_a_scenario_of_the_agent_expects_what_is_promised(name: str) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway() -> AsyncIterator[RunningGateway]:
-    adapters = {"chat": "openai_chat", "responses": "openai_responses", "text": "text"}
+    adapters = {
+        "chat": "openai_chat",
+        "messages": "anthropic_messages",
+        "responses": "openai_responses",
+        "text": "text",
+    }
     settings: dict[str, Json] = {
         "backends": {
             wire: {"adapter": adapter, "base_url": f"demo:{wire}", "timeouts": dict(SHORT)}

@@ -36,6 +36,32 @@ def _chat(content: str | None = None, finish: str | None = None) -> bytes:
     return _sse({"id": "x", "object": "chat.completion.chunk", "model": "m", "choices": [choice]})
 
 
+def _message_event(event: dict[str, Json]) -> bytes:
+    """An event of the Messages wire."""
+    return b"event: %s\n" % str(event["type"]).encode() + _sse(event)
+
+
+def _piece(text: str) -> bytes:
+    delta: Json = {"type": "text_delta", "text": text}
+    return _message_event({"type": "content_block_delta", "index": 0, "delta": delta})
+
+
+def _message_end(reason: str) -> bytes:
+    delta: Json = {"stop_reason": reason, "stop_sequence": None}
+    return (
+        _message_event({"type": "content_block_stop", "index": 0})
+        + _message_event({"type": "message_delta", "delta": delta, "usage": {}})
+        + _message_event({"type": "message_stop"})
+    )
+
+
+_MESSAGE: Final[Json] = {"id": "x", "type": "message", "role": "assistant", "model": "m", "content": []}
+_BLOCK: Final[Json] = {"type": "text", "text": ""}
+_MESSAGE_START: Final = _message_event({"type": "message_start", "message": _MESSAGE}) + _message_event(
+    {"type": "content_block_start", "index": 0, "content_block": _BLOCK}
+)
+
+
 def _event(kind: str, **fields: Json) -> bytes:
     return _sse({"type": kind, **fields})
 
@@ -45,9 +71,9 @@ def _responses_text(text: str) -> bytes:
 
 
 _RESPONSE: Final[Json] = {"id": "x", "object": "response", "model": "m", "status": "completed", "output": []}
-_MESSAGE: Final[Json] = {"type": "message", "role": "assistant", "content": []}
+_MESSAGE_ITEM: Final[Json] = {"type": "message", "role": "assistant", "content": []}
 _CALL: Final[Json] = {"type": "function_call", "call_id": "c", "name": "f", "arguments": ""}
-_ADDED_MESSAGE: Final = _event("response.output_item.added", output_index=0, item=_MESSAGE)
+_MESSAGE_ADDED: Final = _event("response.output_item.added", output_index=0, item=_MESSAGE_ITEM)
 _COMPLETED: Final = _event("response.completed", response=_RESPONSE)
 
 
@@ -96,7 +122,7 @@ _WARP: Final = Spoken(
     failure=_frame(ResponseEvent(finished={"internal_error": {"message": "said in the answer"}}).SerializeToString()),
     lost_call=_calls({"tool_call_id": "c"}) + _frame(ResponseEvent(finished={"done": {}}).SerializeToString()),
 )
-_FAILURE: Final[Json] = {"error": {"message": "said in the answer"}}
+_FAILURE: Final[dict[str, Json]] = {"error": {"message": "said in the answer"}}
 
 WIRES: Final[Mapping[str, Wire]] = {
     "native": Wire(
@@ -113,13 +139,27 @@ WIRES: Final[Mapping[str, Wire]] = {
         _sse({"object": "telemetry", "id": "x", "choices": [], "news": {"of": ["tomorrow"]}})
         + _sse({"object": "telemetry", "news": {"of": ["tomorrow"]}}),
     ),
+    "messages": Wire(
+        {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter"},
+        Spoken(
+            "text/event-stream",
+            begin=_MESSAGE_START + _piece("one"),
+            text=_piece(" two"),
+            end=_message_end("end_turn"),
+            failure=_message_event({"type": "error", **_FAILURE}),
+            lost_call=_message_end("tool_use"),
+            start=_MESSAGE_START,
+        ),
+        lambda raw: _piece("???").replace(b"???", raw),
+        _message_event({"type": "telemetry", "news": {"of": ["tomorrow"]}}) + _sse({"news": {"of": ["tomorrow"]}}),
+    ),
     "responses": Wire(
         {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter"},
         Spoken(
             "text/event-stream",
-            begin=_event("response.created", response=_RESPONSE) + _ADDED_MESSAGE + _responses_text("one"),
+            begin=_event("response.created", response=_RESPONSE) + _MESSAGE_ADDED + _responses_text("one"),
             text=_responses_text(" two"),
-            end=_event("response.output_item.done", output_index=0, item=_MESSAGE) + _COMPLETED,
+            end=_event("response.output_item.done", output_index=0, item=_MESSAGE_ITEM) + _COMPLETED,
             failure=_event("error", code="server_error", message="said in the answer"),
             lost_call=_event("response.output_item.added", output_index=1, item=_CALL) + _COMPLETED,
         ),

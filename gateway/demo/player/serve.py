@@ -11,6 +11,7 @@ from uvicorn.server import ServerState
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.backend import chat_routes
+from gateway.demo.messages.backend import messages_routes
 from gateway.demo.player.connection import DemoConnection
 from gateway.demo.player.playback import FOREVER
 from gateway.demo.player.recorder import RecordedRequest, Recorder
@@ -18,11 +19,12 @@ from gateway.demo.responses.backend import responses_routes
 from gateway.demo.text.backend import text_routes
 from gateway.demo.warp.backend import agent_routes
 
-Kind = Literal["agent", "chat", "responses", "text"]
+Kind = Literal["agent", "chat", "messages", "responses", "text"]
 
 KINDS: Final[dict[str, tuple[Callable[[Recorder], list[Route]], str]]] = {
     "agent": (agent_routes, ""),
     "chat": (chat_routes, "/v1"),
+    "messages": (messages_routes, ""),
     "responses": (responses_routes, "/v1"),
     "text": (text_routes, ""),
 }

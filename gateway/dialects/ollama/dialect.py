@@ -36,12 +36,10 @@ from gateway.dialects.ollama.stream import OllamaStreamEncoder
 class OllamaDialect:
     """The dialect of Ollama's own API: chats and prompts, answered as lines of JSON.
 
-    Its clients ask the same address for more: Copilot chats at `/v1/chat/completions`, after it has listed the models
-    here. They may write the tag `latest` behind a model's name.
+    Some of its clients only list the models here: Copilot then chats at `/v1/chat/completions`.
     """
 
     name: ClassVar[str] = DIALECT
-    default_tag: ClassVar[str] = ":latest"
     routes: ClassVar[tuple[Route, ...]] = ROUTES
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
     paths: ClassVar[FieldPaths] = CHAT_PATHS

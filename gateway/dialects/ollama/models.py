@@ -1,18 +1,19 @@
 """Encodes models as the bodies of `GET /api/tags` and `POST /api/show`."""
 
 import hashlib
+from collections.abc import Container
 from typing import Final
 
 import msgspec
 
 from gateway.dialects.base import ListedModels, ModelInfo
+from gateway.dialects.dragoman_field import Unlisted
 from gateway.dialects.ollama.answer import time_text
 from gateway.dialects.ollama.response_models import (
     OllamaListedModel,
     OllamaModel,
     OllamaModelDetails,
     OllamaModelList,
-    OllamaUnlisted,
 )
 
 # The family of a model names the fields of `model_info`; no client looks for a particular one.
@@ -21,8 +22,9 @@ FAMILY: Final = "dragoman"
 
 def encode_models(models: ListedModels) -> bytes:
     """Returns the list of models."""
-    unlisted = msgspec.UNSET if models.missing is None else OllamaUnlisted(models.missing)
-    return msgspec.json.encode(OllamaModelList([_listed(model) for model in models.models], unlisted))
+    unlisted = msgspec.UNSET if models.missing is None else Unlisted(models.missing)
+    names = {model.name for model in models.models}
+    return msgspec.json.encode(OllamaModelList([_listed(model, names) for model in models.models], unlisted))
 
 
 def encode_model(model: ModelInfo) -> bytes:
@@ -33,12 +35,17 @@ def encode_model(model: ModelInfo) -> bytes:
     return msgspec.json.encode(OllamaModel(_details(model), info, _capabilities(model), time_text(model.created)))
 
 
-def _listed(model: ModelInfo) -> OllamaListedModel:
+def _listed(model: ModelInfo, names: Container[str]) -> OllamaListedModel:
+    name = _tagged(model.name, names)
     # Clients tell models apart by it, and show the beginning of its 64 digits.
     digest = hashlib.sha256(model.name.encode()).hexdigest()
-    return OllamaListedModel(
-        model.name, model.name, time_text(model.created), 0, digest, _details(model), _capabilities(model)
-    )
+    return OllamaListedModel(name, name, time_text(model.created), 0, digest, _details(model), _capabilities(model))
+
+
+def _tagged(name: str, names: Container[str]) -> str:
+    """Returns a name with a tag: some clients add `latest` to a name that has none before they look for it here."""
+    tagged = f"{name}:latest"
+    return name if ":" in name or tagged in names else tagged
 
 
 def _details(model: ModelInfo) -> OllamaModelDetails:

@@ -7,10 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-# Any: msgspec cannot read the recursive Json type.
-FreeObject: TypeAlias = dict[str, Any]
-# No backend counts further, and most read a number as 64 bits.
-Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+from gateway.dialects.field_types import FreeObject, Whole
 
 
 class OllamaFunction(msgspec.Struct, frozen=True):

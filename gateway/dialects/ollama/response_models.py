@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gateway.core.conversation import Violation
 from gateway.core.notices import Notice
-from gateway.dialects.usage import UsageNote
+from gateway.dialects.dragoman_field import Diagnostics, Unlisted
 
 
 class OllamaCalledFunction(Struct, frozen=True):
@@ -36,13 +36,6 @@ class OllamaAnswerMessage(Struct, frozen=True):
     tool_calls: list[OllamaCall] | UnsetType = UNSET
 
 
-class OllamaNotes(Struct, frozen=True):
-    """The gateway's notes about the answer."""
-
-    usage: UsageNote | UnsetType = UNSET
-    diagnostics: list[Notice] | UnsetType = UNSET
-
-
 class OllamaAnswer(Struct, frozen=True, kw_only=True):
     """What every answer tells: a whole one or the last line with `done: true` also why it ended, and its tokens."""
 
@@ -52,7 +45,7 @@ class OllamaAnswer(Struct, frozen=True, kw_only=True):
     done_reason: Literal["stop", "length", "load", "unload"] | UnsetType = UNSET
     prompt_eval_count: int | UnsetType = UNSET
     eval_count: int | UnsetType = UNSET
-    dragoman: OllamaNotes | UnsetType = UNSET
+    dragoman: Diagnostics | UnsetType = UNSET
 
 
 class OllamaChatAnswer(OllamaAnswer, frozen=True, kw_only=True):
@@ -93,17 +86,11 @@ class OllamaListedModel(Struct, frozen=True):
     capabilities: list[str]
 
 
-class OllamaUnlisted(Struct, frozen=True):
-    """The reason why some available models are not in the list."""
-
-    missing: str
-
-
 class OllamaModelList(Struct, frozen=True):
     """The models that clients may request. `dragoman` is present when a backend's own models are not among them."""
 
     models: list[OllamaListedModel]
-    dragoman: OllamaUnlisted | UnsetType = UNSET
+    dragoman: Unlisted | UnsetType = UNSET
 
 
 class OllamaModel(Struct, frozen=True):

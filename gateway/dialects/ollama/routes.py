@@ -71,9 +71,11 @@ _RUNNING: Final = Operation(
 
 _ALIVE: Final = FixedAnswer(b"Ollama is running", "text/plain; charset=utf-8")
 _VERSION_ANSWER: Final = FixedAnswer(b'{"version":"%b"}' % VERSION.encode())
-_NO_EMBEDDINGS: Final = Refusal(501, "unsupported_operation", "The gateway makes no embeddings.")
+_NO_EMBEDDINGS: Final = Refusal(501, code="unsupported_operation", message="The gateway makes no embeddings.")
 _NO_MODELS: Final = Refusal(
-    501, "unsupported_operation", "The gateway stores no models. GET /api/tags lists those that its backends have."
+    501,
+    code="unsupported_operation",
+    message="The gateway stores no models. GET /api/tags lists those that its backends have.",
 )
 
 ROUTES: Final[tuple[Route, ...]] = (

@@ -4,7 +4,7 @@ The fields around the messages are typed strictly: a wrong field is a 400 that n
 faults are repaired and listed in `faults`, so that one faulty message does not silently make a long history unusable.
 """
 
-from gateway.core.conversation import Conversation, Sampling
+from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import Document, read_document
 from gateway.dialects.faults import Faults
@@ -45,31 +45,19 @@ def decode_document(document: Document) -> Conversation:
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages")])
     turns = read_turns(messages, faults)
-    options = request.stream_options
+    # The newer name wins where a client sends both.
+    limit = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
     return Conversation(
         turns,
         read_tools(request, params, faults),
         read_tool_choice(request, params),
         request.parallel_tool_calls is not False,
         request.model,
-        _sampling(request),
+        request.sampling(limit),
         request.stream is True,
-        options is not None and options.include_usage is True,
+        request.include_usage,
         tuple(faults.found),
         params,
         DIALECT,
         () if request.tools is None else read_other_tools(request.tools),
-    )
-
-
-def _sampling(request: RequestFields) -> Sampling:
-    """`max_completion_tokens` is the newer name of `max_tokens` and wins where a client sends both."""
-    stop = request.stop
-    limit = request.max_completion_tokens
-    return Sampling(
-        request.temperature,
-        request.top_p,
-        request.max_tokens if limit is None else limit,
-        (stop,) if isinstance(stop, str) else tuple(stop or ()),
-        request.seed,
     )

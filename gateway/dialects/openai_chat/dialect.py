@@ -24,18 +24,12 @@ from gateway.dialects.document import Document
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode_document
-from gateway.dialects.openai_chat.errors import encode_error
 from gateway.dialects.openai_chat.messages import encode_turn
-from gateway.dialects.openai_chat.models import encode_model, encode_models
 from gateway.dialects.openai_chat.request_models import ChatCompletionRequest, ExplainRequest
-from gateway.dialects.openai_chat.response_models import (
-    ChatCompletion,
-    ChatCompletionChunk,
-    ErrorBody,
-    Model,
-    ModelList,
-)
+from gateway.dialects.openai_chat.response_models import ChatCompletion, ChatCompletionChunk
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
+from gateway.dialects.openai_errors import ErrorBody, encode_error
+from gateway.dialects.openai_models import Model, ModelList, encode_model, encode_models
 from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
 
 _GENERATE: Final = Operation(

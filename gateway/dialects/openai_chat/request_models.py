@@ -4,20 +4,13 @@ Unknown fields are legal. The published OpenAPI document is made from these type
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from gateway.core.conversation import ToolChoice
-
-# Any: msgspec cannot read the recursive Json type.
-FreeObject: TypeAlias = dict[str, Any]
-
-
-class StreamOptions(msgspec.Struct, frozen=True):
-    """`stream_options`. `include_usage` asks for a last chunk with the token counts."""
-
-    include_usage: bool | None = None
+from gateway.dialects.field_types import FreeObject, Whole
+from gateway.dialects.openai_fields import OpenAIFields
 
 
 class FunctionSpec(msgspec.Struct, frozen=True):
@@ -49,31 +42,15 @@ class ForcedTool(msgspec.Struct, frozen=True):
     function: FunctionName | None = None
 
 
-# No backend counts further, and most read a number as 64 bits.
-Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-
-
-class RequestFields(msgspec.Struct, frozen=True):
+class RequestFields(OpenAIFields, frozen=True):
     """A chat completions request without its messages. None: the client did not set the field."""
 
-    model: str
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
     tools: list[Tool] | None = None
     tool_choice: str | ForcedTool | None = None
     parallel_tool_calls: bool | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: Whole | None = None
     max_completion_tokens: Whole | None = None
-    stop: str | list[str] | None = None
-    seed: Whole | None = None
-    n: Whole | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
     logprobs: bool | None = None
     top_logprobs: Whole | None = None
-    logit_bias: dict[str, float] | None = None
     response_format: FreeObject | None = None
     functions: list[FunctionSpec] | None = None
     function_call: str | FunctionName | None = None

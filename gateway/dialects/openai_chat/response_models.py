@@ -8,10 +8,9 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from gateway.core.conversation import Violation
 from gateway.core.events import Reason
-from gateway.core.notices import Notice
-from gateway.dialects.usage import UsageNote
+from gateway.dialects.dragoman_field import Diagnostics
+from gateway.dialects.openai_usage import Usage
 
 
 class CalledFunction(Struct, frozen=True):
@@ -53,21 +52,6 @@ class Choice(Struct, frozen=True):
     index: Literal[0]
     message: AnswerMessage
     finish_reason: Reason
-
-
-class Usage(Struct, frozen=True):
-    """Token counts; `dragoman.usage` says how reliable they are."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-
-
-class Diagnostics(Struct, frozen=True):
-    """The gateway's notes about the response."""
-
-    usage: UsageNote | UnsetType = UNSET
-    diagnostics: list[Notice] | UnsetType = UNSET
 
 
 class ChatCompletion(Struct, frozen=True):
@@ -133,46 +117,3 @@ class ChatCompletionChunk(Struct, frozen=True):
     choices: list[ChunkChoice]
     usage: Usage | UnsetType | None = UNSET
     dragoman: Diagnostics | UnsetType = UNSET
-
-
-class Model(Struct, frozen=True, kw_only=True):
-    """A model that clients may request. `created` is the gateway's own start."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int
-    owned_by: Literal["dragoman"] = "dragoman"
-
-
-class Unlisted(Struct, frozen=True):
-    """The reason why some available models are not in the list."""
-
-    missing: str
-
-
-class ModelList(Struct, frozen=True, kw_only=True):
-    """The models that clients may request. `dragoman` is present when a backend's own models are not among them."""
-
-    object: Literal["list"] = "list"
-    data: list[Model]
-    dragoman: Unlisted | UnsetType = UNSET
-
-
-class ErrorObject(Struct, frozen=True):
-    """The error. `code` is stable and meant for programs, `message` for people; `param` names the faulty field.
-
-    `violations` are the broken rules of the history.
-    """
-
-    message: str
-    type: Literal["invalid_request_error", "rate_limit_error", "upstream_error", "server_error"]
-    param: str | None
-    code: str | None
-    violations: list[Violation] | UnsetType = UNSET
-    diagnostics: list[Notice] | UnsetType = UNSET
-
-
-class ErrorBody(Struct, frozen=True):
-    """The body of every error response."""
-
-    error: ErrorObject

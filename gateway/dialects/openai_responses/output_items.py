@@ -83,11 +83,10 @@ class OutputMessage:
     def delta(self) -> ItemEvent | None:
         return ItemEvent("output_text.delta", {**self._place, "logprobs": []})
 
-    def delta_with(self, text: str, logprobs: list[Json]) -> ItemEvent:
-        """Adds a piece with its logprobs, and returns the whole event of it."""
-        self.pieces.append(text)
-        self._logprobs += logprobs
-        return ItemEvent("output_text.delta", {**self._place, "logprobs": logprobs, "delta": text})
+    def add_logprobs(self, logprobs: Json) -> None:
+        """Keeps the log probabilities of a piece for the end of the text."""
+        if isinstance(logprobs, list):
+            self._logprobs += logprobs
 
     def annotation(self, event: JsonObject) -> ItemEvent:
         """Adds the annotation in a backend's event, and returns the event for this message."""

@@ -8,8 +8,8 @@ A backend of the same dialect may send what no other event tells, as Passthrough
 - of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`): an event of
   an item that no other event tells, or an annotation of the present text. Its `sequence_number` and `output_index` are
   replaced. An item that only ever was done (in an answer that was not streamed) is `response.output_item.done` alone;
-- of the scope `delta`, before a delta: `logprobs` of a text, `summary_index` of reasoning that is a summary, `item_id`
-  of reasoning with state, before its first delta;
+- of the scope `delta`, before a delta: its own fields, such as `logprobs`. Before the first delta of a part of
+  reasoning, `summary_index` says that it is a summary, and `item_id` under which id its maker reads the item again;
 - of the scope `response`, fields of the response object.
 """
 
@@ -108,7 +108,7 @@ class ResponsesStreamEncoder:
             # Nearly every event is a further piece of the open block.
             if type(event) is TextDelta and blocks.kind == "text" and not self._pending:
                 self._grow(event.text, out)
-            elif type(event) is ToolCallDelta and blocks.call == event.index:
+            elif type(event) is ToolCallDelta and blocks.call == event.index and not self._pending:
                 self._grow(event.arguments, out)
             elif type(event) is ReasoningDelta and blocks.kind == "reasoning" and not self._pending:
                 self._grow(event.text, out)
@@ -245,11 +245,15 @@ class ResponsesStreamEncoder:
         item = self._item
         pending, self._pending = self._pending, {}
         if isinstance(item, OutputReasoning):
-            self._switch_part(item, pending.get("summary_index"), out)
-        elif isinstance(item, OutputMessage) and isinstance(logprobs := pending.get("logprobs"), list):
-            self._write_item(item.delta_with(text, logprobs), out)
+            self._switch_part(item, pending.pop("summary_index", None), out)
+        elif isinstance(item, OutputMessage):
+            item.add_logprobs(pending.get("logprobs"))
+        event = None if item is None else item.delta()
+        if item is None or event is None or not pending:
+            self._grow(text, out)
             return
-        self._grow(text, out)
+        item.pieces.append(text)
+        self._write_item(ItemEvent(event.kind, {**event.fields, **pending, "delta": text}), out)
 
     def _switch_part(self, item: OutputReasoning, summary: Json, out: list[bytes]) -> None:
         if isinstance(summary, int):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, TypeAlias, cast
 
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as AppRoute
@@ -20,7 +21,6 @@ from gateway.dialects.base import (
     RequestHead,
     Route,
     RouteKind,
-    known_name,
 )
 from gateway.dialects.document import read_document
 from gateway.dialects.field_types import missing_field
@@ -79,7 +79,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
     async def generate(request: Request) -> Response:
         # The middleware serves it; the application shows it, and refuses other methods of its path.
-        raise AssertionError("served by the middleware")
+        raise AssertionError(f"{_served(request).dialect.name} is served by the middleware")
 
     async def list_models(request: Request) -> Response:
         allowed = partial(gateway_state.admission.allows, request.scope["context"].key)
@@ -96,7 +96,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
             name = _name_in(await read_client_body(request, gateway_state.max_body), fields)
         else:
             (name,) = request.path_params.values()
-        name = known_name(served.dialect, name, gateway_state.backends.names)
+        name = gateway_state.backends.listed_name(name)
         gateway_state.backends.route(name)
         return Response(served.dialect.encode_model(_model(gateway_state, name)), media_type=JSON)
 
@@ -129,7 +129,11 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
 
 
 def _served(request: Request) -> Served:
-    return cast(Served, request.scope["served"])
+    """Raises HTTPException where no route of a dialect fits: an empty parameter fits that of the application alone."""
+    served = cast(Served, request.scope["served"])
+    if served.route is None:
+        raise HTTPException(404)
+    return served
 
 
 def _model(gateway_state: GatewayState, name: str) -> ModelInfo:

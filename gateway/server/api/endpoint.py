@@ -16,7 +16,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import ClientRequest, Dialect, RequestHead, known_name
+from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.server.access.request_checks import check_media_type
@@ -106,7 +106,7 @@ class GenerateEndpoint:
         request = await asyncio.to_thread(_decoded, dialect, body, head) if large else _decoded(dialect, body, head)
         conversation = request.conversation
         context.model = conversation.model
-        model = known_name(dialect, conversation.model, self._state.backends.names)
+        model = self._state.backends.listed_name(conversation.model)
         route, backend = self._state.backends.route(model)
         self._state.admission.check_model(context.key, model)
         context.backend = backend.name

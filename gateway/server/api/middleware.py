@@ -44,10 +44,19 @@ class GatewayMiddleware:
         served = self._dialects.find(method, path)
         if served.marked:
             served = served.select(head)
-        label = LABELS.get(served.kind, "other")
-        context = RequestContext(method, path, label, headers, self._state.observers, served.dialect.paths)
+        dialect = served.dialect
+        context = RequestContext(
+            method,
+            path,
+            LABELS.get(served.kind, "other"),
+            headers,
+            self._state.observers,
+            dialect.paths,
+            dialect.name,
+            served.path,
+        )
         # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
-        response = ClientResponse(scope["state"].pop("response_writer"), served.dialect, context.id)
+        response = ClientResponse(scope["state"].pop("response_writer"), dialect, context.id)
         status = 0
         try:
             await self._serve(scope, receive, context, response, served, head)

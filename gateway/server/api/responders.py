@@ -8,7 +8,7 @@ backend is silent.
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import Final, Protocol
 
@@ -136,7 +136,10 @@ class StreamResponder(_Response):
             self._deadlines.quiet_due = now + self._settings.sse_ping_s
             if self._keep_alive is not None:
                 await self._end_keep_alive(self._keep_alive)
-            await self._send(payload)
+            if self._response.status:
+                await self._response.write(payload)
+            else:
+                await self._send(payload)
 
     async def finish(self, events: Sequence[Event]) -> None:
         if len(events) > PART:
@@ -164,10 +167,11 @@ class StreamResponder(_Response):
         await keep_alive
         self._keep_alive = None
 
-    def _send(self, data: bytes) -> Coroutine[None, None, None]:
+    async def _send(self, data: bytes) -> None:
         if self._response.status:
-            return self._response.write(data)
-        return self._response.open(self._context.answer_headers(), data, self._encoder)
+            await self._response.write(data)
+        else:
+            await self._response.open(self._context.answer_headers(), data, self._encoder)
 
     def _break_silence(self) -> None:
         """Sends a keep-alive from a task of its own: the request's task is waiting for the backend."""

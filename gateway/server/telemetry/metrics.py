@@ -17,7 +17,9 @@ class Metrics:
     """The metrics of one process."""
 
     def __init__(self) -> None:
-        self.requests = Counter("gateway_requests_total", "Requests that were served.", "route", "key", "status")
+        self.requests = Counter(
+            "gateway_requests_total", "Requests that were served.", "route", "dialect", "key", "status"
+        )
         self.errors = Counter("gateway_errors_total", "Requests that failed, for any reason.", "code", "phase")
         self.upstream_errors = Counter(
             "gateway_upstream_errors_total", "Failures of a backend.", "backend", "code", "phase"

@@ -102,7 +102,8 @@ class Observers:
 class RequestContext:
     """One request: its client, its backend, the changes made to it, and its outcome.
 
-    `route` names the route in metrics; `paths` are those of the client's dialect. `credential` is the environment
+    `route` names the route in metrics; `dialect` is the client's, and `paths` are those of its clients; `path_template`
+    is the path of the route, with its parameter (`/v1/models/{name}`). `credential` is the environment
     variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
     for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
     """
@@ -118,6 +119,7 @@ class RequestContext:
         "changes",
         "code",
         "credential",
+        "dialect",
         "explain",
         "headers",
         "id",
@@ -126,6 +128,7 @@ class RequestContext:
         "model",
         "notices",
         "path",
+        "path_template",
         "paths",
         "phase",
         "route",
@@ -143,6 +146,8 @@ class RequestContext:
         headers: Mapping[bytes, bytes],
         observers: Observers,
         paths: FieldPaths = CANONICAL_PATHS,
+        dialect: str = "-",
+        path_template: str = "",
     ) -> None:
         self.id = request_id(headers.get(b"x-request-id"))
         self.method = method
@@ -159,6 +164,8 @@ class RequestContext:
         self.changes: dict[str, int] = {}
         self.notices: list[Notice] = []
         self.paths = paths
+        self.dialect = dialect
+        self.path_template = path_template or path
         self.explain = headers.get(b"x-dragoman-explain", b"") in (b"1", b"true")
         self.traceparent = ""
         self.streamed = False

@@ -59,7 +59,7 @@ class RequestMetrics(RequestObserver):
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         metrics = self._metrics
-        metrics.requests.inc(context.route, context.key, str(outcome.status))
+        metrics.requests.inc(context.route, context.dialect, context.key, str(outcome.status))
         metrics.request_seconds.observe(context.seconds, context.route)
         if context.streamed:
             metrics.open_streams.dec()

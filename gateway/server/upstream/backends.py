@@ -1,7 +1,7 @@
 """Builds backends from settings: adapter, address, credential; demo backends start in this process."""
 
 import difflib
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from gateway.adapter import Adapter, BackendRequest
@@ -18,7 +18,7 @@ from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, T
 from gateway.settings.model_names import ANY, ModelNames, exact_names
 
 DEMO = "demo:"
-DEMOS = ("agent", "chat", "responses", "text")
+DEMOS = ("agent", "chat", "messages", "responses", "text")
 # An adapter has one head, or one for streams and one for whole responses.
 HEADS = 4
 
@@ -92,10 +92,9 @@ class Backends:
         """The adapter of each backend entry."""
         return {name: backend.adapter for name, backend in self._backends.items()}
 
-    @property
-    def names(self) -> Container[str]:
-        """The names of models that have an entry of their own."""
-        return self._routes
+    def listed_name(self, model: str) -> str:
+        """Returns the name by which the settings know the model that a client names."""
+        return self._entries.known_name(model)
 
     def redact(self, text: str) -> str:
         """Returns the text without a secret of any backend."""

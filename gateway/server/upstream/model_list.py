@@ -116,6 +116,7 @@ async def _ask(backend: Backend) -> tuple[str, ...]:
 
 async def _read(backend: Backend, path: str, credential: Mapping[str, str]) -> bytes:
     headers = {
+        **cast(ListingAdapter, backend.adapter).models_headers,
         "accept": "application/json",
         "accept-encoding": "identity",
         "user-agent": f"dragoman/{gateway_version()}",

@@ -4,7 +4,7 @@ import pytest
 from gateway.demo import serve_demo
 
 
-@pytest.mark.parametrize(("kind", "end"), [("agent", ""), ("chat", "/v1"), ("text", "")])
+@pytest.mark.parametrize(("kind", "end"), [("agent", ""), ("chat", "/v1"), ("messages", ""), ("text", "")])
 async def test_a_backend_listens_on_loopback_while_the_block_lasts(kind: str, end: str) -> None:
     async with serve_demo(kind) as backend, serve_demo(kind) as other:
         assert backend.base_url.startswith("http://127.0.0.1:") and backend.base_url.endswith(end)
@@ -18,6 +18,6 @@ async def test_a_backend_listens_on_loopback_while_the_block_lasts(kind: str, en
 
 
 async def test_another_kind_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"'smoke'.*agent, chat, text"):
+    with pytest.raises(ValueError, match=r"'smoke'.*agent, chat, messages, text"):
         async with serve_demo("smoke"):
             pass

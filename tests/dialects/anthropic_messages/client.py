@@ -166,12 +166,17 @@ def read_stream(data: bytes) -> ClientAnswer:
     )
 
 
+CONTENT = ("text", "thinking", "redacted_thinking", "tool_use")
+# What only a backend of the same API answers with.
+OWN_CONTENT = ("server_tool_use", "web_search_tool_result")
+
+
 def read_whole(body: bytes) -> ClientAnswer:
     message = json.loads(body)
     assert (message["type"], message["role"]) == ("message", "assistant") and message["id"].startswith("msg_")
     check_counts(message["usage"])
     for block in message["content"]:
-        assert block["type"] in ("text", "thinking", "redacted_thinking", "tool_use")
+        assert block["type"] in (*CONTENT, *OWN_CONTENT)
         assert block["type"] != "tool_use" or isinstance(block["input"], dict)
     return answer_of(message["content"], message["stop_reason"], message["usage"], message.get("dragoman", {}), None)
 

@@ -1,4 +1,4 @@
-"""The dialect kit over Ollama's API, with a small strict client: one for chats, and one for single prompts."""
+"""The dialect kit over Ollama's API, with a small strict client."""
 
 import json
 from typing import Any, Final
@@ -41,55 +41,48 @@ def messages(turn: Turn) -> list[dict[str, Any]]:
     return [{"role": turn.role, "content": turn.text, **{name: value for name, value in more.items() if value}}]
 
 
-class Reader:
-    """Reads the lines of one answer, of which `field` holds the text: `message` or `response`."""
-
-    def __init__(self, field: str) -> None:
-        self._field = field
-
-    def read_stream(self, data: bytes) -> ClientAnswer:
-        """Reads the lines that are complete. Nothing may follow the last one, which is done or an error."""
-        text, thinking = "", ""
-        calls: list[ToolCall] = []
-        last: dict[str, Any] = {}
-        for line in data.split(b"\n")[:-1]:
-            # Split as the official client does.
-            assert len(line.decode().splitlines()) == 1, "a line that is two lines to clients, or blank"
-            assert not last, "a line after the last one"
-            answer = json.loads(line)
-            if "error" in answer:
-                return ClientAnswer(text, thinking, tuple(calls), None, None, (), str(answer["error"]))
-            piece = self.piece(answer)
-            text += piece.text
-            thinking += piece.reasoning
-            calls += piece.calls
-            if answer["done"]:
-                last = answer
-            else:
-                assert "done_reason" not in answer and "eval_count" not in answer
-        return ClientAnswer(text, thinking, tuple(calls), last.get("done_reason"), tokens(last), rules(last))
-
-    def read_whole(self, body: bytes) -> ClientAnswer:
-        answer = json.loads(body)
-        assert answer["done"] is True
-        piece = self.piece(answer)
-        return ClientAnswer(
-            piece.text, piece.reasoning, piece.calls, answer["done_reason"], tokens(answer), rules(answer)
-        )
-
-    def piece(self, answer: dict[str, Any]) -> ClientAnswer:
-        """The content of one line."""
-        assert answer["model"] and answer["created_at"].endswith("Z") and isinstance(answer["done"], bool)
-        if self._field == "message":
-            message = answer["message"]
-            assert message["role"] == "assistant" and "response" not in answer
-            text = message["content"]
+def read_stream(data: bytes) -> ClientAnswer:
+    """Reads the lines that are complete. Nothing may follow the last one, which is done or an error."""
+    text, thinking = "", ""
+    calls: list[ToolCall] = []
+    forms: set[str] = set()
+    last: dict[str, Any] = {}
+    for line in data.split(b"\n")[:-1]:
+        # Split as the official client does.
+        assert len(line.decode().splitlines()) == 1, "a line that is two lines to clients, or blank"
+        assert not last, "a line after the last one"
+        answer = json.loads(line)
+        if "error" in answer:
+            return ClientAnswer(text, thinking, tuple(calls), None, None, (), str(answer["error"]))
+        piece = piece_of(answer)
+        forms.add("message" if "message" in answer else "response")
+        text += piece.text
+        thinking += piece.reasoning
+        calls += piece.calls
+        if answer["done"]:
+            last = answer
         else:
-            message = answer
-            text = message["response"]
-            assert "message" not in answer
-        assert isinstance(text, str) and message.get("thinking") != ""
-        return ClientAnswer(text, message.get("thinking", ""), tuple(map(call_of, message.get("tool_calls", ()))))
+            assert "done_reason" not in answer and "eval_count" not in answer
+    assert len(forms) < 2, "the answer to a chat and the answer to a prompt in one stream"
+    return ClientAnswer(text, thinking, tuple(calls), last.get("done_reason"), tokens(last), rules(last))
+
+
+def read_whole(body: bytes) -> ClientAnswer:
+    answer = json.loads(body)
+    assert answer["done"] is True
+    piece = piece_of(answer)
+    return ClientAnswer(piece.text, piece.reasoning, piece.calls, answer["done_reason"], tokens(answer), rules(answer))
+
+
+def piece_of(answer: dict[str, Any]) -> ClientAnswer:
+    """The content of one line: of a chat in `message`, of the answer to a prompt beside `response`."""
+    assert answer["model"] and answer["created_at"].endswith("Z") and isinstance(answer["done"], bool)
+    assert ("message" in answer) != ("response" in answer)
+    content = answer.get("message", answer)
+    assert answer.get("message", {"role": "assistant"})["role"] == "assistant"
+    text = content["content"] if "message" in answer else content["response"]
+    assert isinstance(text, str) and content.get("thinking") != ""
+    return ClientAnswer(text, content.get("thinking", ""), tuple(map(call_of, content.get("tool_calls", ()))))
 
 
 def call_of(call: dict[str, Any]) -> ToolCall:
@@ -109,14 +102,20 @@ def rules(answer: dict[str, Any]) -> tuple[str, ...]:
     return tuple(notice["rule"] for notice in answer.get("dragoman", {}).get("diagnostics", ()))
 
 
-CHAT: Final = Reader("message")
+def names_of(body: bytes) -> list[str]:
+    """The names of models, each of which has a tag; `latest` is that of a model that has none of its own."""
+    models = json.loads(body)["models"]
+    assert all(":" in model["model"] and model["name"] == model["model"] for model in models)
+    return [model["model"].removesuffix(":latest") for model in models]
+
+
 CASE: Final = DialectCase(
     OllamaDialect,
     write,
-    CHAT.read_stream,
-    CHAT.read_whole,
+    read_stream,
+    read_whole,
     read_error=lambda body: str(json.loads(body)["error"]),
-    read_models=lambda body: [model["model"] for model in json.loads(body)["models"]],
+    read_models=names_of,
     finishes={"stop": "stop", "length": "length", "tool_calls": "stop", "content_filter": "stop"},
     streams_by_default=True,
 )

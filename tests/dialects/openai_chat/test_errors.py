@@ -4,8 +4,8 @@ from openai.types.model import Model
 
 from gateway.core.errors import BackendUnavailable, InvalidRequest
 from gateway.dialects.base import ListedModels, ModelInfo
-from gateway.dialects.openai_chat.errors import encode_error, encode_error_frame
-from gateway.dialects.openai_chat.models import encode_model, encode_models
+from gateway.dialects.openai_errors import encode_error, encode_error_frame
+from gateway.dialects.openai_models import encode_model, encode_models
 
 
 def test_an_error_answer() -> None:

@@ -25,8 +25,9 @@ from gateway.core.events import (
 )
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
+from gateway.dialects.event_stream import DONE
 from gateway.dialects.openai_chat.completion import encode_completion
-from gateway.dialects.openai_chat.stream import DONE, ChatStreamEncoder
+from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.testing.strategies import answers
 
 START = ResponseStart()

@@ -142,6 +142,18 @@ ITEMS: Final[dict[str, tuple[list[Event], tuple[str, ...]]]] = {
         (*TEXT[:3], "output_text.annotation.added", *TEXT[3:]),
     ),
     "logprobs": ([PassthroughFields("delta", {"logprobs": [{"token": "a"}]}), TextDelta("a")], TEXT),
+    "other fields of deltas": (
+        [
+            PassthroughFields("delta", {"x": 1}),
+            TextDelta("a"),
+            CALL[0],
+            PassthroughFields("delta", {"x": 1}),
+            *CALL[1:],
+            PassthroughFields("delta", {"x": 1}),
+            ReasoningDelta("a"),
+        ],
+        (*TEXT, *CALLED, *THOUGHT),
+    ),
     "an item of the backend": (
         [
             TextDelta("a"),
@@ -191,6 +203,12 @@ def test_a_text_with_annotations_and_logprobs_has_them_at_its_end() -> None:
         [{"token": "a"}],
         [{"type": "url_citation"}],
     )
+
+
+def test_other_fields_of_deltas_pass() -> None:
+    data = sent([ResponseStart(), *ITEMS["other fields of deltas"][0], Finish("stop")])
+    deltas = [event for event in events_of(data) if event["type"].endswith(".delta")]
+    assert [delta["x"] for delta in deltas] == [1, 1, 1]
 
 
 def test_fields_of_the_response_pass() -> None:

@@ -171,8 +171,8 @@ async def test_log_and_metrics_tell_the_name_and_never_the_key(
             headers = {"authorization": "Bearer k-very-secret"}
             shown = (await gateway.client.get("/metrics", headers=headers)).text
     lines = (
-        'gateway_requests_total{route="chat",key="alice",status="200"} 1',
-        'gateway_requests_total{route="chat",key="-",status="401"} 1',
+        'gateway_requests_total{route="chat",dialect="openai_chat",key="alice",status="200"} 1',
+        'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="401"} 1',
     )
     assert missing(shown, *lines) == []
     assert "key=alice" in caplog.text

@@ -273,9 +273,9 @@ async def test_the_counters_tell_what_happened(start: Start) -> None:
     response = await gateway.client.get("/metrics")
     assert response.headers["content-type"].startswith("text/plain")
     lines = (
-        'gateway_requests_total{route="chat",key="-",status="200"} 1',
-        'gateway_requests_total{route="chat",key="-",status="502"} 1',
-        'gateway_requests_total{route="other",key="-",status="404"} 1',
+        'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="200"} 1',
+        'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="502"} 1',
+        'gateway_requests_total{route="other",dialect="openai_chat",key="-",status="404"} 1',
         'gateway_upstream_errors_total{backend="plain",code="upstream_invalid_event",phase="head"} 1',
         "gateway_running_requests 0",
     )

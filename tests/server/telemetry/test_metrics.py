@@ -73,7 +73,7 @@ async def asked(gateway: RunningGateway, word: str, stream: bool = False) -> str
             (
                 'gateway_upstream_rejections_total{backend="plain",rule="TOOL_ORPHAN"} 1',
                 'gateway_notices_total{stage="backend",rule="HISTORY_REFUSED"} 1',
-                'gateway_requests_total{route="chat",key="-",status="400"} 1',
+                'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="400"} 1',
             ),
         ),
         (
@@ -103,7 +103,7 @@ async def asked(gateway: RunningGateway, word: str, stream: bool = False) -> str
             "well",
             True,
             (
-                'gateway_requests_total{route="chat",key="-",status="200"} 1',
+                'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="200"} 1',
                 'gateway_first_event_seconds_count{backend="plain"} 1',
                 "gateway_overhead_seconds_count 1",
                 'gateway_request_seconds_count{route="chat"} 1',
@@ -251,4 +251,20 @@ async def test_a_scraper_gets_the_format_that_it_asks_for(start: Start, accept: 
         assert {name: family.type for name, family in families.items()} == kinds
         assert [sample.value for sample in families["gateway_requests"].samples] == [1]
     else:
-        assert missing(response.text, 'gateway_requests_total{route="chat",key="-",status="200"} 1') == []
+        assert (
+            missing(response.text, 'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="200"} 1')
+            == []
+        )
+
+
+async def test_requests_are_counted_by_the_dialect_of_the_client(start: Start) -> None:
+    gateway, _ = await start(by_word)
+    question: dict[str, Json] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
+    for path in ("/v1/messages", "/v1/messages", "/v1/messages/count_tokens"):
+        assert (await gateway.client.post(path, json=question)).status_code == 200
+    text = (await gateway.client.get("/metrics")).text
+    lines = [
+        'gateway_requests_total{route="chat",dialect="anthropic_messages",key="-",status="200"} 2',
+        'gateway_requests_total{route="count",dialect="anthropic_messages",key="-",status="200"} 1',
+    ]
+    assert missing(text, *lines) == []

@@ -12,7 +12,7 @@ from tests.server.samples import missing
 def counted(requests: int, seconds: float) -> Snapshot:
     metrics = Metrics()
     metrics.workers.inc()
-    metrics.requests.inc("chat", "-", "200", by=requests)
+    metrics.requests.inc("chat", "openai_chat", "-", "200", by=requests)
     metrics.overhead_seconds.observe(seconds)
     return metrics.snapshot()
 
@@ -25,7 +25,7 @@ def test_the_sum_of_the_living_and_the_ended(tmp_path: Path) -> None:
     first, second = WorkerMetrics(tmp_path, "1"), WorkerMetrics(tmp_path, "2")
     second.show(counted(3, 0.002))
     lines = (
-        'gateway_requests_total{route="chat",key="-",status="200"} 7',
+        'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="200"} 7',
         "gateway_workers 2",
         'gateway_overhead_seconds_bucket{le="0.0025"} 2',
         "gateway_overhead_seconds_sum 0.004",
@@ -33,7 +33,7 @@ def test_the_sum_of_the_living_and_the_ended(tmp_path: Path) -> None:
     assert lacks(first.total(counted(4, 0.002)), *lines) == []
     first.retire("2")
     lines = (
-        'gateway_requests_total{route="chat",key="-",status="200"} 8',
+        'gateway_requests_total{route="chat",dialect="openai_chat",key="-",status="200"} 8',
         "gateway_workers 1",
         'gateway_overhead_seconds_bucket{le="1.0"} 1',
         'gateway_overhead_seconds_bucket{le="+Inf"} 2',

@@ -21,6 +21,12 @@ from tests.server.backend import Connection, FaultyBackend, Script, answer, faul
 NATIVE: Final[dict[str, Json]] = {"adapter": "adapters.openai_chat:OpenAIChatAdapter"}
 
 
+ENTRIES: Final[dict[str, dict[str, Json]]] = {
+    "openai": NATIVE,
+    "anthropic_messages": {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter"},
+}
+
+
 def listing(*names: Json, key: str = "data", name: str = "id") -> bytes:
     return answer("200 OK", json.dumps({key: [{name: each} for each in names]}).encode())
 
@@ -54,6 +60,7 @@ async def ids(gateway: RunningGateway) -> list[str]:
 
 LISTS: Final[dict[str, tuple[str, bytes]]] = {
     "openai": ("/models", listing("x", "y")),
+    "anthropic_messages": ("/v1/models?limit=1000", listing("x", "y")),
     "completions": ("/models", listing("x", "y")),
     "vllm": ("/models", listing("x", "y")),
     "llama_cpp": ("/v1/models", listing("x", "y")),
@@ -67,12 +74,19 @@ LISTS: Final[dict[str, tuple[str, bytes]]] = {
 @pytest.mark.parametrize("wire", LISTS)
 async def test_the_list_of_every_wire_that_has_one_is_relayed(wire: str) -> None:
     path, reply = LISTS[wire]
-    entry = NATIVE if wire == "openai" else {"adapter": "adapters.text:TextAdapter", "wire": wire}
+    entry = ENTRIES.get(wire, {"adapter": "adapters.text:TextAdapter", "wire": wire})
     async with listing_gateway(replying(reply), entry) as (gateway, backend):
         assert await ids(gateway) == ["x", "y"]
         async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="unused") as client:
             assert [model.id async for model in client.models.list()] == ["x", "y"]
     assert [seen[0].split(b"\r\n")[0] for seen in backend.seen] == [f"GET {path} HTTP/1.1".encode()]
+
+
+async def test_the_request_for_a_list_has_the_headers_that_its_api_requires() -> None:
+    entry: dict[str, Json] = {**ENTRIES["anthropic_messages"], "version": "2030-01-01"}
+    async with listing_gateway(replying(listing("x")), entry) as (gateway, backend):
+        assert await ids(gateway) == ["x"]
+    assert b"\r\nanthropic-version: 2030-01-01\r\n" in backend.seen[0][0].lower()
 
 
 async def test_a_wire_of_ones_own_says_where_its_list_is() -> None:

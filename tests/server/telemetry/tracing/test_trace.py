@@ -143,6 +143,7 @@ def test_the_attributes_of_both(seen: Seen) -> None:
         "gen_ai.response.finish_reasons": ["tool_calls"],
         "http.request.method": "POST",
         "http.route": "/v1/chat/completions",
+        "dragoman.dialect": "openai_chat",
         "url.path": "/v1/chat/completions",
         "http.response.status_code": 200,
         "dragoman.request_id": "streamed",

@@ -1,10 +1,34 @@
 """Encodes a GatewayError as an OpenAI error response, or as the one error frame of a broken stream."""
 
-import msgspec
+from typing import Literal
 
-from gateway.core.conversation import Json
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from gateway.core.conversation import Json, Violation
 from gateway.core.errors import GatewayError
+from gateway.core.notices import Notice
 from gateway.dialects.base import ErrorAnswer
+
+
+class ErrorObject(Struct, frozen=True):
+    """The error. `code` is stable and meant for programs, `message` for people; `param` names the faulty field.
+
+    `violations` are the broken rules of the history.
+    """
+
+    message: str
+    type: Literal["invalid_request_error", "rate_limit_error", "upstream_error", "server_error"]
+    param: str | None
+    code: str | None
+    violations: list[Violation] | UnsetType = UNSET
+    diagnostics: list[Notice] | UnsetType = UNSET
+
+
+class ErrorBody(Struct, frozen=True):
+    """The body of every error response."""
+
+    error: ErrorObject
 
 
 def encode_error(error: GatewayError) -> ErrorAnswer:

@@ -1,0 +1,77 @@
+"""Serves any backend with the Messages API of Anthropic, with the client's own fields if the client speaks it."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import msgspec
+
+from adapters.anthropic_messages.canonical import CARRIED, SUPPORTED_PARAMS
+from adapters.anthropic_messages.decoder import MessagesDecoder
+from adapters.anthropic_messages.encode import encode_request
+from adapters.anthropic_messages.failure import decode_failure
+from adapters.anthropic_messages.options import AnthropicMessagesOptions
+from gateway.adapter import BackendRequest, Capabilities
+from gateway.core.conversation import Conversation, Json, Role
+from gateway.core.errors import BackendError
+from gateway.core.policy import Policy
+from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
+from gateway.framing.json_text import decode_json
+from gateway.framing.model_names import names_in_list
+
+_ACCEPTS: Final = ("text/event-stream", "application/json")
+_IMAGE_ROLES: Final[frozenset[Role]] = frozenset({"user", "tool"})
+
+
+class AnthropicMessagesAdapter:
+    """Forwards every field of a Messages request, known or unknown, and of any other request the fields that the API
+    publishes. It requests a stream exactly when the client requested one."""
+
+    Options: ClassVar[type[msgspec.Struct]] = AnthropicMessagesOptions
+    provider: ClassVar[str] = PROVIDER
+    # The API lists 20 models unless it is asked for more.
+    models_path: ClassVar[str | None] = "/v1/models?limit=1000"
+
+    def __init__(self, options: AnthropicMessagesOptions, max_event: int) -> None:
+        self.capabilities = Capabilities(
+            passthrough=DIALECT,
+            supported_params=SUPPORTED_PARAMS,
+            prompts=frozenset(options.prompted),
+            carries=CARRIED,
+            tools=True,
+            images=True,
+            image_roles=_IMAGE_ROLES,
+            native=True,
+        )
+        self._options = options
+        self._max_event = max_event
+        self.models_headers: Mapping[str, str] = {"anthropic-version": options.version}
+        self._headers = {
+            stream: {"content-type": "application/json", "accept": accept, **self.models_headers}
+            for stream, accept in zip((True, False), _ACCEPTS, strict=True)
+        }
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        """Encode the request with the backend's model name and the prepared messages. Raises InvalidRequest for an
+        image and for a response format that the API cannot read."""
+        encoded = encode_request(conversation, self._options)
+        headers = self._headers[conversation.stream]
+        if encoded.betas:
+            headers = {**headers, "anthropic-beta": encoded.betas}
+        return BackendRequest(self._options.path, headers, encoded.body, _ACCEPTS, encoded.notices)
+
+    def decoder(self, conversation: Conversation) -> MessagesDecoder:
+        """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
+        request."""
+        return MessagesDecoder(self._max_event, own_client=conversation.dialect == DIALECT)
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+        """Return the backend's own message where the client can act on it."""
+        return decode_failure(status, headers, body)
+
+    def decode_models(self, body: bytes) -> tuple[str, ...]:
+        """Return the ids in the models list. Raises BackendProtocolError."""
+        return names_in_list(body, "data", "id")
+
+    def describe(self, body: bytes) -> Json:
+        """Return the request body as JSON."""
+        return decode_json(body)

@@ -1,0 +1,195 @@
+"""Turns one content block of a response into events: it opens with some content, grows by deltas and closes.
+
+Source: Anthropic, API reference, streaming messages.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import msgspec
+
+from adapters.anthropic_messages.failure import invalid_event
+from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.errors import BackendProtocolError
+from gateway.core.events import (
+    Event,
+    PassthroughFields,
+    ReasoningDelta,
+    ReasoningEnd,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from gateway.core.provider_state import with_provider_state
+from gateway.dialects.anthropic_messages import PROVIDER
+from gateway.framing.json_text import NotJson, decode_json
+
+# The field that holds the piece of each type of delta.
+DELTA_FIELDS: Final = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+_CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
+
+
+class Block(Protocol):
+    """An open block. `grows_by` are the types of the deltas that it takes."""
+
+    grows_by: frozenset[str]
+
+    def start(self) -> list[Event]:
+        """Return the events of what the block holds when it opens. Raises BackendProtocolError."""
+        ...
+
+    def grow(self, kind: str, piece: str) -> list[Event]:
+        """Return the events of a piece, of a delta of this type."""
+        ...
+
+    def stop(self) -> list[Event]:
+        """Return the events of the block's end."""
+        ...
+
+
+class TextBlock:
+    """Text that the client reads."""
+
+    grows_by: frozenset[str] = frozenset({"text_delta"})
+
+    def __init__(self, index: int, opened: JsonObject) -> None:
+        self._opened = opened
+
+    def start(self) -> list[Event]:
+        return self.grow("text_delta", text_of(self._opened, "text"))
+
+    def grow(self, kind: str, piece: str) -> list[Event]:
+        return [TextDelta(piece)] if piece else []
+
+    def stop(self) -> list[Event]:
+        return []
+
+
+class ThinkingBlock:
+    """Reasoning, with a signature by which its provider knows it again."""
+
+    grows_by: frozenset[str] = frozenset({"thinking_delta", "signature_delta"})
+
+    def __init__(self, index: int, opened: JsonObject) -> None:
+        self._opened = opened
+        self._signature = text_of(opened, "signature")
+
+    def start(self) -> list[Event]:
+        return self.grow("thinking_delta", text_of(self._opened, "thinking"))
+
+    def grow(self, kind: str, piece: str) -> list[Event]:
+        if kind == "signature_delta":
+            self._signature = piece
+            return []
+        return [ReasoningDelta(piece)] if piece else []
+
+    def stop(self) -> list[Event]:
+        state: JsonObject = {"signature": self._signature}
+        return [ReasoningEnd(with_provider_state(PROVIDER, state))] if self._signature else []
+
+
+class RedactedThinkingBlock:
+    """Reasoning that only its provider can read."""
+
+    grows_by: frozenset[str] = frozenset()
+
+    def __init__(self, index: int, opened: JsonObject) -> None:
+        self._data = text_of(opened, "data")
+
+    def start(self) -> list[Event]:
+        return []
+
+    def grow(self, kind: str, piece: str) -> list[Event]:
+        return []
+
+    def stop(self) -> list[Event]:
+        return [ReasoningEnd(with_provider_state(PROVIDER, {"data": self._data}))]
+
+
+class CallBlock:
+    """A call of a client's tool. Its input arrives as pieces of JSON, or whole where the response is not streamed.
+
+    `id` is that of the call; `grown` is set when a piece has arrived.
+    """
+
+    grows_by: frozenset[str] = frozenset({"input_json_delta"})
+
+    def __init__(self, index: int, opened: JsonObject) -> None:
+        self.id = text_of(opened, "id")
+        self.grown = False
+        self._index = index
+        self._opened = opened
+
+    def start(self) -> list[Event]:
+        name = text_of(self._opened, "name")
+        if not (self.id and name):
+            message = "The backend sent a tool call without an id or without the name of a function."
+            raise BackendProtocolError(message, code="upstream_invalid_tool_call")
+        unknown = {key: value for key, value in self._opened.items() if key not in _CALL_FIELDS and value is not None}
+        return [ToolCallStart(self._index, self.id, name, extra=unknown or EMPTY)]
+
+    def grow(self, kind: str, piece: str) -> list[Event]:
+        self.grown = self.grown or bool(piece)
+        return [ToolCallDelta(self._index, piece)] if piece else []
+
+    def stop(self) -> list[Event]:
+        end = ToolCallEnd(self._index)
+        if self.grown:
+            return [end]
+        arguments = msgspec.json.encode(self._opened.get("input") or {}).decode()
+        return [ToolCallDelta(self._index, arguments), end]
+
+
+class OtherBlock:
+    """A block without events of its own, such as a call that the backend has executed, for a client of the same API."""
+
+    grows_by: frozenset[str] = frozenset({"input_json_delta"})
+
+    def __init__(self, index: int, opened: JsonObject) -> None:
+        self._opened = opened
+        self._input: list[str] = []
+
+    def start(self) -> list[Event]:
+        return []
+
+    def grow(self, kind: str, piece: str) -> list[Event]:
+        self._input.append(piece)
+        return []
+
+    def stop(self) -> list[Event]:
+        written = "".join(self._input)
+        if not written:
+            return [PassthroughFields("event", self._opened)]
+        try:
+            whole = decode_json(written.encode("utf-8", "replace"))
+        except NotJson as error:
+            raise invalid_event("the input of a content block is not JSON") from error
+        return [PassthroughFields("event", {**self._opened, "input": whole})]
+
+
+_KINDS: Final[dict[str, Callable[[int, JsonObject], Block]]] = {
+    "text": TextBlock,
+    "thinking": ThinkingBlock,
+    "redacted_thinking": RedactedThinkingBlock,
+    "tool_use": CallBlock,
+}
+
+
+def open_block(index: int, opened: JsonObject, *, own_client: bool) -> Block:
+    """Return the block that an object opens. A call has unknown fields only for a client of the same API."""
+    kind = text_of(opened, "type")
+    if kind == "tool_use" and not own_client:
+        opened = {name: value for name, value in opened.items() if name in _CALL_FIELDS}
+    return _KINDS.get(kind, OtherBlock)(index, opened)
+
+
+def text_of(fields: JsonObject, name: str) -> str:
+    """Return a field as text; empty where it is anything else."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""

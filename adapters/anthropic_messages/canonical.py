@@ -1,0 +1,98 @@
+"""Encodes what a client of another dialect asked for: the fields that the Messages API publishes, and no other.
+
+Source: Anthropic, API reference, `POST /v1/messages`.
+"""
+
+from typing import Final
+
+from adapters.anthropic_messages.options import AnthropicMessagesOptions
+from adapters.anthropic_messages.thinking import thinking_fields, without_sampling
+from adapters.anthropic_messages.turns import EncodedTurns
+from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
+from gateway.core.errors import Unsupported
+from gateway.core.notices import Notice
+from gateway.core.provider_state import STATE_FIELD
+
+SUPPORTED_PARAMS: Final = frozenset(
+    {
+        "max_completion_tokens",
+        "max_tokens",
+        "parallel_tool_calls",
+        "reasoning_effort",
+        "response_format",
+        "stop",
+        "temperature",
+        "tool_choice",
+        "top_k",
+        "top_p",
+        "user",
+    }
+)
+CARRIED: Final = frozenset({"cache_control", "strict", STATE_FIELD})
+
+_CHOICES: Final[dict[object, str]] = {"auto": "auto", "none": "none", "required": "any"}
+
+
+def canonical_fields(
+    conversation: Conversation, options: AnthropicMessagesOptions, turns: EncodedTurns, notices: list[Notice]
+) -> dict[str, Json]:
+    """Return the fields beside the model, the system prompt and the messages, and add the notices. Raises Unsupported
+    for a response format without a schema."""
+    sampling, params = conversation.sampling, conversation.params
+    limit = sampling.max_tokens
+    if limit is None:
+        limit = options.max_tokens
+        detail = f"the backend requires a limit; {limit} tokens are sent"
+        notices.append(Notice("encode", "added", "MAX_TOKENS_ADDED", detail, level="debug"))
+    thinking = thinking_fields(conversation, options, turns, limit, notices)
+    shape = None if "response_format" in options.prompted else _format(conversation)
+    user = params.get("user")
+    fields: dict[str, Json] = {
+        "max_tokens": limit,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": params.get("top_k"),
+        "stop_sequences": list(sampling.stop) or None,
+        "metadata": None if user is None else {"user_id": user},
+        "tools": [_tool(tool) for tool in conversation.tools] or None,
+        "tool_choice": _choice(conversation) if conversation.tools else None,
+        "stream": conversation.stream or None,
+        "thinking": thinking.mode,
+        "output_config": {**thinking.config, **({} if shape is None else {"format": shape})} or None,
+    }
+    fields = {name: value for name, value in fields.items() if value is not None}
+    return without_sampling(conversation, fields, notices)
+
+
+def _tool(tool: ToolSpec) -> Json:
+    fields: dict[str, Json] = {"name": tool.name}
+    if tool.description:
+        fields["description"] = tool.description
+    # The arguments of a function are an object, whether or not its schema says so.
+    fields["input_schema"] = {**tool.parameters, "type": "object"}
+    if tool.strict is not None:
+        fields["strict"] = tool.strict
+    return fields
+
+
+def _format(conversation: Conversation) -> Json:
+    """Return the format of the response; None where the client did not ask for one."""
+    match conversation.params.get("response_format"):
+        case None | {"type": None | "text"}:
+            return None
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return {"type": "json_schema", "schema": schema}
+        case _:
+            param = conversation.paths.param("response_format")
+            raise Unsupported(f"{param} is not supported: this model's backend needs a JSON schema.", param=param)
+
+
+def _choice(conversation: Conversation) -> Json:
+    """Return the choice; None for the default."""
+    choice = conversation.tool_choice
+    fields: dict[str, Json] = (
+        {"type": "tool", "name": choice.name} if isinstance(choice, NamedTool) else {"type": _CHOICES[choice]}
+    )
+    if not conversation.parallel_tool_calls and choice != "none":
+        fields["disable_parallel_tool_use"] = True
+    return None if fields == {"type": "auto"} else fields

@@ -1,0 +1,145 @@
+"""Decodes the bytes of a response, either a stream of events or one JSON object, into events."""
+
+from typing import Final
+
+import msgspec
+
+from adapters.anthropic_messages.delta_fast_path import read_piece
+from adapters.anthropic_messages.failure import invalid_event
+from adapters.anthropic_messages.message import MessageReader
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
+from gateway.core.events import Event
+from gateway.core.malformed_event import malformed_event
+from gateway.framing.json_text import NotJson, decode_json
+from gateway.framing.sse import SSEDecoder
+
+_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
+# A whole response may be larger than any one event of a stream.
+_EVENTS_PER_ANSWER: Final = 4
+
+
+class MessagesDecoder:
+    """Decodes one response. The first byte shows which of the two forms it has. `own_client`: the client speaks the
+    same API, and receives what no other event expresses."""
+
+    def __init__(self, max_event: int, *, own_client: bool = False) -> None:
+        self._max_event = max_event
+        self._reader = MessageReader(own_client)
+        self._form: _Stream | _Whole | None = None
+        self.done = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Return the events of the next bytes. Raises BackendError."""
+        if self._form is None:
+            data = data.lstrip(_BLANK)
+            if not data:
+                return []
+            if data[:1] == b"{":
+                self._form = _Whole(self._reader, _EVENTS_PER_ANSWER * self._max_event)
+            else:
+                self._form = _Stream(self._reader, self._max_event)
+        events = self._form.feed(data)
+        self.done = self._reader.finished
+        return events
+
+    def close(self) -> list[Event]:
+        """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
+        if self._form is None:
+            raise BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
+        if self.done:
+            return []
+        self.done = True
+        return self._form.close()
+
+
+class _Stream:
+    """Reads server-sent events, ended by `message_stop`. Their names are those of their types, and are not read."""
+
+    def __init__(self, reader: MessageReader, max_event: int) -> None:
+        self._reader = reader
+        self._sse = SSEDecoder(max_event)
+
+    def feed(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        reader = self._reader
+        try:
+            for found in self._sse.feed(data):
+                if reader.finished:
+                    events += reader.late()
+                    break
+                piece = read_piece(found)
+                if piece is None or (event := reader.piece(piece)) is None:
+                    self._event(found, events)
+                else:
+                    events.append(event)
+            if self._sse.fault is not None and not reader.finished:
+                raise self._sse.fault
+        except BackendError as error:
+            error.keep(events)
+            raise
+        return events
+
+    def close(self) -> list[Event]:
+        events: list[Event] = []
+        try:
+            tail = self._sse.tail()
+            if tail is not None:
+                self._tail(tail, events)
+            if not self._reader.finished:
+                raise self._incomplete(tail)
+        except BackendError as error:
+            error.keep(events)
+            raise
+        return events
+
+    def _event(self, data: bytes, events: list[Event]) -> None:
+        if not data.strip():
+            return
+        try:
+            try:
+                event = decode_json(data, lenient=True)
+            except NotJson as error:
+                raise invalid_event(f"not JSON: {error.reason}") from error
+            events += self._reader.event(event)
+        except BackendProtocolError as error:
+            error.notices = (*error.notices, malformed_event(data))
+            raise
+
+    def _tail(self, tail: bytes, events: list[Event]) -> None:
+        """Read an event that lacks its blank line: a whole one counts, and half of one shows that the bytes were cut
+        off."""
+        try:
+            self._event(tail, events)
+        except BackendProtocolError:
+            return
+
+    def _incomplete(self, half: bytes | None) -> BackendTruncated:
+        """Create the error for an incomplete response: `upstream_invalid_response` when no part of one arrived."""
+        if self._reader.empty and half is None:
+            return BackendTruncated("The backend's response contains no message.", code="upstream_invalid_response")
+        return BackendTruncated("The backend's stream ended before the message was complete.")
+
+
+class _Whole(msgspec.Struct):
+    """Reads one JSON object when its bytes have ended."""
+
+    reader: MessageReader
+    limit: int
+    body: bytearray = msgspec.field(default_factory=bytearray)
+
+    def feed(self, data: bytes) -> list[Event]:
+        self.body += data
+        if len(self.body) > self.limit:
+            message = f"The backend's response is larger than {self.limit} bytes."
+            raise BackendProtocolError(message, code="upstream_response_too_large")
+        return []
+
+    def close(self) -> list[Event]:
+        try:
+            message = decode_json(bytes(self.body), lenient=True)
+        except NotJson as error:
+            if error.truncated:
+                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
+            text = f"The backend's response is not valid JSON: {error.reason}."
+            raise BackendProtocolError(text, code="upstream_invalid_response") from error
+        return self.reader.message(message)

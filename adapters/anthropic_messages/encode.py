@@ -1,0 +1,69 @@
+"""Encodes a conversation as the body of a Messages request, and the header with the client's betas."""
+
+import re
+from typing import Final
+
+import msgspec
+
+from adapters.anthropic_messages.canonical import canonical_fields
+from adapters.anthropic_messages.options import AnthropicMessagesOptions
+from adapters.anthropic_messages.turns import EncodedTurns, encode_turns
+from gateway.core.conversation import Conversation, Json
+from gateway.core.notices import Notice
+from gateway.dialects.anthropic_messages import DIALECT
+from gateway.dialects.anthropic_messages.decode import BETA_FIELD
+
+# A thread would leave the history to the backend, and the next request would refer to it.
+_NOT_SENT: Final = frozenset({BETA_FIELD, "thread"})
+_HEADER_VALUE: Final = re.compile(r"[\x21-\x7e]+(?:[ \t]+[\x21-\x7e]+)*")
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class EncodedRequest(msgspec.Struct, frozen=True):
+    """A body, the client's betas (empty: none), and what encoding changed."""
+
+    body: bytes
+    betas: str = ""
+    notices: tuple[Notice, ...] = ()
+
+
+def encode_request(conversation: Conversation, options: AnthropicMessagesOptions) -> EncodedRequest:
+    """Encode the client's own fields if the client spoke this API; otherwise build the fields from the values. Raises
+    InvalidRequest for an image that the API cannot read."""
+    notices: list[Notice] = []
+    turns = encode_turns(conversation, notices)
+    source = conversation.source
+    own = None if source is None else source.in_dialect(DIALECT)
+    if own is None:
+        fields = canonical_fields(conversation, options, turns, notices)
+        return EncodedRequest(_body(conversation, turns, fields), notices=tuple(notices))
+    fields = {name: value for name, value in own.items() if name not in _NOT_SENT}
+    _follow(conversation, fields)
+    return EncodedRequest(_body(conversation, turns, fields), _betas(own.get(BETA_FIELD), notices), tuple(notices))
+
+
+def _body(conversation: Conversation, turns: EncodedTurns, fields: dict[str, Json]) -> bytes:
+    body: dict[str, object] = {**fields, "model": conversation.model, "messages": turns.messages}
+    if turns.system:
+        body["system"] = turns.system
+    return _encode(body)
+
+
+def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
+    """Replace what the client wrote by what the passes decided."""
+    if conversation.tool_choice == "none" and fields.get("tools"):
+        fields["tool_choice"] = {"type": "none"}
+    if bool(fields.get("stream")) != conversation.stream:
+        fields["stream"] = conversation.stream
+
+
+def _betas(betas: Json, notices: list[Notice]) -> str:
+    """Return the value of the header."""
+    if not isinstance(betas, str) or not betas.strip():
+        return ""
+    if _HEADER_VALUE.fullmatch(betas.strip()):
+        return betas.strip()
+    detail = "the header 'anthropic-beta' has characters that a header cannot carry"
+    notices.append(Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="warning"))
+    return ""

@@ -1,0 +1,80 @@
+"""Converts a backend's error, a status with a body or an event of its stream, into the client's error.
+
+Source: Anthropic, API reference, errors.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.core.backend_status import status_error
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
+from gateway.framing.json_text import NotJson, decode_json
+
+# The status that each type of error stands for, also inside a 200.
+_STATUSES: Final[Mapping[str, int]] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+# The API has no code for a prompt that does not fit; its message begins so.
+_TOO_LONG: Final = ("prompt is too long", "input length and `max_tokens` exceed context limit")
+
+
+def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+    """Decode a response with a status other than 200. The message is forwarded where `status_error` lets a client read
+    it."""
+    try:
+        document = decode_json(body, lenient=True)
+    except NotJson:
+        return status_error(status, headers)
+    error = _error_of(document)
+    return status_error(status, headers, message=_message_of(error), code=_code_of(error))
+
+
+def reported_failure(event: Json) -> BackendError:
+    """Decode an error inside a response with status 200. It gets the status that its type stands for, else 502."""
+    error = _error_of(event)
+    message = _message_of(error)
+    kind = error.get("type")
+    status = _STATUSES.get(kind) if isinstance(kind, str) else None
+    if status is not None:
+        return status_error(status, {}, message=message, code=_code_of(error))
+    failure = BackendRejected("The backend reported an error in its response.")
+    failure.words = message or ""
+    return failure
+
+
+def invalid_event(reason: str) -> BackendProtocolError:
+    """Create the error for an event that breaks the wire format. The reason names places and types, never contents."""
+    return BackendProtocolError(f"The backend sent a malformed event: {reason}.")
+
+
+def _error_of(document: Json) -> Mapping[str, Json]:
+    """Return the error object: `{"type": "error", "error": {...}}`, or flat fields (some servers)."""
+    if not isinstance(document, dict):
+        return {}
+    error = document.get("error")
+    if isinstance(error, dict):
+        return error
+    return {"message": error} if isinstance(error, str) else document
+
+
+def _message_of(error: Mapping[str, Json]) -> str | None:
+    message = error.get("message")
+    return message if isinstance(message, str) and message else None
+
+
+def _code_of(error: Mapping[str, Json]) -> str | None:
+    """Return the code. Only other servers of this API send one; of its own errors the message tells them apart."""
+    if (message := _message_of(error)) is not None and message.startswith(_TOO_LONG):
+        return "context_length_exceeded"
+    code = error.get("code")
+    return code if isinstance(code, str) and code else None

@@ -1,0 +1,247 @@
+"""Converts the JSON objects of a response (the events of a stream, or one whole message) into events.
+
+Source: Anthropic, API reference, streaming messages.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from adapters.anthropic_messages.blocks import (
+    DELTA_FIELDS,
+    Block,
+    CallBlock,
+    OtherBlock,
+    TextBlock,
+    ThinkingBlock,
+    open_block,
+    text_of,
+)
+from adapters.anthropic_messages.delta_fast_path import PieceEvent, TextPiece, ThinkingPiece
+from adapters.anthropic_messages.failure import invalid_event, reported_failure
+from adapters.anthropic_messages.finish import decode_finish
+from adapters.anthropic_messages.usage import TokenCounts
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import BackendProtocolError, BackendTruncated
+from gateway.core.events import (
+    Event,
+    PassthroughFields,
+    ReasoningDelta,
+    ReasoningEnd,
+    ResponseStart,
+    TextDelta,
+    ToolCallDelta,
+)
+from gateway.core.notices import Action, Notice
+
+_MESSAGE_FIELDS: Final = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"})
+
+
+class MessageReader:
+    """Reads one response. `empty` is true until the message has started, `finished` is true once it has stopped.
+
+    A client of the same API (`own_client`) receives what no other event expresses as it is; for any other client a
+    Notice reports it.
+    """
+
+    def __init__(self, own_client: bool) -> None:
+        self.empty = True
+        self.finished = False
+        self._own_client = own_client
+        self._counts = TokenCounts()
+        self._open: dict[int, Block] = {}
+        self._begun: set[int] = set()
+        self._call_ids: set[str] = set()
+        self._states: list[ReasoningEnd] = []
+        self._reason = ""
+        self._sequence: Json = None
+        self._noted: set[str] = set()
+
+    def piece(self, event: PieceEvent) -> Event | None:
+        """Return the event of a piece that its open block takes as it is; None: it must be read in full."""
+        block, delta = self._open.get(event.index), event.delta
+        if isinstance(delta, TextPiece):
+            return TextDelta(delta.text) if isinstance(block, TextBlock) else None
+        if isinstance(delta, ThinkingPiece):
+            return ReasoningDelta(delta.thinking) if isinstance(block, ThinkingBlock) else None
+        if not isinstance(block, CallBlock):
+            return None
+        block.grown = True
+        return ToolCallDelta(event.index, delta.partial_json)
+
+    def event(self, event: Json) -> list[Event]:
+        """Return the events of one event of a stream. Raises BackendError."""
+        if not isinstance(event, dict):
+            raise invalid_event("it is not an object")
+        kind = event.get("type")
+        if kind == "error" or (kind is None and "error" in event):
+            raise reported_failure(event)
+        read = _EVENTS.get(kind) if isinstance(kind, str) else None
+        if read is None:
+            return self._note("ignored", "UNKNOWN_EVENT", "an event that is not part of a message")
+        if self.empty and kind not in _BEFORE_START:
+            raise invalid_event("it precedes the start of the message")
+        return read(self, event)
+
+    def message(self, message: Json) -> list[Event]:
+        """Return the events of a whole response. Raises BackendError."""
+        if not isinstance(message, dict):
+            raise invalid_event("the message is not an object")
+        if message.get("type") == "error" or "error" in message:
+            raise reported_failure(message)
+        content = message.get("content")
+        if not isinstance(content, list):
+            error = BackendProtocolError("The backend's response has no content.", code="upstream_invalid_response")
+            error.words = text_of(message, "message") or text_of(message, "detail")
+            raise error
+        self._counts.add(message.get("usage"))
+        events = self._started(message)
+        for index, block in enumerate(content):
+            events += self._begin(index, block)
+            events += self._end(index)
+        self._ended(message)
+        return [*events, *self._stop({})]
+
+    def late(self) -> list[Event]:
+        """Report data that follows the end of the message."""
+        return self._note("ignored", "LATE_EVENT", "the backend sent more data after it had ended its message")
+
+    def _start(self, event: JsonObject) -> list[Event]:
+        message = event.get("message")
+        if not isinstance(message, dict):
+            raise invalid_event("the start of the message has no message")
+        if not self.empty:
+            raise invalid_event("the message starts twice")
+        self._counts.add(message.get("usage"))
+        usage = self._counts.report(ended=False)
+        return [*self._started(message), *([] if usage is None else [usage])]
+
+    def _started(self, message: JsonObject) -> list[Event]:
+        self.empty = False
+        start = ResponseStart(text_of(message, "id") or None, text_of(message, "model") or None)
+        return [start, *self._unknown_fields(message)]
+
+    def _ping(self, event: JsonObject) -> list[Event]:
+        return []
+
+    def _block_start(self, event: JsonObject) -> list[Event]:
+        return self._begin(_index_of(event), event.get("content_block"))
+
+    def _block_delta(self, event: JsonObject) -> list[Event]:
+        block, delta = self._block(_index_of(event)), event.get("delta")
+        if not isinstance(delta, dict) or not (kind := text_of(delta, "type")):
+            raise invalid_event("a delta has no type")
+        field = DELTA_FIELDS.get(kind)
+        if field is None:
+            return self._note("dropped", "PART_UNKNOWN", "a piece of content of an unknown type")
+        if kind not in block.grows_by:
+            raise invalid_event(f"a {kind} does not belong to its content block")
+        if not isinstance(piece := delta.get(field), str):
+            raise invalid_event(f"a {kind} has no {field}")
+        return block.grow(kind, piece)
+
+    def _block_stop(self, event: JsonObject) -> list[Event]:
+        return self._end(_index_of(event))
+
+    def _delta(self, event: JsonObject) -> list[Event]:
+        delta = event.get("delta")
+        if not isinstance(delta, dict):
+            raise invalid_event("a delta of the message is not an object")
+        self._counts.add(event.get("usage"))
+        return self._ended(delta)
+
+    def _ended(self, fields: JsonObject) -> list[Event]:
+        """Read the stop reason, and the stop sequence beside it."""
+        reason = fields.get("stop_reason")
+        if not isinstance(reason, str | None):
+            raise invalid_event("the stop reason is not text")
+        if reason:
+            self._reason, self._sequence = reason, fields.get("stop_sequence")
+        return self._unknown_fields(fields)
+
+    def _stop(self, event: JsonObject) -> list[Event]:
+        """Return the events at the end of the message. Raises BackendProtocolError for a block without an end, and
+        BackendTruncated for a message without a stop reason."""
+        if self._open:
+            raise invalid_event("the message ends inside a content block")
+        if not self._reason:
+            raise BackendTruncated("The backend ended its message without a stop reason.")
+        finish, notice = decode_finish(self._reason, self._sequence)
+        usage = self._counts.report(ended=True)
+        self.finished = True
+        return [
+            *self._kept_state(),
+            *([] if notice is None else [notice]),
+            *([] if usage is None else [usage]),
+            finish,
+        ]
+
+    def _begin(self, index: int, opened: Json) -> list[Event]:
+        if index in self._begun:
+            raise invalid_event("two content blocks have the same index")
+        if not isinstance(opened, dict) or not text_of(opened, "type"):
+            raise invalid_event("a content block has no type")
+        self._begun.add(index)
+        block = self._open[index] = open_block(index, opened, own_client=self._own_client)
+        if isinstance(block, CallBlock):
+            if block.id in self._call_ids:
+                raise invalid_event("two calls have the same id")
+            self._call_ids.add(block.id)
+        return block.start()
+
+    def _end(self, index: int) -> list[Event]:
+        block = self._block(index)
+        del self._open[index]
+        events = block.stop()
+        if self._own_client:
+            return events
+        if isinstance(block, OtherBlock):
+            return self._note("dropped", "PART_UNKNOWN", "a content block that only clients of the same API know")
+        self._states += [event for event in events if isinstance(event, ReasoningEnd)]
+        return [event for event in events if not isinstance(event, ReasoningEnd)]
+
+    def _block(self, index: int) -> Block:
+        block = self._open.get(index)
+        if block is None:
+            raise invalid_event("it names a content block that is not open")
+        return block
+
+    def _kept_state(self) -> list[Event]:
+        """Return the state of the reasoning for a client of another dialect, which keeps one text and one state of it:
+        that of several pieces would not fit their text."""
+        if len(self._states) < 2:
+            return [*self._states]
+        detail = f"the signatures of {len(self._states)} pieces of reasoning cannot be kept apart"
+        return self._note("dropped", "REASONING_STATE_DROPPED", detail)
+
+    def _unknown_fields(self, fields: JsonObject) -> list[Event]:
+        """Return the fields of the message that no event has, for a client of the same API."""
+        if not self._own_client or _MESSAGE_FIELDS.issuperset(fields):
+            return []
+        unknown = {key: value for key, value in fields.items() if key not in _MESSAGE_FIELDS and value is not None}
+        return [PassthroughFields("response", unknown)] if unknown else []
+
+    def _note(self, action: Action, rule: str, detail: str) -> list[Event]:
+        """Report each rule once, because a backend that breaks a rule breaks it in every event."""
+        if rule in self._noted:
+            return []
+        self._noted.add(rule)
+        return [Notice("backend", action, rule, detail, level="warning")]
+
+
+def _index_of(event: JsonObject) -> int:
+    index = event.get("index")
+    if type(index) is not int:
+        raise invalid_event("it names no content block")
+    return index
+
+
+_EVENTS: Final[dict[str, Callable[[MessageReader, JsonObject], list[Event]]]] = {
+    "message_start": MessageReader._start,
+    "ping": MessageReader._ping,
+    "content_block_start": MessageReader._block_start,
+    "content_block_delta": MessageReader._block_delta,
+    "content_block_stop": MessageReader._block_stop,
+    "message_delta": MessageReader._delta,
+    "message_stop": MessageReader._stop,
+}
+_BEFORE_START: Final = frozenset({"message_start", "ping"})

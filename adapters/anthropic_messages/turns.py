@@ -1,0 +1,195 @@
+"""Encodes turns as the system prompt and the messages of a request; a message of the same API passes unchanged.
+
+What the API refuses is left out or changed with a Notice. Sources: Anthropic, API reference, `POST /v1/messages`;
+extended thinking; the errors that the API returns.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+import msgspec
+
+from gateway.core.conversation import (
+    EMPTY,
+    Block,
+    Conversation,
+    File,
+    Image,
+    Json,
+    JsonObject,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+    item_of,
+)
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Action, Level, Notice
+from gateway.core.provider_state import provider_state, with_provider_state
+from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
+from gateway.dialects.anthropic_messages.messages import content_blocks, encode_blocks, encode_message, merge_messages
+from gateway.history.call_arguments import read_object
+from gateway.history.classify import is_system
+
+_CALL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_BASE64_URL: Final = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=\s]+", re.IGNORECASE)
+# The fields of a block that the API has as well.
+_KEPT: Final = frozenset({"cache_control"})
+
+
+class EncodedTurns(msgspec.Struct, frozen=True):
+    """The system prompt as blocks, and the messages.
+
+    `thinks`: every call since the last question stands behind thinking that the API knows again.
+    """
+
+    system: list[Json]
+    messages: list[JsonObject]
+    thinks: bool
+
+
+def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTurns:
+    """Encode all turns, and add the notices. Neighbouring messages of one role are one: results stand before what the
+    user says to them. Raises InvalidRequest for an image that the API cannot read."""
+    system: list[Json] = []
+    messages: list[JsonObject] = []
+    thinks = True
+    fitter = _Fitter(conversation, notices)
+    for turn in conversation.turns:
+        source = None if turn.source is None else turn.source.in_dialect(DIALECT)
+        if source is not None:
+            # The system prompt is no message of the client: it has no position.
+            if is_system(turn) and turn.index is None:
+                system += content_blocks(source["content"])
+            else:
+                messages.append(source)
+            continue
+        fitting = fitter.turn(turn)
+        if is_system(turn):
+            if messages:
+                notices.append(_notice("moved", "SYSTEM_MOVED", "a later system message was moved to the front", turn))
+            system += encode_blocks(fitting.blocks)
+        elif fitting.blocks:
+            messages.append(encode_message(fitting))
+        if turn.role == "user":
+            thinks = True
+        elif fitting.calls:
+            thinks = thinks and type(fitting.blocks[0]) is Reasoning
+    return EncodedTurns(system, merge_messages(messages), thinks)
+
+
+class _Fitter(msgspec.Struct):
+    """Fits the blocks of turns of another dialect to the API."""
+
+    conversation: Conversation
+    notices: list[Notice]
+
+    def turn(self, turn: Turn) -> Turn:
+        """Return the turn with blocks that the API accepts, which may be none."""
+        turn = _with_state(turn)
+        # A result has the name of its call.
+        if turn.name is not None and turn.role != "tool":
+            self.notices.append(_notice("dropped", "TURN_NAME_NOT_SENT", "the name of a message is not sent", turn))
+        blocks = tuple(
+            [fitted for place, block in enumerate(turn.blocks) for fitted in self._block(block, place, turn)]
+        )
+        if not blocks and not is_system(turn):
+            self.notices.append(
+                _notice("dropped", "EMPTY_TURN_NOT_SENT", "a message without content is not sent", turn)
+            )
+        return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra), name=None)
+
+    def _block(self, block: Block, place: int, turn: Turn) -> Iterator[Block]:
+        match block:
+            case Text():
+                yield from self._text(block, turn)
+            case Image():
+                yield self._image(block, turn, self.conversation.paths.part, item_of(block, place))
+            case File():
+                yield block
+            case Reasoning():
+                yield from self._reasoning(block, turn)
+            case ToolCall():
+                yield self._call(block, turn)
+            case ToolResult():
+                yield self._result(block, turn, item_of(block, place))
+            case _:
+                assert_never(block)
+
+    def _text(self, block: Text, turn: Turn) -> Iterator[Text]:
+        if block.text.strip():
+            yield Text(block.text, _kept(block.extra))
+        elif block.text:
+            self.notices.append(_notice("dropped", "BLANK_TEXT_NOT_SENT", "blank text of a message is not sent", turn))
+
+    def _image(self, block: Image, turn: Turn, template: str, item: int, inner: int = 0) -> Image:
+        if block.url[:5].lower() == "data:" and not _BASE64_URL.fullmatch(block.url):
+            param = template.format(turn=turn.index, item=item, part=inner)
+            raise InvalidRequest(f"{param} must be a data: URL of an image in base64.", param=param)
+        return Image(block.url, _kept(block.extra))
+
+    def _reasoning(self, block: Reasoning, turn: Turn) -> Iterator[Reasoning]:
+        """Yield the reasoning that the API has signed; it refuses any other."""
+        state = provider_state(block.extra, PROVIDER)
+        if "data" in state:
+            yield Reasoning("", extra=with_provider_state(PROVIDER, {"data": state["data"]}))
+        if state.get("signature"):
+            yield Reasoning(block.text, extra=with_provider_state(PROVIDER, {"signature": state["signature"]}))
+        elif block.text:
+            detail = "reasoning without the provider's signature is not sent"
+            self.notices.append(_notice("dropped", "REASONING_NOT_SENT", detail, turn))
+
+    def _call(self, block: ToolCall, turn: Turn) -> ToolCall:
+        if read_object(block.arguments) is None:
+            detail = "arguments that are not a JSON object are sent as text inside an object"
+            self.notices.append(_notice("changed", "ARGUMENTS_AS_TEXT", detail, turn, block.id, "warning"))
+        call_id = _fitting_id(block.id)
+        if call_id != block.id:
+            detail = f"a tool call id with characters that the API refuses is sent as {call_id}"
+            self.notices.append(_notice("changed", "CALL_ID_RENAMED", detail, turn, block.id))
+        return ToolCall(call_id, block.name, block.arguments, _kept(block.extra))
+
+    def _result(self, block: ToolResult, turn: Turn, item: int) -> ToolResult:
+        parts: list[Text | Image | File] = []
+        for inner, part in enumerate(block.content):
+            if isinstance(part, Text):
+                parts += self._text(part, turn)
+            elif isinstance(part, Image):
+                parts.append(self._image(part, turn, self.conversation.paths.result_part, item, inner))
+            else:
+                parts.append(part)
+        return ToolResult(_fitting_id(block.call_id), tuple(parts), block.is_error)
+
+
+def _with_state(turn: Turn) -> Turn:
+    """Return the turn with the state that its client keeps beside the message at the first of its reasoning, which has
+    no text if the API has shown none."""
+    state = provider_state(turn.extra, PROVIDER)
+    thoughts = [block for block in turn.blocks if type(block) is Reasoning]
+    if not state or any(provider_state(block.extra, PROVIDER) for block in thoughts):
+        return turn
+    text = thoughts[0].text if thoughts else ""
+    signed = Reasoning(text, extra=with_provider_state(PROVIDER, state))
+    # Some clients keep the same reasoning in two fields.
+    others = [block for block in turn.blocks if not (type(block) is Reasoning and block.text == text)]
+    return turn.changed(signed, *others)
+
+
+def _fitting_id(call_id: str) -> str:
+    """Return an id that the API accepts; a call and its result keep the same one."""
+    if _CALL_ID.fullmatch(call_id):
+        return call_id
+    return "call_" + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _kept(extra: JsonObject) -> JsonObject:
+    return {name: value for name, value in extra.items() if name in _KEPT} if extra else EMPTY
+
+
+def _notice(
+    action: Action, rule: str, detail: str, turn: Turn, call_id: str | None = None, level: Level = "debug"
+) -> Notice:
+    return Notice("encode", action, rule, detail, turn.index, call_id, level)

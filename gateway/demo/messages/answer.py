@@ -1,0 +1,66 @@
+"""Computes the response to a decoded request before it is encoded: blocks within the limits, stop reason, usage."""
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.demo.messages.request import MessagesRequest
+from gateway.demo.scripted_model.arguments import build_value
+from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.reply import reply
+from gateway.demo.scripted_model.words import count, pieces
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One message, before it becomes events or one object. `thinking` and `text` are in pieces."""
+
+    id: str
+    model: str
+    thinking: tuple[str, ...]
+    text: tuple[str, ...]
+    calls: tuple[PlannedCall, ...]
+    stop_reason: str
+    stop_sequence: str | None
+    input_tokens: int
+
+    @property
+    def output_tokens(self) -> int:
+        return len(self.thinking) + len(self.text) + sum(count(arguments_of(call)) for call in self.calls)
+
+
+def answer_request(asked: MessagesRequest, number: int) -> Answer:
+    """Compute the scripted reply, cut by `stop_sequences` and `max_tokens`, and shaped by `output_config.format`."""
+    said = reply(asked.dialogue)
+    calls = tuple(msgspec.structs.replace(call, id=call.id.replace("call_", "toolu_")) for call in said.calls)
+    text, stop = _stopped(said.text if calls else _shaped(asked, said.text), asked.stop)
+    words, reason = pieces(text), "tool_use" if calls else "end_turn"
+    if stop is not None:
+        calls, reason = (), "stop_sequence"
+    if len(words) > asked.max_tokens:
+        words, calls, reason, stop = words[: asked.max_tokens], (), "max_tokens", None
+    return Answer(
+        id=f"msg_demo_{number}",
+        model=asked.model,
+        thinking=tuple(pieces(said.reasoning)) if asked.thinks else (),
+        text=tuple(words),
+        calls=calls,
+        stop_reason=reason,
+        stop_sequence=stop,
+        input_tokens=count(asked.prompt),
+    )
+
+
+def arguments_of(call: PlannedCall) -> str:
+    return msgspec.json.encode(call.arguments).decode()
+
+
+def _stopped(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
+    """Return the text before the first stop sequence in it, and that sequence."""
+    found = min((stop for stop in stops if stop in text), key=text.index, default=None)
+    return (text, None) if found is None else (text.partition(found)[0], found)
+
+
+def _shaped(asked: MessagesRequest, text: str) -> str:
+    if asked.schema is None:
+        return text
+    value: Json = build_value(asked.schema, asked.dialogue.question)
+    return msgspec.json.encode(value).decode()

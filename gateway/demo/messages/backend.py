@@ -1,0 +1,75 @@
+"""Serves Anthropic Messages."""
+
+import msgspec
+from starlette.requests import Request
+from starlette.routing import Route
+
+from gateway.core.conversation import Json
+from gateway.demo.messages.answer import answer_request
+from gateway.demo.messages.faults import FAULTS, as_object
+from gateway.demo.messages.request import read_request
+from gateway.demo.messages.response import error_body, frame, message, stream
+from gateway.demo.messages.rules import Refused
+from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.player.recorder import Recorder
+from gateway.demo.scripted_model.markers import find_marker
+
+MODELS = ("demo-messages",)
+
+
+def messages_routes(recorder: Recorder) -> list[Route]:
+    """Return the routes: messages, the models list and the recorded requests."""
+
+    async def messages(request: Request) -> Response:
+        return await _messages(request, recorder)
+
+    async def models(request: Request) -> Response:
+        listed: list[Json] = [
+            {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"} for name in MODELS
+        ]
+        return json_answer({"data": listed, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]})
+
+    async def requests(request: Request) -> Response:
+        return json_answer(recorder.show())
+
+    return [
+        post("/v1/messages", messages, recorder),
+        get("/v1/models", models),
+        get("/__demo/requests", requests),
+    ]
+
+
+async def _messages(request: Request, recorder: Recorder) -> Response:
+    body = await read_body(request)
+    recorder.record(request, body, _shown)
+    if "anthropic-version" not in request.headers:
+        return _refusal("anthropic-version: header is required")
+    try:
+        asked = read_request(msgspec.json.decode(body, type=dict))
+    except ValueError as error:
+        return _refusal(f"the body is not a JSON object: {error}")
+    except Refused as error:
+        return _refusal(str(error))
+    answer = answer_request(asked, recorder.count)
+    marker = find_marker(asked.asked, "demo")
+    if marker is not None and marker.name not in FAULTS:
+        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
+    if marker is not None:
+        fault = FAULTS[marker.name].play(answer, marker.options)
+        return fault if asked.stream else as_object(fault, answer)
+    if not asked.stream:
+        return json_answer(message(answer))
+    return Response(frame(event) for event in stream(answer))
+
+
+def _shown(body: bytes) -> Json:
+    try:
+        shown: Json = msgspec.json.decode(body)
+    except ValueError:
+        return None
+    return shown
+
+
+def _refusal(text: str) -> Response:
+    return json_answer(error_body(text, "invalid_request_error"), 400)

@@ -1,0 +1,89 @@
+"""Names what the dialect of completions consists of: routes, decoder, encoders, and its published types."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import msgspec
+
+from gateway.core.conversation import JsonObject, Turn
+from gateway.core.errors import GatewayError
+from gateway.core.events import Event
+from gateway.core.field_paths import FieldPaths
+from gateway.dialects.base import (
+    AnswerHead,
+    ClientRequest,
+    ErrorAnswer,
+    KeyPlace,
+    ListedModels,
+    ModelInfo,
+    RequestHead,
+    Route,
+)
+from gateway.dialects.document import Document
+from gateway.dialects.openai_completions import DIALECT
+from gateway.dialects.openai_completions.answer import CompletionStreamEncoder, encode_answer
+from gateway.dialects.openai_completions.decode import decode
+from gateway.dialects.openai_completions.paths import PATHS
+from gateway.dialects.openai_completions.request_models import CompletionExplainRequest, CompletionRequest
+from gateway.dialects.openai_completions.response_models import Completion
+from gateway.dialects.openai_errors import ErrorBody, encode_error
+from gateway.dialects.openai_models import encode_model, encode_models
+from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
+
+_GENERATE: Final = Operation(
+    name="create_completion",
+    description="An answer to a prompt, whole or (`stream: true`) as server-sent events.",
+    tag="completions",
+    answers={
+        JSON: reference(Completion),
+        EVENT_STREAM: events_of(
+            "Server-sent events. The last is `[DONE]`, or an error if the response failed after it began.",
+            {"const": "[DONE]"},
+            json_text(reference(Completion), reference(ErrorBody)),
+        ),
+    },
+    request=CompletionRequest,
+    types=(Completion,),
+)
+
+
+class OpenAICompletionsDialect:
+    """The dialect of OpenAI's completions, which came before its chat completions.
+
+    It has no list of models of its own: its clients ask for that of chat completions, which has the same form.
+    """
+
+    name: ClassVar[str] = DIALECT
+    routes: ClassVar[tuple[Route, ...]] = (
+        Route("POST", "/v1/completions", "generate", _GENERATE),
+        Route("POST", "/completions", "generate"),
+    )
+    key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
+    paths: ClassVar[FieldPaths] = PATHS
+    request_id_headers: ClassVar[tuple[bytes, ...]] = ()
+    error_type: ClassVar[type[msgspec.Struct]] = ErrorBody
+    explain_type: ClassVar[type[msgspec.Struct]] = CompletionExplainRequest
+
+    def decode(self, document: Document, head: RequestHead) -> ClientRequest:
+        return ClientRequest(decode(document))
+
+    def encode_turn(self, turn: Turn) -> list[JsonObject]:
+        return [{"prompt": turn.text}]
+
+    def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
+        return encode_answer(events, head)
+
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> CompletionStreamEncoder:
+        return CompletionStreamEncoder(head, include_usage=request.conversation.include_usage)
+
+    def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
+        return encode_error(error)
+
+    def encode_models(self, models: ListedModels) -> bytes:
+        return encode_models(models)
+
+    def encode_model(self, model: ModelInfo) -> bytes:
+        return encode_model(model)
+
+    def example(self, model: str) -> JsonObject:
+        return {"model": model, "prompt": "Hello"}
