@@ -18,7 +18,7 @@ from typing import ClassVar, Final, assert_never
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.conversation import EMPTY, Json
 from gateway.core.errors import GatewayError
 from gateway.core.events import (
     Event,
@@ -90,7 +90,9 @@ class ResponsesStreamEncoder:
         self._sequence = 0
         self._blocks = SequentialBlocks()
         self._item: OutputItem | None = None
-        self._delta_head: bytes | None = None
+        # The pieces of the part that grows now, and the event of a piece: its number and its text stand for themselves.
+        self._pieces: list[str] = []
+        self._delta: bytes | None = None
         self._items = 0
         self._output: dict[int, Json] = {}
         self._backend_items = BackendItems()
@@ -107,13 +109,18 @@ class ResponsesStreamEncoder:
         for event in events:
             # Nearly every event is a further piece of the open block.
             if type(event) is TextDelta and blocks.kind == "text" and not self._pending:
-                self._grow(event.text, out)
+                piece = event.text
             elif type(event) is ToolCallDelta and blocks.call == event.index and not self._pending:
-                self._grow(event.arguments, out)
+                piece = event.arguments
             elif type(event) is ReasoningDelta and blocks.kind == "reasoning" and not self._pending:
-                self._grow(event.text, out)
+                piece = event.text
             else:
                 self._event(event, out)
+                continue
+            self._pieces.append(piece)
+            if self._delta is not None:
+                out.append(self._delta % (self._sequence, _encode(piece)))
+                self._sequence += 1
         return one_line_each(b"".join(out))
 
     def close(self) -> bytes:
@@ -210,11 +217,11 @@ class ResponsesStreamEncoder:
             case BlockStart():
                 self._start_block(step, out)
             case BlockDelta():
-                self._delta(step.text, out)
+                self._write_delta(step.text, out)
             case BlockEnd():
                 if self._item is not None:
                     self._write_items(self._item.closing(status, step.state), out)
-                    self._item = self._delta_head = None
+                    self._item = self._delta = None
             case _:
                 assert_never(step)
 
@@ -226,7 +233,7 @@ class ResponsesStreamEncoder:
         self._item = self._new_item(block)
         if self._item is not None:
             self._write_items(self._item.opening(), out)
-            self._set_delta()
+            self._set_delta(self._item)
 
     def _new_item(self, block: BlockStart) -> OutputItem | None:
         """Returns the item of a block; None for reasoning of which the client may read nothing, not even its state."""
@@ -240,7 +247,7 @@ class ResponsesStreamEncoder:
         identity = self._pending.pop("item_id", state.get("id"))
         return OutputReasoning(self._items, self._unique, identity if isinstance(identity, str) else None)
 
-    def _delta(self, text: str, out: list[bytes]) -> None:
+    def _write_delta(self, text: str, out: list[bytes]) -> None:
         """Writes a piece that may open a part of its item, or that has fields of its own."""
         item = self._item
         pending, self._pending = self._pending, {}
@@ -260,20 +267,20 @@ class ResponsesStreamEncoder:
             self._write_items(item.switch(SUMMARY, summary), out)
         elif item.delta() is None:
             self._write_items(item.switch(CONTENT, 0), out)
-        self._set_delta()
+        self._set_delta(item)
 
     def _grow(self, text: str, out: list[bytes]) -> None:
         """Adds a piece to the open item."""
-        assert self._item is not None  # a delta follows the start of its block
-        self._item.pieces.append(text)
-        if self._delta_head is not None:
-            out += (self._delta_head, b"%d" % self._sequence, b',"delta":', _encode(text), b"}\n\n")
+        self._pieces.append(text)
+        if self._delta is not None:
+            out.append(self._delta % (self._sequence, _encode(text)))
             self._sequence += 1
 
-    def _set_delta(self) -> None:
+    def _set_delta(self, item: OutputItem) -> None:
         """Encodes the constant part of the deltas of the open item."""
-        event = None if self._item is None else self._item.delta()
-        self._delta_head = None if event is None else _head(event.kind, event.fields) + b',"sequence_number":'
+        event = item.delta()
+        self._pieces = item.pieces
+        self._delta = None if event is None else _template(event)
 
     def _open(self, out: list[bytes]) -> None:
         """Writes the first two events, unless they are written."""
@@ -303,7 +310,8 @@ class ResponsesStreamEncoder:
         self._state = STREAM_TRANSITIONS[self._state][move]
 
 
-def _head(kind: str, fields: JsonObject) -> bytes:
-    """Returns the beginning of an event, up to the next field of its data."""
-    name = f"response.{kind}"
-    return b"event: %b\ndata: %b" % (name.encode(), _encode({"type": name, **fields})[:-1])
+def _template(event: ItemEvent) -> bytes:
+    """Returns the bytes of an event with places for its number and for the JSON of its delta."""
+    kind = f"response.{event.kind}"
+    data = _encode({"type": kind, **event.fields})[:-1].replace(b"%", b"%%")
+    return b"event: %b\ndata: %b" % (kind.encode(), data) + b',"sequence_number":%d,"delta":%b}\n\n'
