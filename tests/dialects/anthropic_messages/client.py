@@ -20,6 +20,9 @@ DELTAS: Final = {
     "tool_use": {"input_json_delta": "partial_json"},
     "server_tool_use": {"input_json_delta": "partial_json"},
 }
+CONTENT: Final = ("text", "thinking", "redacted_thinking", "tool_use")
+# What only a backend of the same API answers with.
+OWN_CONTENT: Final = ("server_tool_use", "web_search_tool_result")
 COUNTS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -164,11 +167,6 @@ def read_stream(data: bytes) -> ClientAnswer:
         last["dragoman"],
         None if reader.failure is None else reader.failure["message"],
     )
-
-
-CONTENT = ("text", "thinking", "redacted_thinking", "tool_use")
-# What only a backend of the same API answers with.
-OWN_CONTENT = ("server_tool_use", "web_search_tool_result")
 
 
 def read_whole(body: bytes) -> ClientAnswer:
