@@ -51,7 +51,8 @@ class Exchange:
         self.prepared = prepare(conversation, policy)
         prepared = self.prepared.conversation
         self._check: DemandCheck | None = None
-        if capabilities.prompts and (demands := find_demands(prepared, capabilities.prompts)):
+        prompts = capabilities.prompts
+        if prompts and not passes and (demands := find_demands(prepared, prompts)):
             prepared, demand_notices = with_words(prepared, demands)
             noticed += demand_notices
             self._check = DemandCheck(demands, conversation.paths)

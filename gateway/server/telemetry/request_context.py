@@ -106,6 +106,7 @@ class RequestContext:
     is the path of the route, with its parameter (`/v1/models/{name}`). `credential` is the environment
     variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
     for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
+    `prompt_tokens` and `completion_tokens` are those that metrics have counted for it.
     """
 
     __slots__ = (
@@ -118,6 +119,7 @@ class RequestContext:
         "begun",
         "changes",
         "code",
+        "completion_tokens",
         "credential",
         "dialect",
         "explain",
@@ -131,6 +133,7 @@ class RequestContext:
         "path_template",
         "paths",
         "phase",
+        "prompt_tokens",
         "route",
         "seconds",
         "streamed",
@@ -172,6 +175,8 @@ class RequestContext:
         self.begun = False
         self.waited = 0.0
         self.seconds = 0.0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
         self._concluded = False
         self._observers = observers
         self._started = time.monotonic()

@@ -40,13 +40,17 @@ class RequestMetrics(RequestObserver):
         self._metrics.first_event_seconds.observe(seconds, context.backend)
 
     def usage(self, context: RequestContext, usage: UsageReport) -> None:
-        """Counts the tokens that a backend reports, and none that are estimated."""
+        """Counts the tokens that a backend reports, and none that are estimated. A later report of a response replaces
+        an earlier one: only what it adds counts."""
         if usage.estimated:
             return
-        if (tokens := usage.prompt_tokens) and tokens > 0:
-            self._metrics.tokens.inc(context.backend, context.key, "prompt", by=tokens)
-        if (tokens := usage.completion_tokens) and tokens > 0:
-            self._metrics.tokens.inc(context.backend, context.key, "completion", by=tokens)
+        if (tokens := usage.prompt_tokens) and tokens > context.prompt_tokens:
+            self._metrics.tokens.inc(context.backend, context.key, "prompt", by=tokens - context.prompt_tokens)
+            context.prompt_tokens = tokens
+        if (tokens := usage.completion_tokens) and tokens > context.completion_tokens:
+            added = tokens - context.completion_tokens
+            self._metrics.tokens.inc(context.backend, context.key, "completion", by=added)
+            context.completion_tokens = tokens
 
     def backend_error(self, context: RequestContext, error: BackendError) -> None:
         self._metrics.upstream_errors.inc(context.backend, context.code[:SHOWN], context.phase)

@@ -89,6 +89,14 @@ def test_betas_that_no_header_can_carry_are_reported() -> None:
     assert [notice.rule for notice in asked.notices if notice.stage == "encode"] == ["FIELD_NOT_SENT"]
 
 
+def test_no_demand_is_written_into_the_prompt() -> None:
+    wanted: Json = {"format": {"type": "json_schema", "schema": {"type": "object"}}}
+    asked = conversation({**BODY, "output_config": wanted})
+    prompting = AnthropicMessagesAdapter(AnthropicMessagesOptions(prompted=("response_format",)), 1 << 20)
+    body = json.loads(Exchange(prompting, asked, Policy()).request.body)
+    assert body == {**BODY, "output_config": wanted}
+
+
 def test_a_thread_is_never_left_to_the_backend() -> None:
     assert sent({**BODY, "thread": {"type": "create"}}) == BODY
 

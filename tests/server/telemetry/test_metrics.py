@@ -166,17 +166,20 @@ async def test_the_backends_time_is_not_ours() -> None:
     assert 0 < sum_of(text, "gateway_overhead_seconds_sum") <= whole - 0.3
 
 
-async def test_tokens_are_those_the_backend_reports() -> None:
+# The Messages wire reports the tokens of the prompt at the beginning of a stream and again at its end.
+@pytest.mark.parametrize(("demo", "adapter"), [("chat", "openai_chat"), ("messages", "anthropic_messages")])
+async def test_tokens_are_those_the_backend_reports(demo: str, adapter: str) -> None:
     settings: dict[str, Json] = {
-        "backends": {"d": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": "demo:chat"}},
+        "backends": {"d": {"adapter": adapter, "base_url": f"demo:{demo}"}},
         "models": {"m": {"backend": "d"}},
     }
     async with running_gateway(settings) as gateway:
         usage = (await gateway.chat()).json()["usage"]
+        await gateway.chat(stream=True, stream_options={"include_usage": True})
         text = await shown(gateway)
     lines = (
-        f'gateway_tokens_total{{backend="d",key="-",kind="prompt"}} {usage["prompt_tokens"]}',
-        f'gateway_tokens_total{{backend="d",key="-",kind="completion"}} {usage["completion_tokens"]}',
+        f'gateway_tokens_total{{backend="d",key="-",kind="prompt"}} {2 * usage["prompt_tokens"]}',
+        f'gateway_tokens_total{{backend="d",key="-",kind="completion"}} {2 * usage["completion_tokens"]}',
     )
     assert missing(text, *lines) == []
 
