@@ -1,7 +1,7 @@
 """Ollama requests and completions with an error in each field, message and call, as tables."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tests.hostile.attacked_gateway import request
@@ -15,7 +15,6 @@ USER: Final[dict[str, object]] = {"role": "user", "content": "Hello"}
 TEXT: Final[tuple[object, ...]] = (True, 1, [], {}, ["x"])
 TEXTS: Final[tuple[object, ...]] = ("x", True, 1, {}, [1], [None])
 IMAGES: Final[tuple[object, ...]] = (*TEXTS, ["x"], ["https://x/y.png"], ["data:image/png;base64,AAAA"], [""])
-# Seconds are a whole number in Ollama's own requests, which may have a point.
 COUNT: Final[tuple[object, ...]] = (*NUMBER, 1.5, 2**63, -(2**64))
 
 # Fields of a request, and for each what it can never be.
@@ -115,5 +114,5 @@ def served() -> Iterator[Hostile]:
             yield _served(f"call {place} {value}", [USER, calling, result, result])
 
 
-def _served(title: str, messages: list[dict[str, object]]) -> Hostile:
+def _served(title: str, messages: Sequence[Mapping[str, object]]) -> Hostile:
     return Hostile(title, request(body(CHAT, messages=messages), path=CHAT), (200, 400))

@@ -14,7 +14,6 @@ PATHS: Final = (
         b"/api",
         b"/api/chat/",
         b"/API/CHAT",
-        b"/v1/messages",
         b"/v1/embeddings",
     ),
     *(b"/.env", b"/.git/config", b"/etc/passwd", b"/../../etc/passwd", b"/v1/../../etc/passwd", b"/static/x"),
