@@ -13,14 +13,18 @@ from tests.paths import ROOT
 WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "openai_chat": re.compile(rb"openai_chat|chat\.completion|chatcmpl"),
     "openai_responses": re.compile(rb"openai_responses|output_item\.added"),
+    "openai_completions": re.compile(rb"openai_completions|text_completion\b|\bcmpl-"),
+    "ollama": re.compile(rb"dialects\.ollama|done_reason|eval_count|/api/(?:chat|generate|tags|show)"),
     "anthropic_messages": re.compile(rb"anthropic_messages|anthropic-version|content_block|message_start"),
 }
+# A text backend may be an Ollama, too.
+OTHERS: Final[Mapping[str, tuple[str, ...]]] = {"ollama": ("adapters/text/presets.py",)}
 
 
 def _places(dialect: str) -> tuple[str, ...]:
     """The places that may know the format; a dialect may have no adapter."""
-    own = (f"gateway/dialects/{dialect}/", f"adapters/{dialect}/")
-    return (*(place for place in own if (ROOT / place).is_dir()), "gateway/demo/", "gateway/registry.py")
+    own = (f"gateway/dialects/{dialect}/", f"adapters/{dialect}/", *OTHERS.get(dialect, ()))
+    return (*(place for place in own if (ROOT / place).exists()), "gateway/demo/", "gateway/registry.py")
 
 
 def _found(root: Path, words: re.Pattern[bytes]) -> dict[str, list[bytes]]:

@@ -260,7 +260,11 @@ def explain_document(
     given = document.fields
     fields = {key: value for key, value in given.items() if key not in ("profile", "settings")}
     fields.setdefault("model", next(iter(settings.models), "any"))
-    conversation = dialect.decode(Document(fields, document.repaired), RequestHead("")).conversation
+    request = dialect.decode(Document(fields, document.repaired), RequestHead(""))
+    if not request.generates:
+        history = dialect.paths.param("messages")
+        raise InvalidRequest(f"{history} is empty: the gateway answers by itself, and sends nothing.", param=history)
+    conversation = request.conversation
     model = ModelNames(settings.models).known_name(conversation.model)
     check_model(model)
     route = settings.route(model)

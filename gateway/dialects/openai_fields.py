@@ -28,11 +28,6 @@ class OpenAIFields(msgspec.Struct, frozen=True):
     presence_penalty: float | None = None
     logit_bias: dict[str, float] | None = None
 
-    @property
-    def include_usage(self) -> bool:
-        """Whether the stream ends with the token counts."""
-        return self.stream_options is not None and self.stream_options.include_usage is True
-
     def sampling(self, limit: int | None) -> Sampling:
         """Returns the sampling parameters, with this limit of tokens."""
         stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())

@@ -148,6 +148,12 @@ async def test_requests_are_explained(served: Served) -> None:
         assert told["backend"] == "b" and told["encoded"]["decoded"]["model"] == "demo-chat"
 
 
+async def test_a_request_that_no_backend_gets_has_nothing_to_explain(served: Served) -> None:
+    for body in ({"model": "m", "messages": []}, {"model": "m", "prompt": ""}):
+        answer = await served.client.post("/v1/explain", params={"dialect": "ollama"}, json=body)
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "messages")
+
+
 async def test_the_form_of_a_web_page_is_refused(served: Served) -> None:
     answer = await served.client.post("/api/chat", content=json.dumps(HELLO))
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")

@@ -74,8 +74,13 @@ class AttackedGateway:
 
 def _judge_error(answer: Answer, code: str | None) -> str:
     try:
-        error = json.loads(answer.body)["error"]
-        fields = (error["message"], error["type"], error["param"], error["code"])
+        body = json.loads(answer.body)
+        error = body["error"]
+        if isinstance(error, str):
+            # Ollama's: only text, with the facts for programs beside it.
+            fields = (error, "invalid_request_error", body["param"], body["code"])
+        else:
+            fields = (error["message"], error["type"], error["param"], error["code"])
     except (ValueError, KeyError, TypeError):
         return f"no error object: {answer.body[:200]!r}"
     if not fields[0] or fields[1] not in ("invalid_request_error", "server_error"):

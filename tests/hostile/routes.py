@@ -7,8 +7,15 @@ from tests.hostile.attacked_gateway import CLIENT_KEY, request
 from tests.hostile.wire import Hostile
 
 PATHS: Final = (
-    *(b"/", b"/v1", b"/v1/", b"/v2/chat/completions", b"/v1/chat/completions/", b"/v1//chat/completions"),
-    *(b"/V1/CHAT/COMPLETIONS", b"/v1/completions", b"/v1/messages", b"/v1/embeddings"),
+    *(b"//", b"/v1", b"/v1/", b"/v2/chat/completions", b"/v1/chat/completions/", b"/v1//chat/completions"),
+    *(
+        b"/V1/CHAT/COMPLETIONS",
+        b"/v1/completions/",
+        b"/api",
+        b"/api/chat/",
+        b"/API/CHAT",
+        b"/v1/embeddings",
+    ),
     *(b"/.env", b"/.git/config", b"/etc/passwd", b"/../../etc/passwd", b"/v1/../../etc/passwd", b"/static/x"),
     *(b"/%2e%2e/%2e%2e/etc/passwd", b"/v1/models%00", b"/%00", b"/%ff%fe", b"/%E2%80%AE", b"/admin", b"/settings.json"),
     *(b"/debug/pprof", b"/server-status", b"/actuator/env", b"/wp-login.php", b"/console", b"/graphql", b"/ws"),
@@ -23,6 +30,7 @@ READ: Final = (b"GET", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"TRACE", b"PROP
 POSTED: Final = (b"/v1/chat/completions", b"/chat/completions", b"/v1/explain")
 # Of these `GET` is refused in words of its own.
 RESPONSES: Final = (b"/v1/responses", b"/responses")
+OLLAMA: Final = (b"/api/chat", b"/api/generate", b"/api/show", b"/api/pull", b"/api/embed", b"/v1/completions")
 
 KEYS: Final = (
     *("", "no", CLIENT_KEY[:-1], CLIENT_KEY + "x", CLIENT_KEY.upper(), CLIENT_KEY + "," + CLIENT_KEY, "Bearer"),
@@ -58,6 +66,9 @@ def routes() -> Iterator[Hostile]:
         yield Hostile(f"GET {path!r}", request(b"", path=path, method=b"GET"), (426,), "websocket_not_supported")
         yield Hostile(f"GET {path!r} and a slash", request(b"", path=path + b"/", method=b"GET"), (404,), "unknown_url")
         for method in (b"PUT", b"PATCH", b"TRACE"):
+            yield Hostile(f"{method!r} {path!r}", request(b"", path=path, method=method), (405,), "method_not_allowed")
+    for path in OLLAMA:
+        for method in READ:
             yield Hostile(f"{method!r} {path!r}", request(b"", path=path, method=method), (405,), "method_not_allowed")
 
 

@@ -3,7 +3,7 @@
 Source: Ollama, `api/types.go` (0.32). Unknown fields are legal. The published document is made from these types.
 """
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -78,7 +78,7 @@ class GenerateFields(RequestFields, frozen=True):
 
 
 _Think: TypeAlias = bool | Literal["low", "medium", "high", "max"] | None
-_MESSAGE: dict[str, Any] = {
+_MESSAGE: Final = {
     "items": {
         "description": "A message: an object with `role`, `content`, `images`, `thinking`, `tool_calls`, `tool_name`, "
         "`tool_call_id`. A message of any other shape is repaired with a notice, or refused if `repair` is `strict`."

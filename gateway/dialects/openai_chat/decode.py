@@ -45,6 +45,7 @@ def decode_document(document: Document) -> Conversation:
     if not messages:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param="messages")])
     turns = read_turns(messages, faults)
+    options = request.stream_options
     # The newer name wins where a client sends both.
     limit = request.max_tokens if request.max_completion_tokens is None else request.max_completion_tokens
     return Conversation(
@@ -55,7 +56,7 @@ def decode_document(document: Document) -> Conversation:
         request.model,
         request.sampling(limit),
         request.stream is True,
-        request.include_usage,
+        options is not None and options.include_usage is True,
         tuple(faults.found),
         params,
         DIALECT,

@@ -42,6 +42,7 @@ def decode(document: Document) -> Conversation:
     faults = Faults(paths=PATHS)
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, "prompt")
+    options = request.stream_options
     limit = DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens
     params = {name: value for name, value in fields.items() if name not in _READ and name not in _OF_CHAT}
     return Conversation(
@@ -49,7 +50,7 @@ def decode(document: Document) -> Conversation:
         model=request.model,
         sampling=request.sampling(limit),
         stream=request.stream is True,
-        include_usage=request.include_usage,
+        include_usage=options is not None and options.include_usage is True,
         faults=tuple(faults.found),
         params={**params, "max_tokens": limit},
         dialect=DIALECT,

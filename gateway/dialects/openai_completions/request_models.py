@@ -3,7 +3,7 @@
 Source: OpenAI, API reference, `POST /v1/completions`. The published OpenAPI document is made from these types.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -11,7 +11,7 @@ from gateway.dialects.field_types import FreeObject, Whole
 from gateway.dialects.openai_fields import OpenAIFields
 
 # The limit of tokens of a request that sets none.
-DEFAULT_MAX_TOKENS = 16
+DEFAULT_MAX_TOKENS: Final = 16
 
 
 class CompletionFields(OpenAIFields, frozen=True):

@@ -1,0 +1,208 @@
+"""Law: any body of an Ollama request gives an answer of the contract or InvalidRequest, by every adapter.
+
+Completions are held to the same law: their requests have no history, so that a few fields are all there is to them."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, InvalidRequest
+from gateway.core.events import Event
+from gateway.core.policy import Policy
+from gateway.diagnostics.explain import explain
+from gateway.dialects.base import ClientRequest, Dialect, RequestHead
+from gateway.dialects.document import read_document
+from gateway.dialects.ollama.dialect import OllamaDialect
+from gateway.dialects.openai_completions.dialect import OpenAICompletionsDialect
+from gateway.exchange import Exchange
+from gateway.testing.dialect_case import DialectCase
+from gateway.testing.dialect_checks import HEAD
+from tests.dialects.ollama.test_conformance import CASE as OLLAMA
+from tests.dialects.openai_completions.test_conformance import CASE as COMPLETIONS
+from tests.fuzz.counted import Work, count_work
+from tests.fuzz.strategies import FLOATS, FUNCTIONS, IDS, NAMES, ROLES, TEXTS, WHOLE, WILD, encoded, spoiled
+from tests.fuzz.test_requests import ADAPTERS, POLICIES, PRESETS
+
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    "/api/chat": OllamaDialect(),
+    "/api/generate": OllamaDialect(),
+    "/v1/completions": OpenAICompletionsDialect(),
+}
+
+
+def objects(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def lists(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    return st.lists(inner, max_size=3).map(lambda made: [*made])
+
+
+IMAGES: Final = lists(st.sampled_from(["iVBORw0KGgoAAAAN", "R0lGODlhAQAB", "!", "", "/9j/4AAQ"]) | WILD)
+CALLS: Final = lists(
+    objects(
+        id=IDS | WILD,
+        function=objects(name=NAMES | WILD, arguments=st.dictionaries(TEXTS, WILD, max_size=2) | WILD, index=WHOLE)
+        | WILD,
+    )
+    | WILD
+)
+MESSAGES: Final = st.lists(
+    objects(
+        role=ROLES | TEXTS | WILD,
+        content=TEXTS | WILD,
+        thinking=TEXTS | WILD,
+        images=IMAGES | WILD,
+        tool_calls=CALLS | WILD,
+        tool_name=NAMES | WILD,
+        tool_call_id=IDS | WILD,
+        mood=WILD,
+    )
+    | WILD,
+    max_size=8,
+).map(lambda made: [*made])
+OPTIONS: Final = objects(
+    **dict.fromkeys(("temperature", "top_p", "min_p", "repeat_penalty", "presence_penalty"), FLOATS | WHOLE),
+    **dict.fromkeys(("top_k", "seed", "num_predict", "num_ctx"), WHOLE | FLOATS),
+    stop=lists(TEXTS),
+    x=WILD,
+)
+SHARED: Final[Mapping[str, st.SearchStrategy[Json]]] = {
+    "stream": st.booleans(),
+    "format": st.sampled_from(["", "json", "x"]) | st.dictionaries(TEXTS, WILD, max_size=2),
+    "think": st.booleans() | st.sampled_from(["low", "max", "x"]),
+    "options": OPTIONS,
+    "keep_alive": TEXTS | FLOATS | st.just(0),
+    "truncate": st.booleans(),
+    "shift": WILD,
+    "logprobs": st.booleans(),
+    "mood": WILD,
+}
+FIELDS: Final[Mapping[str, Mapping[str, st.SearchStrategy[Json]]]] = {
+    "/api/chat": {**SHARED, "messages": MESSAGES, "tools": lists(objects(type=TEXTS, function=FUNCTIONS))},
+    "/api/generate": {**SHARED, "prompt": TEXTS, "system": TEXTS, "images": IMAGES, "suffix": TEXTS, "context": WILD},
+    "/v1/completions": {
+        "prompt": TEXTS | lists(TEXTS),
+        "stream": st.booleans(),
+        "stop": TEXTS | lists(TEXTS),
+        **dict.fromkeys(("temperature", "top_p", "presence_penalty"), FLOATS | WHOLE),
+        **dict.fromkeys(("max_tokens", "n", "best_of", "seed", "logprobs"), WHOLE),
+        **dict.fromkeys(("echo", "suffix", "logit_bias", "user", "tools", "response_format"), WILD),
+    },
+}
+
+
+@st.composite
+def requests(draw: st.DrawFn, path: str) -> bytes:
+    document = {"model": "m", **draw(objects(**FIELDS[path]))}
+    for name in draw(st.lists(st.sampled_from(sorted(document)) | TEXTS, max_size=1)):
+        document[name] = draw(WILD)
+    return encoded(document)
+
+
+@st.composite
+def sound(draw: st.DrawFn, path: str) -> bytes:
+    """A request whose fields are sound; what is odd stands in its messages and texts."""
+    if path == "/api/chat":
+        return encoded({"model": "m", "messages": draw(MESSAGES)})
+    return encoded({"model": "m", "prompt": draw(TEXTS)})
+
+
+def bodies(path: str) -> st.SearchStrategy[bytes]:
+    return sound(path) | requests(path) | requests(path).flatmap(spoiled)
+
+
+ASKED: Final = st.sampled_from(sorted(DIALECTS)).flatmap(lambda path: st.tuples(st.just(path), bodies(path)))
+
+
+def decoded(path: str, body: bytes) -> ClientRequest | None:
+    try:
+        return DIALECTS[path].decode(read_document(body), RequestHead(path))
+    except InvalidRequest as error:
+        assert 400 <= error.status < 500
+        assert DIALECTS[path].encode_error(error).body
+        return None
+
+
+@given(asked=ASKED)
+def test_any_body_is_a_conversation_or_an_invalid_request(asked: tuple[str, bytes]) -> None:
+    request = decoded(*asked)
+    if request is not None:
+        # What stands in it can be written again, whatever it is.
+        assert msgspec.json.encode(request)
+        assert decoded(*asked) == request
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+@given(asked=ASKED, policy=POLICIES, stream=st.booleans(), wire=PRESETS)
+def test_any_request_gets_an_answer_or_an_error(
+    name: str, asked: tuple[str, bytes], policy: Policy, stream: bool, wire: bytes
+) -> None:
+    path, body = asked
+    dialect, case = DIALECTS[path], COMPLETIONS if path == "/v1/completions" else OLLAMA
+    request = decoded(path, body)
+    if request is None:
+        return
+    if not request.generates:
+        assert case.read_whole(dialect.encode_answer(request, HEAD, ())).finish in ("load", "unload")
+        return
+    conversation = msgspec.structs.replace(request.conversation, stream=stream)
+    try:
+        exchange = Exchange(ADAPTERS[name], conversation, policy)
+    except InvalidRequest as error:
+        assert dialect.encode_error(error).body
+        return
+    finally:
+        assert msgspec.json.encode(explain(conversation, policy, dialect=dialect))
+    read(exchange, case, dialect, request, wire)
+
+
+def read(exchange: Exchange, case: DialectCase, dialect: Dialect, request: ClientRequest, wire: bytes) -> None:
+    """What a strict client reads of the answer to these bytes."""
+    encoder = dialect.stream_encoder(request, HEAD)
+    events: list[Event] = []
+    data = b""
+    try:
+        for events_now in (exchange.feed(wire), exchange.close()):
+            events += events_now
+            data += encoder.feed(events_now)
+    except BackendError as error:
+        failed = case.read_stream(data + encoder.feed(error.take_events()) + encoder.fail(error))
+        assert failed.finish is None and failed.error is not None
+        return
+    streamed = case.read_stream(data + encoder.close())
+    whole = case.read_whole(dialect.encode_answer(request, HEAD, events))
+    assert (streamed.text, streamed.calls, streamed.finish) == (whole.text, whole.calls, whole.finish)
+    assert streamed.finish is not None
+
+
+SIZES: Final[Mapping[str, Callable[[int], bytes]]] = {
+    "calls without ids": lambda n: encoded(
+        {
+            "model": "m",
+            "messages": [
+                {"role": "user", "content": "x"},
+                {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}] * n},
+                *[{"role": "tool", "tool_name": "f", "content": "r"}] * n,
+            ],
+        }
+    ),
+    "messages that are none": lambda n: encoded({"model": "m", "messages": [0] * n}),
+    "unknown fields": lambda n: encoded({"model": "m", **{f"field{at}": at for at in range(n)}}),
+    "images": lambda n: encoded({"model": "m", "messages": [{"role": "user", "images": ["iVBORw0KGgoAAAAN"] * n}]}),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_the_work_of_decoding_grows_with_the_request(name: str) -> None:
+    def work(count: int) -> Work:
+        document = read_document(SIZES[name](count))
+        return count_work(lambda: DIALECTS["/api/chat"].decode(document, RequestHead("/api/chat")))
+
+    small, large = work(512), work(2048)
+    assert large.steps < 6 * small.steps and large.bytes < 6 * small.bytes
