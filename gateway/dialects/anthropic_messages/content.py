@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import EMPTY, Block, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import Unsupported
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
