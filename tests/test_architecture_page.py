@@ -46,7 +46,7 @@ def _place(package: str) -> str:
 
 
 def _values() -> tuple[str, ...]:
-    (listed,) = re.findall(r"^\*\*values\*\*: (.+)$", ARCHITECTURE, re.MULTILINE)
+    (listed,) = re.findall(r"^\*\*values\*\*: ((?:.+\n)+)", ARCHITECTURE, re.MULTILINE)
     return tuple(f"gateway.{name}" for name in re.findall(r"`([\w.]+)`", listed))
 
 

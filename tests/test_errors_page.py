@@ -13,7 +13,7 @@ PAGE: Final = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 FOREIGN: Final = {"demo", "testing", "local"}
 # Kinds of errors stand beside codes in the tables.
 KINDS: Final = set(get_args(Kind))
-TABLES: Final = {"_Fault", "_Failure", "_callers"}
+TABLES: Final = {"_Fault", "_Failure", "_callers", "Refusal"}
 CODE: Final = re.compile(r"[a-z]+(?:_[a-z]+)+|conflict|overloaded")
 
 

@@ -30,5 +30,6 @@ class OpenAIFields(msgspec.Struct, frozen=True):
 
     def sampling(self, limit: int | None) -> Sampling:
         """Returns the sampling parameters, with this limit of tokens."""
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        return Sampling(self.temperature, self.top_p, limit, stop, self.seed)
+        stop = self.stop
+        stops = () if stop is None else (stop,) if isinstance(stop, str) else tuple(stop)
+        return Sampling(self.temperature, self.top_p, limit, stops, self.seed)

@@ -63,7 +63,7 @@ def routes() -> Iterator[Hostile]:
             name = f"{method!r} {path!r}"
             yield Hostile(name, request(b"", path=path, method=method), (405,), "method_not_allowed")
     for path in RESPONSES:
-        yield Hostile(f"GET {path!r}", request(b"", path=path, method=b"GET"), (426,), "websocket_not_supported")
+        yield Hostile(f"GET {path!r}", request(b"", path=path, method=b"GET"), (426,), "unsupported_operation")
         yield Hostile(f"GET {path!r} and a slash", request(b"", path=path + b"/", method=b"GET"), (404,), "unknown_url")
         for method in (b"PUT", b"PATCH", b"TRACE"):
             yield Hostile(f"{method!r} {path!r}", request(b"", path=path, method=method), (405,), "method_not_allowed")

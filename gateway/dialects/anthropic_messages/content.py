@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import EMPTY, Block, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult
-from gateway.core.errors import InvalidRequest
+from gateway.core.errors import Unsupported
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
@@ -177,13 +177,10 @@ class ContentReader(msgspec.Struct):
         content = block.get("content")
         return (Text(content, _rest(block, "content")),) if isinstance(content, str) and content else ()
 
-    def _stored(self, index: int, place: str) -> InvalidRequest:
+    def _stored(self, index: int, place: str) -> Unsupported:
         param = f"{self.faults.paths.turn.format(turn=index)}{place}.source"
-        return InvalidRequest(
-            f"{param} names a stored file; the gateway stores none. Send the content as base64 or by URL.",
-            code="unsupported_value",
-            param=param,
-        )
+        message = f"{param} names a stored file; the gateway stores none. Send the content as base64 or by URL."
+        return Unsupported(message, param=param)
 
 
 _Reader: TypeAlias = Callable[[ContentReader, JsonObject, int, str, int], tuple[Block, ...] | None]

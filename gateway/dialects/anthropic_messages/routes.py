@@ -57,7 +57,7 @@ _MARK: Final = RequestMark(header=b"anthropic-version")
 
 
 def _refused(method: str, path: str, message: str) -> Route:
-    return Route(method, path, "refused", refusal=Refusal(404, "not_supported", message))
+    return Route(method, path, "refused", refusal=Refusal(404, "unsupported_operation", message))
 
 
 _NO_BATCHES: Final = "The gateway has no batches: send the requests one by one to /v1/messages."

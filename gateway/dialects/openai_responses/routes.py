@@ -50,19 +50,19 @@ _CODEX: Final = RequestMark(parameter="client_version")
 # the header `upgrade` and, section 7.8, its name among the options of the connection.
 _WEBSOCKET: Final = Refusal(
     426,
-    "websocket_not_supported",
+    "unsupported_operation",
     "Responses are not served over WebSocket. Send the request as POST over HTTP.",
     {"upgrade": "HTTP/1.1", "connection": "close, upgrade"},
 )
 _NOT_STORED: Final = Refusal(
     404,
-    "response_not_found",
+    "unsupported_operation",
     "No response is stored, so that none can be read, listed, cancelled or deleted. Read it while it is made, and send "
     "the whole history in input.",
 )
 _NO_COMPACTION: Final = Refusal(
     404,
-    "compaction_not_supported",
+    "unsupported_operation",
     "Histories are not compacted here. Ask a model for a summary with an ordinary request.",
 )
 

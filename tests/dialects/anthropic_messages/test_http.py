@@ -128,7 +128,7 @@ async def test_what_is_not_offered_says_what_to_do(gateway: RunningGateway, rout
     path = route.path.replace("{batch}", "msgbatch_1/results").replace("{file}", "file_1")
     response = await gateway.client.request(route.method, path, headers={"x-api-key": KEY, **VERSION})
     error = error_of(response)
-    assert (response.status_code, error["type"], error["code"]) == (404, "not_found_error", "not_supported")
+    assert (response.status_code, error["type"], error["code"]) == (404, "not_found_error", "unsupported_operation")
     assert error["message"] == route.refusal.message
 
 

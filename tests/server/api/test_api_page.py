@@ -44,6 +44,14 @@ def test_the_page_names_the_short_routes() -> None:
     assert set(re.findall(r"`(/[^`]+)`", sentence)) - {"/__demo/requests"} == short
 
 
+def test_the_page_names_the_paths_of_head() -> None:
+    routes = [route for route in create_app(Settings()).routes if isinstance(route, Route)]
+    sentence = PAGE.partition("`HEAD` is not offered")[2].partition(".\n")[0]
+    assert set(re.findall(r"`(/[^`]+|/)`", sentence)) == {
+        route.path for route in routes if "HEAD" in (route.methods or ())
+    }
+
+
 def test_the_page_says_which_routes_need_a_key() -> None:
     assert {path for _, path, key in ROUTES if key == "no"} == OPEN_PATHS
 

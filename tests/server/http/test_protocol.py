@@ -247,7 +247,7 @@ async def test_asking_for_another_protocol_excuses_nothing(start: Start, request
     assert not backend.seen
 
 
-@pytest.mark.parametrize(("path", "module"), [("/v1/chat/completions", "endpoint"), ("/v1/explain", "app")])
+@pytest.mark.parametrize(("path", "module"), [("/v1/chat/completions", "endpoint"), ("/v1/explain", "dialect_routes")])
 async def test_a_body_that_does_not_come_is_not_waited_for(
     start: Start, monkeypatch: pytest.MonkeyPatch, path: str, module: str
 ) -> None:
