@@ -1,13 +1,14 @@
 """Places the items that only a backend of the same dialect knows (`web_search_call`, ...) among those of the answer."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.dialects.openai_responses.output_items import ItemEvent, added
 
-PREFIX = "response."
+_PREFIX: Final = "response."
 # The place of an event in the backend's own stream.
-_REPLACED = frozenset({"type", "sequence_number", "output_index"})
+_REPLACED: Final = frozenset({"type", "sequence_number", "output_index"})
 
 
 class BackendItems:
@@ -34,7 +35,7 @@ class BackendItems:
 
 def event_kind(event: JsonObject) -> str:
     """Returns the type of an event behind `response.`."""
-    return str(event.get("type", "")).removeprefix(PREFIX)
+    return str(event.get("type", "")).removeprefix(_PREFIX)
 
 
 def _identity(fields: Mapping[str, Json]) -> str | None:

@@ -1,7 +1,7 @@
 """Names what the OpenAI Responses dialect consists of: routes, decoder, encoders, and its published types."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -32,7 +32,7 @@ from gateway.dialects.openai_responses.routes import ROUTES
 from gateway.dialects.openai_responses.stream import ResponsesStreamEncoder
 
 # So many events of a whole answer are encoded at once: what is not sent is not kept.
-_PART = 1024
+_PART: Final = 1024
 
 
 class OpenAIResponsesDialect:

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import GatewayError
+from gateway.core.events import Reason, UsageReport
+from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead
+from gateway.dialects.dragoman_field import dragoman_field
+from gateway.dialects.openai_responses.errors import failure
+from gateway.dialects.openai_responses.output_items import ItemStatus
+from gateway.dialects.openai_responses.usage import usage_object
+from gateway.dialects.usage import merge_usage
 
 # All fields of the object in the published schema of Open Responses, with their values where the request has none.
 _REPEATED: Final[Mapping[str, Json]] = {
@@ -40,8 +48,66 @@ _STATE: Final[Mapping[str, Json]] = {
 }
 
 
-def response_base(head: AnswerHead, asked: JsonObject) -> dict[str, Json]:
-    """Returns the object of an answer that has just begun. `asked` are the fields of the request."""
+# The status of an answer with this finish reason, which its last event is named after, and why it is incomplete.
+_ENDS: Final[Mapping[Reason, tuple[ItemStatus, str | None]]] = {
+    "stop": ("completed", None),
+    "tool_calls": ("completed", None),
+    "length": ("incomplete", "max_output_tokens"),
+    "content_filter": ("incomplete", "content_filter"),
+}
+
+
+class GrowingResponse:
+    """The response object as far as it is known: `base` when the answer begins, `complete` or `failed` when it ends.
+
+    `asked` are the fields of the request. `output` holds the items that are done, by their index, `fields` what a
+    backend of the same dialect says of its response, `notices` those for a client that asks for them.
+    """
+
+    def __init__(self, head: AnswerHead, asked: JsonObject) -> None:
+        self.base = _base(head, asked)
+        self.output: dict[int, Json] = {}
+        self.fields: dict[str, Json] = {}
+        self.notices: list[Notice] = []
+        self._diagnostics = head.diagnostics
+        self._reason: Reason = "stop"
+        self._usage: UsageReport | None = None
+
+    @property
+    def status(self) -> ItemStatus:
+        """Returns the status of the answer, and of an item that ends with it."""
+        return _ENDS[self._reason][0]
+
+    def finish(self, reason: Reason) -> None:
+        """Sets the finish reason."""
+        self._reason = reason
+
+    def add_usage(self, usage: UsageReport) -> None:
+        """Adds a report of token counts."""
+        self._usage = merge_usage(self._usage, usage)
+
+    def complete(self) -> dict[str, Json]:
+        """Returns the object of the complete answer."""
+        said: dict[str, Json] = {"status": self.status, "output": self._items()}
+        why = _ENDS[self._reason][1]
+        if why is not None:
+            said["incomplete_details"] = {"reason": why}
+        if self._usage is not None:
+            said["usage"] = usage_object(self._usage)
+        if noted := dragoman_field(self._usage, self.notices if self._diagnostics else None):
+            said["dragoman"] = noted
+        return {**self.base, **self.fields, **said}
+
+    def failed(self, error: GatewayError) -> dict[str, Json]:
+        """Returns the object of an answer that failed, with the items that were done before."""
+        return {**self.base, "status": "failed", "error": failure(error), "output": self._items()}
+
+    def _items(self) -> list[Json]:
+        return [self.output[index] for index in sorted(self.output)]
+
+
+def _base(head: AnswerHead, asked: JsonObject) -> dict[str, Json]:
+    """Returns the object of an answer that has just begun."""
     repeated = {name: default if (value := asked.get(name)) is None else value for name, default in _REPEATED.items()}
     for name in _COMPLETED:
         value, default = repeated[name], _REPEATED[name]

@@ -34,12 +34,11 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 from gateway.core.provider_state import provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
-from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, one_line_each
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.backend_items import BackendItems, event_kind
 from gateway.dialects.openai_responses.decode import FIELDS, NAMES
-from gateway.dialects.openai_responses.errors import error_event, failure
+from gateway.dialects.openai_responses.errors import error_event
 from gateway.dialects.openai_responses.names import ToolNames, stored_names
 from gateway.dialects.openai_responses.output_items import (
     CONTENT,
@@ -51,20 +50,11 @@ from gateway.dialects.openai_responses.output_items import (
     OutputMessage,
     OutputReasoning,
 )
-from gateway.dialects.openai_responses.response_object import response_base
+from gateway.dialects.openai_responses.response_object import GrowingResponse
 from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
-from gateway.dialects.openai_responses.usage import usage_object
 from gateway.dialects.sequential_blocks import BlockDelta, BlockEnd, BlockEvent, BlockStart, BlockStep, SequentialBlocks
-from gateway.dialects.usage import merge_usage
 
 PING: Final = b": ping\n\n"
-# The last event of an answer with this finish reason, which is also its status, and why it is incomplete.
-ENDS: Final[Mapping[Reason, tuple[ItemStatus, str | None]]] = {
-    "stop": ("completed", None),
-    "tool_calls": ("completed", None),
-    "length": ("incomplete", "max_output_tokens"),
-    "content_filter": ("incomplete", "content_filter"),
-}
 _ANNOTATION: Final = "output_text.annotation.added"
 
 _encode = msgspec.json.Encoder().encode
@@ -82,10 +72,9 @@ class ResponsesStreamEncoder:
     def __init__(self, request: ClientRequest, head: AnswerHead) -> None:
         self._unique = head.unique
         asked = request.echo.get(FIELDS)
-        self._base = response_base(head, asked if isinstance(asked, dict) else EMPTY)
+        self._response = GrowingResponse(head, asked if isinstance(asked, dict) else EMPTY)
         names = request.echo.get(NAMES)
         self._names = stored_names(names) if names and isinstance(names, dict) else ToolNames()
-        self._notices: list[Notice] | None = [] if head.diagnostics else None
         self._state = StreamState.NEW
         self._sequence = 0
         self._blocks = SequentialBlocks()
@@ -94,13 +83,9 @@ class ResponsesStreamEncoder:
         self._pieces: list[str] = []
         self._delta: bytes | None = None
         self._items = 0
-        self._output: dict[int, Json] = {}
         self._backend_items = BackendItems()
-        # Fields of a backend of the same dialect, of the next delta and of the response object.
+        # Fields of the next delta, from a backend of the same dialect.
         self._pending: dict[str, Json] = {}
-        self._response_fields: dict[str, Json] = {}
-        self._reason: Reason = "stop"
-        self._usage: UsageReport | None = None
 
     def feed(self, events: Iterable[Event]) -> bytes:
         """Returns the bytes of these events; they may be sent in one piece."""
@@ -129,8 +114,7 @@ class ResponsesStreamEncoder:
             return b""
         out: list[bytes] = []
         self._open(out)
-        status, _ = ENDS[self._reason]
-        self._write(out, f"response.{status}", {"response": self.response()})
+        self._write(out, f"response.{self._response.status}", {"response": self.response()})
         self._step("end")
         return one_line_each(b"".join(out))
 
@@ -140,7 +124,7 @@ class ResponsesStreamEncoder:
         if self._state is not StreamState.OPEN:
             return PING
         out: list[bytes] = []
-        self._write(out, "response.in_progress", {"response": self._base})
+        self._write(out, "response.in_progress", {"response": self._response.base})
         return one_line_each(b"".join(out))
 
     def fail(self, error: GatewayError) -> bytes:
@@ -150,34 +134,21 @@ class ResponsesStreamEncoder:
         out: list[bytes] = []
         self._open(out)
         self._write(out, "error", error_event(error))
-        failed: dict[str, Json] = {"status": "failed", "error": failure(error), "output": self._done_items()}
-        self._write(out, "response.failed", {"response": {**self._base, **failed}})
+        self._write(out, "response.failed", {"response": self._response.failed(error)})
         self._step("end")
         return one_line_each(b"".join(out))
 
     def response(self) -> dict[str, Json]:
         """Returns the response object of a complete answer."""
-        status, why = ENDS[self._reason]
-        said: dict[str, Json] = {"status": status, "output": self._done_items()}
-        if why is not None:
-            said["incomplete_details"] = {"reason": why}
-        if self._usage is not None:
-            said["usage"] = usage_object(self._usage)
-        if noted := dragoman_field(self._usage, self._notices):
-            said["dragoman"] = noted
-        return {**self._base, **self._response_fields, **said}
-
-    def _done_items(self) -> list[Json]:
-        return [self._output[index] for index in sorted(self._output)]
+        return self._response.complete()
 
     def _event(self, event: Event, out: list[bytes]) -> None:
         if type(event) is Finish:
             self._finish(event.reason, out)
         elif type(event) is UsageReport:
-            self._usage = merge_usage(self._usage, event)
+            self._response.add_usage(event)
         elif type(event) is Notice:
-            if self._notices is not None:
-                self._notices.append(event)
+            self._response.notices.append(event)
         elif type(event) is PassthroughFields:
             self._pass(event, out)
         elif type(event) is not ResponseStart:
@@ -186,7 +157,7 @@ class ResponsesStreamEncoder:
     def _pass(self, event: PassthroughFields, out: list[bytes]) -> None:
         match event.scope:
             case "response":
-                self._response_fields.update(event.fields)
+                self._response.fields.update(event.fields)
             case "delta":
                 self._pending.update(event.fields)
             case "event":
@@ -205,11 +176,10 @@ class ResponsesStreamEncoder:
             self._block_step(step, out)
 
     def _finish(self, reason: Reason, out: list[bytes]) -> None:
-        self._reason = reason
-        status, _ = ENDS[reason]
+        self._response.finish(reason)
         self._open(out)
         for step in self._blocks.close():
-            self._block_step(step, out, status)
+            self._block_step(step, out, self._response.status)
         self._step("finish")
 
     def _block_step(self, step: BlockStep, out: list[bytes], status: ItemStatus = "completed") -> None:
@@ -287,7 +257,7 @@ class ResponsesStreamEncoder:
         if self._state is StreamState.NEW:
             self._step("open")
             for kind in ("created", "in_progress"):
-                self._write(out, f"response.{kind}", {"response": self._base})
+                self._write(out, f"response.{kind}", {"response": self._response.base})
 
     def _write_items(self, events: Iterable[ItemEvent], out: list[bytes]) -> None:
         for event in events:
@@ -298,7 +268,7 @@ class ResponsesStreamEncoder:
         if kind == "output_item.added":
             self._items += 1
         elif kind == "output_item.done" and isinstance(index := fields["output_index"], int):
-            self._output[index] = fields["item"]
+            self._response.output[index] = fields["item"]
         self._write(out, f"response.{kind}", fields)
 
     def _write(self, out: list[bytes], kind: str, fields: Mapping[str, Json]) -> None:
