@@ -28,7 +28,7 @@ class AnthropicMessagesAdapter:
 
     Options: ClassVar[type[msgspec.Struct]] = AnthropicMessagesOptions
     provider: ClassVar[str] = PROVIDER
-    # The API lists 20 models unless it is asked for more.
+    # Without a limit the API lists 20 models.
     models_path: ClassVar[str | None] = "/v1/models?limit=1000"
 
     def __init__(self, options: AnthropicMessagesOptions, max_event: int) -> None:

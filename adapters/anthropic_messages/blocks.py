@@ -32,6 +32,12 @@ DELTA_FIELDS: Final = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
+# The fields of a block whose events hold all of its content.
+CONTENT_FIELDS: Final = {
+    "text": frozenset({"type", "text"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+}
 _CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
 
 

@@ -1,4 +1,4 @@
-"""Encodes what a client of another dialect asked for: the fields that the Messages API publishes, and no other.
+"""Encodes the request of a client of another dialect: the fields that the Messages API publishes, and no other.
 
 Source: Anthropic, API reference, `POST /v1/messages`.
 """

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from adapters.anthropic_messages.blocks import (
+    CONTENT_FIELDS,
     DELTA_FIELDS,
     Block,
     CallBlock,
@@ -73,7 +74,7 @@ class MessageReader:
         if not isinstance(event, dict):
             raise invalid_event("it is not an object")
         kind = event.get("type")
-        if kind == "error" or (kind is None and "error" in event):
+        if kind == "error" or (kind is None and event.get("error") is not None):
             raise reported_failure(event)
         read = _EVENTS.get(kind) if isinstance(kind, str) else None
         if read is None:
@@ -86,7 +87,7 @@ class MessageReader:
         """Return the events of a whole response. Raises BackendError."""
         if not isinstance(message, dict):
             raise invalid_event("the message is not an object")
-        if message.get("type") == "error" or "error" in message:
+        if message.get("type") == "error" or message.get("error") is not None:
             raise reported_failure(message)
         content = message.get("content")
         if not isinstance(content, list):
@@ -186,7 +187,14 @@ class MessageReader:
             if block.id in self._call_ids:
                 raise invalid_event("two calls have the same id")
             self._call_ids.add(block.id)
-        return block.start()
+        return [*self._unknown_content(opened), *block.start()]
+
+    def _unknown_content(self, opened: JsonObject) -> list[Event]:
+        """Report what a block has beside its own content: the citations of a text."""
+        known = CONTENT_FIELDS.get(text_of(opened, "type"))
+        if known is None or not any(value for name, value in opened.items() if name not in known):
+            return []
+        return self._note("dropped", "PART_UNKNOWN", "unknown fields of a content block")
 
     def _end(self, index: int) -> list[Event]:
         block = self._block(index)

@@ -28,8 +28,8 @@ class TokenCounts:
     def report(self, *, ended: bool) -> UsageReport | None:
         """Return the counts: those of the prompt alone until the response has `ended`. None: there are none."""
         counts = self._counts
-        asked = counts.get("input_tokens")
-        prompt = None if asked is None else asked + counts.get(_READ, 0) + counts.get(_WRITTEN, 0)
+        uncached = counts.get("input_tokens")
+        prompt = None if uncached is None else uncached + counts.get(_READ, 0) + counts.get(_WRITTEN, 0)
         completion = counts.get("output_tokens") if ended else None
         if prompt is None and completion is None:
             return None

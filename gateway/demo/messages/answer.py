@@ -27,25 +27,25 @@ class Answer(msgspec.Struct, frozen=True):
         return len(self.thinking) + len(self.text) + sum(count(arguments_of(call)) for call in self.calls)
 
 
-def answer_request(asked: MessagesRequest, number: int) -> Answer:
+def answer_request(request: MessagesRequest, number: int) -> Answer:
     """Compute the scripted reply, cut by `stop_sequences` and `max_tokens`, and shaped by `output_config.format`."""
-    said = reply(asked.dialogue)
-    calls = tuple(msgspec.structs.replace(call, id=call.id.replace("call_", "toolu_")) for call in said.calls)
-    text, stop = _stopped(said.text if calls else _shaped(asked, said.text), asked.stop)
+    planned = reply(request.dialogue)
+    calls = tuple(msgspec.structs.replace(call, id=call.id.replace("call_", "toolu_")) for call in planned.calls)
+    text, stop = _stopped(planned.text if calls else _shaped(request, planned.text), request.stop)
     words, reason = pieces(text), "tool_use" if calls else "end_turn"
     if stop is not None:
         calls, reason = (), "stop_sequence"
-    if len(words) > asked.max_tokens:
-        words, calls, reason, stop = words[: asked.max_tokens], (), "max_tokens", None
+    if len(words) > request.max_tokens:
+        words, calls, reason, stop = words[: request.max_tokens], (), "max_tokens", None
     return Answer(
         id=f"msg_demo_{number}",
-        model=asked.model,
-        thinking=tuple(pieces(said.reasoning)) if asked.thinks else (),
+        model=request.model,
+        thinking=tuple(pieces(planned.reasoning)) if request.thinks else (),
         text=tuple(words),
         calls=calls,
         stop_reason=reason,
         stop_sequence=stop,
-        input_tokens=count(asked.prompt),
+        input_tokens=count(request.prompt),
     )
 
 
@@ -59,8 +59,8 @@ def _stopped(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
     return (text, None) if found is None else (text.partition(found)[0], found)
 
 
-def _shaped(asked: MessagesRequest, text: str) -> str:
-    if asked.schema is None:
+def _shaped(request: MessagesRequest, text: str) -> str:
+    if request.schema is None:
         return text
-    value: Json = build_value(asked.schema, asked.dialogue.question)
+    value: Json = build_value(request.schema, request.dialogue.question)
     return msgspec.json.encode(value).decode()

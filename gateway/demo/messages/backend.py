@@ -46,19 +46,19 @@ async def _messages(request: Request, recorder: Recorder) -> Response:
     if "anthropic-version" not in request.headers:
         return _refusal("anthropic-version: header is required")
     try:
-        asked = read_request(msgspec.json.decode(body, type=dict))
+        decoded = read_request(msgspec.json.decode(body, type=dict))
     except ValueError as error:
         return _refusal(f"the body is not a JSON object: {error}")
     except Refused as error:
         return _refusal(str(error))
-    answer = answer_request(asked, recorder.count)
-    marker = find_marker(asked.asked, "demo")
+    answer = answer_request(decoded, recorder.count)
+    marker = find_marker(decoded.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
     if marker is not None:
         fault = FAULTS[marker.name].play(answer, marker.options)
-        return fault if asked.stream else as_object(fault, answer)
-    if not asked.stream:
+        return fault if decoded.stream else as_object(fault, answer)
+    if not decoded.stream:
         return json_answer(message(answer))
     return Response(frame(event) for event in stream(answer))
 

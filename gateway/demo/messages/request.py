@@ -15,11 +15,11 @@ _THINKING: Final = frozenset({"enabled", "adaptive"})
 
 
 class MessagesRequest(msgspec.Struct, frozen=True):
-    """A decoded body. `asked` holds the user's newest words with their markers, `dialogue` without them. `thinks` is
-    false if the body disables thinking."""
+    """A decoded body. `marked_question` is the newest question with its markers, `dialogue` is without them. `thinks`
+    is false if the body disables thinking."""
 
     dialogue: Dialogue
-    asked: str
+    marked_question: str
     model: str
     stream: bool
     max_tokens: int
@@ -33,12 +33,12 @@ def read_request(body: JsonObject) -> MessagesRequest:
     """Decode the body. Raises Refused for one that the Messages API refuses."""
     messages = read_messages(body)
     check_request(body, messages)
-    newest, asked = _question(messages)
+    newest, marked_question = _question(messages)
     prompt = "\n".join([text_of(body.get("system")), *(text_of([*message.content]) for message in messages)]).strip()
     limit = body.get("max_tokens")
     return MessagesRequest(
-        dialogue=_dialogue(body, messages, newest, without_markers(asked), working_folder(prompt)),
-        asked=asked,
+        dialogue=_dialogue(body, messages, newest, without_markers(marked_question), working_folder(prompt)),
+        marked_question=marked_question,
         model=str(body.get("model")),
         stream=body.get("stream") is True,
         max_tokens=limit if isinstance(limit, int) else 0,
@@ -70,8 +70,8 @@ def _question(messages: Sequence[Message]) -> tuple[int, str]:
     """Return the index and the text of the newest message that has text of the user."""
     for at in range(len(messages) - 1, -1, -1):
         texts: list[Json] = [*messages[at].of_type("text")] if messages[at].role == "user" else []
-        if said := own_words(text_of(texts)):
-            return at, said
+        if words := own_words(text_of(texts)):
+            return at, words
     return -1, ""
 
 

@@ -412,6 +412,18 @@ def test_each_unknown_kind_is_reported_once() -> None:
     assert rules(read(wire)) == ["UNKNOWN_EVENT", "PART_UNKNOWN"]
 
 
+def test_the_citations_of_a_text_are_reported_and_left_out() -> None:
+    cited: Json = [{"type": "char_location", "cited_text": "x"}]
+    for citations, expected in ((cited, ["PART_UNKNOWN"]), ([], []), (None, [])):
+        events = read(message({"type": "text", "text": "Hello", "citations": citations}), own_client=True)
+        assert rules(events) == expected
+        assert TextDelta("Hello") in events
+
+
+def test_a_field_for_errors_may_be_empty() -> None:
+    assert read(message({"type": "text", "text": "Hello"}, error=None))[-1] == STOP
+
+
 def test_a_response_may_not_be_larger_than_four_events() -> None:
     large = message({"type": "text", "text": "x" * 5000})
     with pytest.raises(BackendProtocolError) as caught:
