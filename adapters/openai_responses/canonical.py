@@ -9,7 +9,7 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Json, JsonObject, NamedTool, Reasoning, ToolSpec, Turn
 from gateway.core.notices import Notice
-from gateway.core.provider_state import provider_state
+from gateway.core.provider_state import STATE_FIELD, provider_state
 from gateway.dialects.openai_responses import PROVIDER
 
 # Sent with the value and under the name that the client gave them.
@@ -32,7 +32,7 @@ _VALUES: Final = frozenset(
 )
 SUPPORTED_PARAMS: Final = _PARAMS | _VALUES
 
-CARRIED: Final = frozenset({"detail", f"extra_content.{PROVIDER}", "strict"})
+CARRIED: Final = frozenset({"detail", f"{STATE_FIELD}.{PROVIDER}", "strict"})
 _NO_PARAMETERS: Final[JsonObject] = {"type": "object", "properties": {}}
 
 
