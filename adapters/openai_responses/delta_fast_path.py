@@ -11,7 +11,8 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from adapters.openai_responses.event_reader import PIECES, EventReader
+from adapters.openai_responses.event_reader import EventReader
+from adapters.openai_responses.part_events import PIECES
 from gateway.core.events import Event
 
 _Empty: TypeAlias = Annotated[list[None], msgspec.Meta(max_length=0)]

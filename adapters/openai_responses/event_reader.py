@@ -6,11 +6,10 @@ Source: OpenAI, API reference, `POST /v1/responses` and its streaming events.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import msgspec
-
-from adapters.openai_responses.call_item import CALL_INPUT, CallIds, CallItem
+from adapters.openai_responses.call_item import CallIds, CallItem
 from adapters.openai_responses.failure import invalid_call, invalid_event, reported_failure
 from adapters.openai_responses.output_item import OutputItem, Pieces, Place
+from adapters.openai_responses.part_events import ITEM_OF_PART, PIECES, WHOLES, PartEvent
 from adapters.openai_responses.text_items import MessageItem, ReasoningItem
 from adapters.openai_responses.usage import decode_usage
 from gateway.core.conversation import Json, JsonObject
@@ -20,34 +19,6 @@ from gateway.core.notices import Action, Notice
 from gateway.dialects.openai_responses.call_items import CALL_KINDS
 from gateway.dialects.openai_responses.names import ToolNames
 from gateway.response.passthrough import Passthrough
-
-
-class PartEvent(msgspec.Struct, frozen=True):
-    """An event about one part of an item: the type of the part, the field with its position (None: the only part), and
-    the field with its text."""
-
-    part: str
-    position: str | None
-    text: str
-
-
-_PARTS: Final[Mapping[str, tuple[str, str | None, str]]] = {
-    "output_text": ("output_text", "content_index", "text"),
-    "refusal": ("refusal", "content_index", "refusal"),
-    "reasoning_text": ("reasoning_text", "content_index", "text"),
-    "reasoning_summary_text": ("summary_text", "summary_index", "text"),
-    "function_call_arguments": (CALL_INPUT, None, "arguments"),
-    "custom_tool_call_input": (CALL_INPUT, None, "input"),
-}
-PIECES: Final = {f"response.{name}.delta": PartEvent(*part[:2], "delta") for name, part in _PARTS.items()}
-WHOLES: Final = {f"response.{name}.done": PartEvent(*part) for name, part in _PARTS.items()}
-
-_ITEM_OF_PART: Final[Mapping[str, str]] = {
-    "output_text": "message",
-    "refusal": "message",
-    "reasoning_text": "reasoning",
-    "summary_text": "reasoning",
-}
 
 # They repeat what other events say, or say nothing.
 _SILENT: Final = frozenset(
@@ -201,7 +172,7 @@ class EventReader:
 
     def _part_of(self, part: PartEvent, event: JsonObject, events: list[Event]) -> tuple[OutputItem, Place]:
         index = _index(event, "output_index")
-        if index not in self._items and (kind := _ITEM_OF_PART.get(part.part)) is not None:
+        if index not in self._items and (kind := ITEM_OF_PART.get(part.part)) is not None:
             # Some servers do not announce an item whose text says it all.
             self._open(index, {"type": kind}, events)
         item = self._items.get(index)
