@@ -29,7 +29,7 @@ SUPPORTED_PARAMS: Final = frozenset(
         "user",
     }
 )
-CARRIED: Final = frozenset({"cache_control", "strict", f"{STATE_FIELD}.{PROVIDER}"})
+CARRIED: Final = frozenset({"cache_control", "is_error", "strict", f"{STATE_FIELD}.{PROVIDER}"})
 
 _CHOICES: Final[dict[object, str]] = {"auto": "auto", "none": "none", "required": "any"}
 

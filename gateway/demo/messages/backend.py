@@ -6,13 +6,14 @@ from starlette.routing import Route
 
 from gateway.core.conversation import Json
 from gateway.demo.messages.answer import answer_request
-from gateway.demo.messages.faults import FAULTS, as_object
+from gateway.demo.messages.faults import FAULTS
 from gateway.demo.messages.request import read_request
-from gateway.demo.messages.response import error_body, frame, message, stream
+from gateway.demo.messages.response import error_body, frames, message
 from gateway.demo.messages.rules import Refused
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.stream_faults import as_object
 from gateway.demo.scripted_model.markers import find_marker
 
 MODELS = ("demo-messages",)
@@ -57,10 +58,10 @@ async def _messages(request: Request, recorder: Recorder) -> Response:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
     if marker is not None:
         fault = FAULTS[marker.name].play(answer, marker.options)
-        return fault if decoded.stream else as_object(fault, answer)
+        return fault if decoded.stream else as_object(fault, msgspec.json.encode(message(answer)))
     if not decoded.stream:
         return json_answer(message(answer))
-    return Response(frame(event) for event in stream(answer))
+    return Response(frames(answer))
 
 
 def _shown(body: bytes) -> Json:

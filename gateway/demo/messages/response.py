@@ -27,6 +27,11 @@ def stream(answer: Answer) -> Iterator[Event]:
     yield {"type": "message_stop"}
 
 
+def frames(answer: Answer) -> list[bytes]:
+    """Encode all events of the response."""
+    return [frame(event) for event in stream(answer)]
+
+
 def block_events(index: int, block: Event, deltas: list[Event]) -> Iterator[Event]:
     """Yield the events of one block: its start without content, its deltas, its end."""
     yield {"type": "content_block_start", "index": index, "content_block": block}

@@ -347,8 +347,17 @@ def test_redacted_thinking_returns_to_its_provider() -> None:
 def test_the_state_of_another_provider_is_never_sent() -> None:
     call = ToolCall("a", "look", "{}", OF_GOOGLE)
     turns = (Turn("assistant", (Reasoning("hm", extra=OF_GOOGLE), call), index=1, extra=OF_GOOGLE), RESULT)
-    body = exchange(Conversation((USER, *turns), (LOOK,))).request.body
-    assert b"thought_signature" not in body and b"extra_content" not in body
+    found = exchange(Conversation((USER, *turns), (LOOK,)))
+    assert b"thought_signature" not in found.request.body and b"extra_content" not in found.request.body
+    details = [notice.detail for notice in found.notices if notice.rule == "FIELD_NOT_SENT"]
+    assert details == ["the backend has no field for extra_content.google (3) of messages"]
+
+
+def test_what_the_api_has_a_place_for_is_not_reported_as_lost() -> None:
+    call = Turn("assistant", (Reasoning("hm", extra=SIGNED), CALL), index=1, extra=SIGNED)
+    failed = Turn("tool", (ToolResult("a", (Text("No.", {"cache_control": {}}),), is_error=True),), index=2)
+    asked = Conversation((USER, call, failed), (LOOK,), sampling=Sampling(max_tokens=5))
+    assert noted(asked) == []
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ async def test_a_stream_with_a_fault_ends_so(marker: str, last: list[str]) -> No
 @pytest.mark.parametrize(
     ("marker", "holds"),
     [
-        ("cut_mid_event", b'event: message_delta\ndata: {"type":"message'),
-        ("bad_json", b'"text":"brok\n\n'),
+        ("cut_mid_event", b"event: message_stop\ndata:"),
+        ("bad_json", b'data: {"type": "brok\n\n'),
         ("bad_order", b'"index":99'),
         ("bad_utf8", b"(\xff)"),
         ("huge_event mb=0.1", b"x" * 100_000),
