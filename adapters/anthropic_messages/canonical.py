@@ -12,6 +12,7 @@ from gateway.core.conversation import Conversation, Json, NamedTool, ToolSpec
 from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.core.provider_state import STATE_FIELD
+from gateway.dialects.anthropic_messages import PROVIDER
 
 SUPPORTED_PARAMS: Final = frozenset(
     {
@@ -28,7 +29,7 @@ SUPPORTED_PARAMS: Final = frozenset(
         "user",
     }
 )
-CARRIED: Final = frozenset({"cache_control", "strict", STATE_FIELD})
+CARRIED: Final = frozenset({"cache_control", "is_error", "strict", f"{STATE_FIELD}.{PROVIDER}"})
 
 _CHOICES: Final[dict[object, str]] = {"auto": "auto", "none": "none", "required": "any"}
 
