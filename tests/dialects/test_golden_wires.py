@@ -96,9 +96,16 @@ def test_a_wire_says_the_same_whole_and_streamed(case: DialectCase, golden: Gold
 
 
 def said(answer: ClientAnswer) -> tuple[object, ...]:
-    """An answer without its tokens; the arguments of calls as values."""
-    calls = [(call.id, call.name, json.loads(call.arguments or "{}")) for call in answer.calls]
+    """An answer without its tokens; the arguments of calls as values, where no limit cut them off."""
+    calls = [(call.id, call.name, arguments(call.arguments or "{}")) for call in answer.calls]
     return answer.text, answer.reasoning, calls, answer.finish, answer.error
+
+
+def arguments(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @goldens

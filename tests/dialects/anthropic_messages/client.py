@@ -85,6 +85,7 @@ class StreamReader:
         self.input = ""
         self.last: dict[str, Any] | None = None
         self.stopped = False
+        self.cut = False
         self.failure: dict[str, Any] | None = None
 
     def read(self, data: bytes) -> "StreamReader":
@@ -133,10 +134,19 @@ class StreamReader:
     def content_block_stop(self, index: int) -> None:
         assert self.open is not None and index == len(self.content)
         if self.input:
-            self.open["input"] = json.loads(self.input)
-            assert isinstance(self.open["input"], dict)
+            self.open["input"] = self.read_input(self.input)
         self.content.append(self.open)
         self.open = None
+
+    def read_input(self, text: str) -> dict[str, Any]:
+        """Only the limit of the answer may cut the input of a call off; a whole answer has it as text, too."""
+        try:
+            read = json.loads(text)
+        except ValueError:
+            self.cut = True
+            return {"arguments": text}
+        assert isinstance(read, dict)
+        return read
 
     def message_delta(
         self, delta: dict[str, Any], usage: dict[str, Any], dragoman: dict[str, Any] | None = None
@@ -148,6 +158,7 @@ class StreamReader:
 
     def message_stop(self) -> None:
         assert self.last is not None
+        assert not self.cut or self.last["stop_reason"] == "max_tokens", "the input of a call is no JSON"
         self.stopped = True
 
 
