@@ -14,6 +14,7 @@ from gateway.settings import BackendSettings, Settings, check_options, nearest
 # The built-in adapters, by the names that settings may use.
 ADAPTERS: Final[Mapping[str, str]] = {
     "anthropic_messages": "adapters.anthropic_messages:AnthropicMessagesAdapter",
+    "gemini": "adapters.gemini:GeminiAdapter",
     "openai_chat": "adapters.openai_chat:OpenAIChatAdapter",
     "openai_responses": "adapters.openai_responses:OpenAIResponsesAdapter",
     "text": "adapters.text:TextAdapter",
@@ -28,6 +29,7 @@ DIALECTS: Final[Mapping[str, str]] = {
     "openai_responses": "gateway.dialects.openai_responses.dialect:OpenAIResponsesDialect",
     "anthropic_messages": "gateway.dialects.anthropic_messages.dialect:AnthropicMessagesDialect",
     "openai_completions": "gateway.dialects.openai_completions.dialect:OpenAICompletionsDialect",
+    "gemini": "gateway.dialects.gemini.dialect:GeminiDialect",
 }
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.

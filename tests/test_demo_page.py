@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from gateway.demo.chat.faults import FAULTS as CHAT
+from gateway.demo.gemini.faults import FAULTS as GEMINI
 from gateway.demo.messages.faults import FAULTS as MESSAGES
 from gateway.demo.responses.faults import FAULTS as RESPONSES
 from gateway.demo.text.faults import FAULTS as TEXT
@@ -26,6 +27,7 @@ def section(heading: str) -> str:
         ("demo-chat: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in CHAT.items()}),
         ("demo-messages: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in MESSAGES.items()}),
         ("demo-responses: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in RESPONSES.items()}),
+        ("demo-gemini: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in GEMINI.items()}),
         ("demo-text: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in TEXT.items()}),
         (
             "demo-agent: `[[scenario:NAME]]`",

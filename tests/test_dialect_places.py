@@ -15,6 +15,7 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "openai_responses": re.compile(rb"openai_responses|output_item\.added"),
     "openai_completions": re.compile(rb"openai_completions|text_completion\b|\bcmpl-"),
     "ollama": re.compile(rb"dialects\.ollama|done_reason|eval_count|/api/(?:chat|generate|tags|show)"),
+    "gemini": re.compile(rb"dialects\.gemini|enerateContent|finishReason|usageMetadata|functionResponse"),
     "anthropic_messages": re.compile(rb"anthropic_messages|anthropic-version|content_block|message_start"),
 }
 # A text backend may be an Ollama, too.

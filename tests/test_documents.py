@@ -19,6 +19,14 @@ CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 # Literals that look like rule codes and are none: environment variables, words of a backend's wire.
 OTHER_NAMES = re.compile(r"(?:DRAGOMAN|OTEL)_\w+|OUT_OF_CREDITS|SYSTEM_PROMPT")
+# Their modules hold the words of an API, which look like rule codes, too.
+WIRE_WORDS = (
+    "adapters.gemini.failure",
+    "adapters.gemini.finish",
+    "gateway.dialects.gemini.errors",
+    "gateway.dialects.gemini.finish",
+    "gateway.dialects.gemini.request_models",
+)
 SILENT = ("gateway.cli", "gateway.demo", "gateway.testing")
 
 
@@ -110,7 +118,7 @@ def _codes() -> Iterator[str]:
     for package in ("gateway", "adapters"):
         for path in (ROOT / package).rglob("*.py"):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            if not module.startswith(SILENT) and not path.stem.endswith("_pb2"):
+            if not module.startswith((*SILENT, *WIRE_WORDS)) and not path.stem.endswith("_pb2"):
                 yield from _literals(path.read_text(encoding="utf-8"))
 
 

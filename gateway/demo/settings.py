@@ -10,6 +10,7 @@ DEMO_SETTINGS: Final[Json] = {
         "demo-chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
         "demo-messages": {"adapter": "anthropic_messages", "base_url": "demo:messages"},
         "demo-responses": {"adapter": "openai_responses", "base_url": "demo:responses"},
+        "demo-gemini": {"adapter": "gemini", "base_url": "demo:gemini"},
         "demo-text": {"adapter": "text", "base_url": "demo:text"},
     },
     "models": {
@@ -17,6 +18,7 @@ DEMO_SETTINGS: Final[Json] = {
         "demo-chat": {"backend": "demo-chat"},
         "demo-messages": {"backend": "demo-messages"},
         "demo-responses": {"backend": "demo-responses"},
+        "demo-gemini": {"backend": "demo-gemini"},
         "demo-text": {"backend": "demo-text"},
     },
     "log": {"file": None},

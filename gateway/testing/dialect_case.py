@@ -66,8 +66,11 @@ class DialectCase(msgspec.Struct, frozen=True):
             return self.write_target(conversation)
         return next(route.path for route in self.dialect().routes if route.kind == "generate")
 
-    def decode(self, body: bytes) -> ClientRequest:
-        """Return a request as the gateway decodes it. Raises InvalidRequest."""
-        dialect = self.dialect()
-        path = next(route.path for route in dialect.routes if route.kind == "generate")
-        return dialect.decode(read_document(body), RequestHead(path))
+    def decode(self, body: bytes, conversation: Conversation) -> ClientRequest:
+        """Return a request, written from this conversation, as the gateway decodes it. Raises InvalidRequest."""
+        path, _, query = self.target(conversation).partition("?")
+        return self.dialect().decode(read_document(body), RequestHead(path, query.encode()))
+
+    def decode_saved(self, body: bytes) -> ClientRequest:
+        """Return a request that has no head as the gateway decodes it. Raises InvalidRequest."""
+        return self.dialect().decode(read_document(body), RequestHead(""))

@@ -130,7 +130,7 @@ def operations_are_complete(case: DialectCase) -> None:
 
 def example_is_read(case: DialectCase) -> None:
     """The example is a request of one user turn, and gets a stream only where that is the default."""
-    conversation = case.decode(msgspec.json.encode(case.dialect().example("some-model"))).conversation
+    conversation = case.decode_saved(msgspec.json.encode(case.dialect().example("some-model"))).conversation
     assert (conversation.model, conversation.stream) == ("some-model", case.streams_by_default)
     assert [(turn.role, turn.text) for turn in conversation.turns] == [("user", "Hello")]
     assert not conversation.faults
@@ -145,13 +145,13 @@ def history_is_read(case: DialectCase) -> None:
     @given(conversations())
     def law(conversation: Conversation) -> None:
         body = case.write(conversation)
-        read = case.decode(body).conversation
+        read = case.decode(body, conversation).conversation
         assert _plain(read) == _plain(conversation)
         assert not read.faults, f"a sound history has faults: {read.faults}"
         sources = [turn.source for turn in read.turns if turn.source is not None]
         assert {read.dialect, *(source.dialect for source in sources)} == {dialect.name}
         assert read.paths == dialect.paths, "errors would name places that the client does not have"
-        assert case.decode(body).conversation == read
+        assert case.decode(body, conversation).conversation == read
 
     law()
 
@@ -167,7 +167,7 @@ def turns_are_shown(case: DialectCase) -> None:
         body = case.write(conversation)
         shown = [item for turn in conversation.turns for item in dialect.encode_turn(turn)]
         fields = {**read_document(body).fields, history: shown}
-        assert _plain(case.decode(msgspec.json.encode(fields)).conversation) == _plain(conversation)
+        assert _plain(case.decode(msgspec.json.encode(fields), conversation).conversation) == _plain(conversation)
 
     law()
 
@@ -187,7 +187,7 @@ def empty_history_is_refused(case: DialectCase) -> None:
     history = dialect.paths.param("messages")
     fields = read_document(case.write(GREETING)).fields
     try:
-        request = case.decode(msgspec.json.encode({**fields, history: []}))
+        request = case.decode(msgspec.json.encode({**fields, history: []}), GREETING)
         if not request.generates:
             empty = case.read_whole(dialect.encode_answer(request, HEAD, ()))
             assert (empty.text, empty.reasoning, empty.calls) == ("", "", ())
@@ -213,7 +213,7 @@ def garbage_is_refused(case: DialectCase) -> None:
     def law(broken: bytes, wrong: dict[str, Json]) -> None:
         for body in (broken, msgspec.json.encode({**read_document(sound).fields, **wrong})):
             try:
-                case.decode(body)
+                case.decode(body, GREETING)
             except InvalidRequest as error:
                 assert error.message and 400 <= error.status < 500
 
@@ -335,7 +335,7 @@ def models_are_listed(case: DialectCase) -> None:
 
 
 def _greeting(case: DialectCase) -> ClientRequest:
-    return case.decode(case.write(GREETING))
+    return case.decode(case.write(GREETING), GREETING)
 
 
 def _stream(case: DialectCase, *pieces: Sequence[Event], quiet: bool = False, head: AnswerHead = HEAD) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway.core.policy import Policy
+from gateway.dialects.base import RequestHead
 from gateway.registry import DEFAULT_DIALECT
 
 # Convert a wire in a readable form back to bytes, by the suffix of its file.
@@ -20,16 +21,24 @@ WireReaders: TypeAlias = Mapping[str, Callable[[str], bytes]]
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of scenario.toml. `dialect` is that of `request.json`; `status` and `headers` are those of the
-    backend's response."""
+    """The content of scenario.toml. `dialect` is that of `request.json`, and `target` the path to which it was sent,
+    with its query, if the dialect reads more than the body; `status` and `headers` are those of the backend's
+    response."""
 
     purpose: str
     adapter: str
     dialect: str = DEFAULT_DIALECT
+    target: str = ""
     options: Mapping[str, Any] = {}  # Any: msgspec cannot resolve a type that names itself in another module
     policy: Policy = Policy()
     status: int = 200
     headers: Mapping[str, str] = {}
+
+    @property
+    def head(self) -> RequestHead:
+        """The head of the client's request."""
+        path, _, query = self.target.partition("?")
+        return RequestHead(path, query.encode())
 
 
 class Golden(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from gateway.core.events import Event
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.grammar import Grammar
 from gateway.core.notices import Notice
-from gateway.dialects.base import AnswerHead, RequestHead
+from gateway.dialects.base import AnswerHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
@@ -51,7 +51,7 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
     adapter = _adapter(golden.scenario)
     dialect = load_dialect(golden.scenario.dialect)
     try:
-        request = dialect.decode(read_document(golden.request), RequestHead(""))
+        request = dialect.decode(read_document(golden.request), golden.scenario.head)
         exchange = Exchange(adapter, request.conversation, golden.scenario.policy)
     except GatewayError as error:
         body = dialect.encode_error(error).body

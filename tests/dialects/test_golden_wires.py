@@ -11,7 +11,7 @@ import pytest
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
-from gateway.dialects.base import AnswerHead, ClientRequest, RequestHead
+from gateway.dialects.base import AnswerHead, ClientRequest
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
@@ -39,7 +39,7 @@ def exchange(golden: Golden, case: DialectCase) -> Exchange:
     scenario = golden.scenario
     kind: AdapterClass = pkgutil.resolve_name(scenario.adapter)
     adapter = kind(check_options(scenario.options, kind.Options, "options"), MAX_EVENT)
-    written = load_dialect(scenario.dialect).decode(read_document(golden.request), RequestHead("")).conversation
+    written = load_dialect(scenario.dialect).decode(read_document(golden.request), scenario.head).conversation
     dialect = case.dialect()
     asked = Conversation(
         written.turns[:1] if written.turns[0].role == "user" else (),
@@ -56,7 +56,7 @@ def exchange(golden: Golden, case: DialectCase) -> Exchange:
 
 def greeting(case: DialectCase) -> ClientRequest:
     """A request that the case's own client writes."""
-    return case.decode(json.dumps(case.dialect().example("m")).encode())
+    return case.decode(json.dumps(case.dialect().example("m")).encode(), Conversation((), model="m", stream=True))
 
 
 def events_of(opened: Exchange, wire: bytes) -> Iterator[Sequence[Event]]:

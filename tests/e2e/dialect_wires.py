@@ -54,6 +54,7 @@ _ANNOUNCED: Final = {"early": "error_first", "late": "truncated after=6", "stall
 # The wires that speak a client's dialect themselves, by its name.
 OWN: Final[Mapping[str, Wire]] = {
     "openai_responses": Wire("Responses", "responses", {"adapter": "openai_responses"}, "demo", _ANNOUNCED),
+    "gemini": Wire("generateContent", "gemini", {"adapter": "gemini"}, "demo", _PLAYED),
 }
 
 

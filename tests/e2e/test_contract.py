@@ -44,12 +44,14 @@ BOTH: Final = pytest.mark.parametrize("fields", [{}, STREAM], ids=["whole", "str
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """`scripted`: a demo backend, whose words are known. `forces`: it can be held to a call. `limits`: it knows
-    max_tokens. `faults`: what to write into a question, and the status and code that a whole answer then has."""
+    """`scripted`: a demo backend, whose words are known. `forces`: it can be held to a call, and `single`: to one call.
+    `limits`: it knows max_tokens. `faults`: what to write into a question, and the status and code that a whole answer
+    then has."""
 
     open: Callable[[], AbstractAsyncContextManager[tuple[dict[str, Json], DemoBackend | None]]]
     scripted: bool = True
     forces: bool = True
+    single: bool = True
     limits: bool = True
     faults: Mapping[str, tuple[int, str]] = {}
 
@@ -90,6 +92,11 @@ BACKENDS: Final[Mapping[str, Backend]] = {
     ),
     "demo-messages": Backend(
         _demo("messages", "adapters.anthropic_messages:AnthropicMessagesAdapter"),
+        faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
+    ),
+    "demo-gemini": Backend(
+        _demo("gemini", "adapters.gemini:GeminiAdapter"),
+        single=False,
         faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
     ),
     "demo-agent": Backend(
@@ -207,7 +214,10 @@ async def test_two_calls_may_stand_side_by_side(opened: OpenedBackend, fields: d
     assert answer.named == [("get_weather", '{"city":"Paris"}'), ("get_time", '{"city":"Rome"}')]
     assert len({call.id for call in answer.calls}) == 2
     alone = await opened.ask(question, tools=[WEATHER, TIME], parallel_tool_calls=False, **fields)
-    assert alone.named == [("get_weather", '{"city":"Paris"}')]
+    if opened.backend.single:
+        assert alone.named == [("get_weather", '{"city":"Paris"}')]
+    else:
+        assert (alone.status, alone.code) == (400, "unsupported_parameter")
 
 
 async def test_a_loop_of_five_steps_ends(opened: OpenedBackend) -> None:

@@ -11,6 +11,7 @@ from gateway.core.conversation import Json
 from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.fault_kinds import FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
+from gateway.demo.gemini.faults import FAULTS as GEMINI
 from gateway.demo.messages.faults import FAULTS as MESSAGES
 from gateway.demo.player.demo_fault import DemoFault
 from gateway.demo.responses.faults import FAULTS as RESPONSES
@@ -30,6 +31,7 @@ DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {
     "chat": CHAT,
     "messages": MESSAGES,
     "responses": RESPONSES,
+    "gemini": GEMINI,
     "text": TEXT,
 }
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
@@ -69,6 +71,7 @@ async def gateway() -> AsyncIterator[RunningGateway]:
         "chat": "openai_chat",
         "messages": "anthropic_messages",
         "responses": "openai_responses",
+        "gemini": "gemini",
         "text": "text",
     }
     settings: dict[str, Json] = {

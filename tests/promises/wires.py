@@ -124,6 +124,12 @@ _WARP: Final = Spoken(
 )
 _FAILURE: Final[dict[str, Json]] = {"error": {"message": "said in the answer"}}
 
+
+def _generated(*parts: Json, finish: str | None = None) -> bytes:
+    candidate: dict[str, Json] = {"content": {"parts": [*parts], "role": "model"}, "index": 0}
+    return _sse({"candidates": [candidate if finish is None else {**candidate, "finishReason": finish}]})
+
+
 WIRES: Final[Mapping[str, Wire]] = {
     "native": Wire(
         {"adapter": "adapters.openai_chat:OpenAIChatAdapter"},
@@ -165,6 +171,19 @@ WIRES: Final[Mapping[str, Wire]] = {
         ),
         lambda raw: _responses_text("???").replace(b"???", raw),
         _event("response.news", news={"of": ["tomorrow"]}),
+    ),
+    "generate_content": Wire(
+        {"adapter": "adapters.gemini:GeminiAdapter"},
+        Spoken(
+            "text/event-stream",
+            begin=_generated({"text": "one"}),
+            text=_generated({"text": " two"}),
+            end=_generated({"text": ""}, finish="STOP"),
+            failure=_sse(_FAILURE),
+            lost_call=_generated({"text": ""}, finish="MALFORMED_FUNCTION_CALL"),
+        ),
+        lambda raw: _generated({"text": "???"}).replace(b"???", raw),
+        _sse({"news": {"of": ["tomorrow"]}, "candidates": []}) + _sse({"news": {"of": ["tomorrow"]}}),
     ),
     "text": Wire(
         {"adapter": "adapters.text:TextAdapter", "wire": "llama_cpp"},

@@ -6,7 +6,7 @@ from adapters.warp.decode.calls import CallWriter
 from adapters.warp.decode.entry import CALL, OUTPUT, REASONING, Entry
 from adapters.warp.decode.message_state import MessageState
 from adapters.warp.decode.output import Output
-from gateway.core.events import PassthroughFields, ReasoningDelta, TextDelta
+from gateway.core.events import ReasoningDelta, ReasoningEnd, TextDelta
 
 # Every response has these beside its content: the echo of the question and the backend's own records.
 BOOKKEEPING: Final = frozenset({"user_query", "tool_call_result", "server_event", "system_query"})
@@ -77,7 +77,7 @@ class AnswerWriter:
         self._provider_state = None
         extra = provider_state.extra(entry.message)
         if extra:
-            self._output.events.append(PassthroughFields("delta", extra))
+            self._output.events.append(ReasoningEnd(extra))
 
     def _note(self, entry: Entry) -> None:
         if entry.kind == "model_used":

@@ -11,6 +11,7 @@ from uvicorn.server import ServerState
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.backend import chat_routes
+from gateway.demo.gemini.backend import gemini_routes
 from gateway.demo.messages.backend import messages_routes
 from gateway.demo.player.connection import DemoConnection
 from gateway.demo.player.playback import FOREVER
@@ -19,13 +20,14 @@ from gateway.demo.responses.backend import responses_routes
 from gateway.demo.text.backend import text_routes
 from gateway.demo.warp.backend import agent_routes
 
-Kind = Literal["agent", "chat", "messages", "responses", "text"]
+Kind = Literal["agent", "chat", "messages", "responses", "gemini", "text"]
 
 KINDS: Final[dict[str, tuple[Callable[[Recorder], list[Route]], str]]] = {
     "agent": (agent_routes, ""),
     "chat": (chat_routes, "/v1"),
     "messages": (messages_routes, ""),
     "responses": (responses_routes, "/v1"),
+    "gemini": (gemini_routes, "/v1beta"),
     "text": (text_routes, ""),
 }
 

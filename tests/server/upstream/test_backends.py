@@ -37,7 +37,7 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"base_url": "http://x:port"}, "must name a host that can be looked up and a port"),
         ({"headers": {"x-team": "blue\r\nx-key: secret"}}, "'x-team'"),
         ({"headers": {"content-length": "1"}}, "'content-length'"),
-        ({"base_url": "demo:none"}, "'demo:agent', 'demo:chat', 'demo:messages', 'demo:responses' and 'demo:text'"),
+        ({"base_url": "demo:none"}, "'demo:messages', 'demo:responses', 'demo:gemini' and 'demo:text'"),
         ({"api_key_env": "NO_SUCH_VARIABLE_HERE"}, "NO_SUCH_VARIABLE_HERE"),
     ],
 )

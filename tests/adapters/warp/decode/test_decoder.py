@@ -6,8 +6,8 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Text, Tool
 from gateway.core.errors import BackendProtocolError, BackendRejected, BackendTruncated, InvalidToolCall
 from gateway.core.events import (
     Finish,
-    PassthroughFields,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -377,9 +377,9 @@ def test_a_structured_history_finds_its_opaque_fields_in_the_message() -> None:
     wire = PRELUDE + acts(add(output("a")), more("b")) + acts(add(output("c", "m2"))) + DONE
     carried: JsonObject = {"extra_content": {"warp": {"conversation_id": "c1", "task_id": "t1", "message_id": "m1"}}}
     events = decode(wire, encoding="structured")
-    assert [event for event in events if isinstance(event, PassthroughFields)] == [PassthroughFields("delta", carried)]
-    assert isinstance(events[events.index(PassthroughFields("delta", carried)) + 1], TextDelta)
-    assert not any(isinstance(event, PassthroughFields) for event in decode(wire))
+    assert [event for event in events if isinstance(event, ReasoningEnd)] == [ReasoningEnd(carried)]
+    assert isinstance(events[events.index(ReasoningEnd(carried)) + 1], TextDelta)
+    assert not any(isinstance(event, ReasoningEnd) for event in decode(wire))
 
 
 def test_the_total_of_a_continued_conversation_is_marked_as_an_estimate() -> None:

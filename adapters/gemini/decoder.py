@@ -1,0 +1,167 @@
+"""Decodes the bytes of a response, either a stream of chunks or one JSON object, into events."""
+
+from typing import Final
+
+from adapters.gemini.chunk import ChunkReader
+from adapters.gemini.failure import invalid_event
+from adapters.gemini.plain_chunk import read_plain
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
+from gateway.core.events import Event
+from gateway.core.malformed_event import malformed_event
+from gateway.core.notices import Notice
+from gateway.framing.json_text import NotJson, decode_json
+from gateway.framing.sse import SSEDecoder
+
+_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
+# A whole response may be larger than any one event of a stream.
+_EVENTS_PER_ANSWER: Final = 4
+
+
+class GeminiDecoder:
+    """Decodes one response. The first byte shows which of the two forms it has. `passes`: the client speaks this
+    dialect."""
+
+    def __init__(self, max_event: int, seed: int, *, passes: bool) -> None:
+        self._max_event = max_event
+        self._reader = ChunkReader(seed, passes=passes)
+        self._form: _Stream | _Whole | None = None
+        self.done = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Return the events of the next bytes. Raises BackendError."""
+        if self._form is None:
+            data = data.lstrip(_BLANK)
+            if not data:
+                return []
+            if data[:1] in (b"{", b"["):
+                self._form = _Whole(self._reader, _EVENTS_PER_ANSWER * self._max_event)
+            else:
+                self._form = _Stream(self._reader, self._max_event)
+        events = self._form.feed(data)
+        self.done = self._form.done
+        return events
+
+    def close(self) -> list[Event]:
+        """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
+        if self._form is None:
+            raise BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
+        self.done = True
+        return self._form.close()
+
+
+class _Stream:
+    """Reads server-sent events with one chunk each. Nothing but the end of the bytes follows the finish reason."""
+
+    def __init__(self, reader: ChunkReader, max_event: int) -> None:
+        self.done = False
+        self._reader = reader
+        self._sse = SSEDecoder(max_event)
+
+    def feed(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        try:
+            for chunk in self._sse.feed(data):
+                self._event(chunk, events)
+            if self._sse.fault is not None and not self._reader.finished:
+                raise self._sse.fault
+            self.done = self._reader.complete
+        except BackendError as error:
+            error.keep(events)
+            raise
+        return events
+
+    def close(self) -> list[Event]:
+        events: list[Event] = []
+        try:
+            tail = self._sse.tail()
+            if tail is not None:
+                self._tail(tail, events)
+            if not self._reader.finished:
+                raise self._incomplete(tail)
+        except BackendError as error:
+            error.keep(events)
+            raise
+        return events
+
+    def _tail(self, tail: bytes, events: list[Event]) -> None:
+        """Read an event that lacks its blank line: a whole one counts, and half of one shows that the bytes were cut
+        off."""
+        try:
+            self._event(tail, events)
+        except BackendProtocolError:
+            if self._reader.finished:
+                detail = "an incomplete event after the end of the response"
+                events.append(Notice("backend", "dropped", "TAIL_BROKEN", detail, level="warning"))
+
+    def _incomplete(self, half: bytes | None) -> BackendTruncated:
+        if self._reader.empty and half is None:
+            return BackendTruncated("The backend's response contains no candidate.", code="upstream_invalid_response")
+        return BackendTruncated("The backend's stream ended before the response was complete.")
+
+    def _event(self, data: bytes, events: list[Event]) -> None:
+        """Read one event. The response is complete after the finish reason, so that a later fault cannot fail it."""
+        finished = self._reader.finished
+        if not finished and (plain := read_plain(data)) is not None and self._reader.plain(plain, events):
+            return
+        if not data.strip():
+            return
+        try:
+            events += self._reader.chunk(_decoded(data))
+        except BackendError as error:
+            if not finished:
+                if isinstance(error, BackendProtocolError):
+                    error.notices = (*error.notices, malformed_event(data))
+                raise
+            detail = "an error or a malformed event after the end of the response"
+            events.append(Notice("backend", "ignored", "LATE_FAULT", detail, level="warning"))
+
+
+def _decoded(data: bytes) -> Json:
+    try:
+        return decode_json(data, lenient=True)
+    except NotJson as error:
+        raise invalid_event(f"not JSON: {error.reason}") from error
+
+
+class _Whole:
+    """Reads one JSON object when its bytes have ended."""
+
+    def __init__(self, reader: ChunkReader, limit: int) -> None:
+        self.done = False
+        self._reader = reader
+        self._limit = limit
+        self._body = bytearray()
+
+    def feed(self, data: bytes) -> list[Event]:
+        self._body += data
+        if len(self._body) > self._limit:
+            message = f"The backend's response is larger than {self._limit} bytes."
+            raise BackendProtocolError(message, code="upstream_response_too_large")
+        return []
+
+    def close(self) -> list[Event]:
+        if self.done:
+            return []
+        self.done = True
+        try:
+            answer = decode_json(bytes(self._body), lenient=True)
+        except NotJson as error:
+            if error.truncated:
+                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
+            message = f"The backend's response is not valid JSON: {error.reason}."
+            raise BackendProtocolError(message, code="upstream_invalid_response") from error
+        events: list[Event] = []
+        # Without `alt=sse` the chunks of a stream are the elements of an array.
+        try:
+            for chunk in answer if isinstance(answer, list) else [answer]:
+                events += self._reader.chunk(chunk)
+            if self._reader.empty:
+                message = "The backend's response contains no candidate."
+                raise BackendProtocolError(message, code="upstream_invalid_response")
+            if not self._reader.finished:
+                raise BackendTruncated("The backend's response has no finish reason.")
+        except BackendError as error:
+            error.keep(events)
+            raise
+        return events

@@ -1,0 +1,69 @@
+"""Converts an error of the API, a status with a body or part of a response, into the client's error."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from gateway.core.backend_status import status_error
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
+from gateway.framing.json_text import NotJson, decode_json
+
+# A wrong key is a 400 of this reason.
+_KEY_REASONS: Final = frozenset({"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"})
+_UNAUTHORIZED: Final = 401
+_TOO_LONG: Final = "maximum number of tokens"
+_TOO_LONG_CODE: Final = "context_length_exceeded"
+
+
+def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
+    """Decode a response with a status other than 200. The message is forwarded where `status_error` lets a client read
+    it."""
+    try:
+        document = decode_json(body, lenient=True)
+    except NotJson:
+        return status_error(status, headers)
+    # Without `alt=sse` the error of a stream is the element of an array.
+    found = document[0] if isinstance(document, list) and document else document
+    error = found.get("error") if isinstance(found, dict) else None
+    return _failure(status, headers, error if isinstance(error, dict) else {})
+
+
+def reported_failure(said: Json) -> BackendError:
+    """Decode an `error` inside a response with status 200. It gets the status that it stands for, else 502."""
+    fields = said if isinstance(said, dict) else {"message": said}
+    status = fields.get("code")
+    if isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599:
+        return _failure(status, {}, fields)
+    error = BackendRejected("The backend reported an error in its response.")
+    error.words = _text(fields.get("message")) or ""
+    return error
+
+
+def invalid_event(reason: str) -> BackendProtocolError:
+    """Create the error for a chunk that breaks the wire format. The reason names places and types, never contents."""
+    return BackendProtocolError(f"The backend sent a malformed chunk: {reason}.")
+
+
+def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> BackendError:
+    message = _text(said.get("message"))
+    known = headers
+    for detail in _details(said):
+        if detail.get("reason") in _KEY_REASONS:
+            status = _UNAUTHORIZED
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str) and "retry-after" not in headers:
+            known = {**headers, "retry-after": delay.removesuffix("s")}
+    # The API's own code is the status; other servers write a word.
+    code = _TOO_LONG_CODE if message and status == 400 and _TOO_LONG in message else _text(said.get("code"))
+    return status_error(status, known, message=message, code=code)
+
+
+def _details(said: JsonObject) -> Iterator[JsonObject]:
+    details = said.get("details")
+    for detail in details if isinstance(details, list) else ():
+        if isinstance(detail, dict):
+            yield detail
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,1 @@
+"""The demo backend for Google's generateContent."""

@@ -1,0 +1,75 @@
+"""Serves Google's generateContent."""
+
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.routing import Route
+
+from gateway.core.conversation import Json
+from gateway.demo.gemini.answer import answer_gemini
+from gateway.demo.gemini.faults import FAULTS
+from gateway.demo.gemini.request import Refused, read_gemini
+from gateway.demo.gemini.response import error_body, frames, whole
+from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.stream_faults import as_object
+from gateway.demo.scripted_model.markers import find_marker
+
+MODELS: Final = ("demo-gemini",)
+_STREAM: Final = "streamGenerateContent"
+_METHODS: Final[list[Json]] = ["generateContent", _STREAM]
+
+
+def gemini_routes(recorder: Recorder) -> list[Route]:
+    """Return the routes: both verbs of a model, the models list and the recorded requests."""
+
+    async def generate(request: Request) -> Response:
+        return await _generate(request, recorder)
+
+    async def models(request: Request) -> Response:
+        listed: list[Json] = [{"name": f"models/{name}", "supportedGenerationMethods": _METHODS} for name in MODELS]
+        return json_answer({"models": listed})
+
+    async def requests(request: Request) -> Response:
+        return json_answer(recorder.show())
+
+    return [
+        post("/v1beta/models/{call:path}", generate, recorder),
+        get("/v1beta/models", models),
+        get("/__demo/requests", requests),
+    ]
+
+
+async def _generate(request: Request, recorder: Recorder) -> Response:
+    body = await read_body(request)
+    recorder.record(request, body, _shown)
+    model, _, verb = str(request.path_params["call"]).rpartition(":")
+    if verb not in _METHODS or (verb == _STREAM and request.query_params.get("alt") != "sse"):
+        return json_answer(error_body(404, f"there is no method {verb!r} of this form", "NOT_FOUND"), 404)
+    try:
+        asked = read_gemini(msgspec.json.decode(body, type=dict))
+    except (ValueError, Refused) as error:
+        return _refusal(str(error))
+    answer = answer_gemini(asked, model, recorder.count)
+    marker = find_marker(asked.marked_question, "demo")
+    if marker is not None and marker.name not in FAULTS:
+        return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
+    streams = verb == _STREAM
+    if marker is not None:
+        fault = FAULTS[marker.name].play(answer, marker.options)
+        return fault if streams else as_object(fault, msgspec.json.encode(whole(answer)))
+    return Response(frames(answer)) if streams else json_answer(whole(answer))
+
+
+def _shown(body: bytes) -> Json:
+    try:
+        shown: Json = msgspec.json.decode(body)
+    except ValueError:
+        return None
+    return shown
+
+
+def _refusal(message: str) -> Response:
+    return json_answer(error_body(400, message, "INVALID_ARGUMENT"), 400)

@@ -1,0 +1,8 @@
+"""The Gemini dialect: decodes generateContent requests, and encodes events as server-sent events or as JSON."""
+
+from typing import Final
+
+# The tag of its sources.
+DIALECT: Final = "gemini"
+# The provider whose opaque state its clients hold.
+PROVIDER: Final = "google"

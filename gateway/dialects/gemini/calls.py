@@ -1,0 +1,109 @@
+"""Reads function calls and function responses. Clients may leave out the ids of both: then the ids are derived."""
+
+from typing import Final
+
+from gateway.core.conversation import File, Image, Json, JsonObject, Text, ToolCall, ToolResult
+from gateway.core.errors import Unsupported
+from gateway.dialects.document import kind_of
+from gateway.dialects.faults import Faults
+from gateway.dialects.gemini.parts import SIGNATURE, Part, json_text, read_part, unread
+from gateway.history.rules import RuleCode
+
+_CALL: Final = frozenset({"functionCall", SIGNATURE})
+# Of a response that is nothing but one of these texts, the text is the result.
+_RESULT_KEYS: Final = frozenset({"output", "result", "error"})
+_PIECES: Final = ("partialArgs", "willContinue")
+_UNNAMED: Final = "unknown"
+
+
+class CallReader:
+    """Reads single calls and responses. Those without an id get a derived one behind all of them
+    (`gateway.dialects.derived_ids`)."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def call(self, part: Part, index: int, position: int) -> ToolCall:
+        """Returns the call in this part. Faults: CALL_TYPE, CALL_NAME, CALL_ARGS_TYPE. Raises Unsupported for a call in
+        pieces."""
+        place = f".parts[{position}].functionCall"
+        said = self._object(part["functionCall"], index, place, "CALL_TYPE")
+        self._whole(said, index, place)
+        name = self._name(said.get("name"), index, place)
+        arguments = self._arguments(said.get("args"), index, place)
+        identity = _identity(said)
+        return ToolCall(identity, name, arguments, unread(part, _CALL), not identity, position)
+
+    def response(self, part: Part, index: int, position: int) -> tuple[ToolResult, str | None]:
+        """Returns the result in this part, and the name of its function if it has no id. Faults: CONTENT_MISSING,
+        CONTENT_TYPE, PART_TYPE, TOOL_ID_MISSING. Raises Unsupported for a response in pieces."""
+        place = f".parts[{position}].functionResponse"
+        said = self._object(part["functionResponse"], index, place, "CONTENT_TYPE")
+        self._whole(said, index, place)
+        identity = _identity(said)
+        name = said.get("name") if not identity else None
+        if not isinstance(name, str) or not name:
+            name = None
+            if not identity:
+                detail = "a function response has neither id nor name"
+                self._faults.add("TOOL_ID_MISSING", index, f"{place}.name", detail)
+        text, failed = self._text(said.get("response"), index, f"{place}.response")
+        shown = self._parts(said.get("parts"), index, place)
+        derived = name is not None
+        return ToolResult(identity, (Text(text), *shown), failed, id_derived=derived, item=position), name
+
+    def _whole(self, said: JsonObject, index: int, place: str) -> None:
+        for name in _PIECES:
+            if said.get(name):
+                param = f"{self._faults.paths.turn.format(turn=index)}{place}.{name}"
+                raise Unsupported(f"{param} is not supported: calls and responses must be whole.", param=param)
+
+    def _text(self, response: Json, index: int, place: str) -> tuple[str, bool]:
+        """Returns the text of a result, and whether it is that of a failure."""
+        match response:
+            case dict():
+                failed = response.keys() == {"error"}
+                (only, *others) = response.values() or (None,)
+                alone = not others and response.keys() <= _RESULT_KEYS and isinstance(only, str)
+                return only if alone and isinstance(only, str) else json_text(response), failed
+            case None:
+                self._faults.add("CONTENT_MISSING", index, place)
+                return "", False
+            case _:
+                self._faults.add("CONTENT_TYPE", index, place, f"response is {kind_of(response)}, not an object")
+                return response if isinstance(response, str) else json_text(response), False
+
+    def _parts(self, parts: Json, index: int, place: str) -> list[Image | File | Text]:
+        found: list[Image | File | Text] = []
+        for position, part in enumerate(parts if isinstance(parts, list) else []):
+            block = read_part(part, position) if isinstance(part, dict) else None
+            if isinstance(block, Image | File | Text):
+                found.append(block)
+            else:
+                self._faults.add("PART_TYPE", index, f"{place}.parts[{position}]")
+        return found
+
+    def _object(self, value: Json, index: int, place: str, rule: RuleCode) -> JsonObject:
+        if isinstance(value, dict):
+            return value
+        self._faults.add(rule, index, place, f"{place.rpartition('.')[2]} is {kind_of(value)}, not an object")
+        return {}
+
+    def _name(self, name: Json, index: int, place: str) -> str:
+        if isinstance(name, str) and name.strip():
+            return name
+        self._faults.add("CALL_NAME", index, f"{place}.name", "a function call has no name")
+        return _UNNAMED
+
+    def _arguments(self, arguments: Json, index: int, place: str) -> str:
+        if arguments is None:
+            return "{}"
+        if not isinstance(arguments, dict):
+            self._faults.add("CALL_ARGS_TYPE", index, f"{place}.args", f"args is {kind_of(arguments)}, not an object")
+        return json_text(arguments)
+
+
+def _identity(said: JsonObject) -> str:
+    """Returns the id of a call, or nothing."""
+    identity = said.get("id")
+    return identity if isinstance(identity, str) else ""

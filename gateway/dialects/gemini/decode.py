@@ -1,0 +1,195 @@
+"""Decodes a request into a Conversation.
+
+The fields around the contents are typed strictly: a wrong field is a 400 that names it. The contents are not: their
+faults are repaired and listed in `faults`, so that one faulty content does not silently make a long history unusable.
+"""
+
+from typing import Final
+
+from gateway.core.conversation import EMPTY, Conversation, Json, JsonObject, Source, Text, Turn
+from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.field_paths import FieldPaths
+from gateway.core.notices import Notice
+from gateway.dialects.base import ClientRequest, RequestHead
+from gateway.dialects.document import Document
+from gateway.dialects.faults import Faults
+from gateway.dialects.field_types import missing_field, read_fields
+from gateway.dialects.gemini import DIALECT
+from gateway.dialects.gemini.generation import read_generation, unsent
+from gateway.dialects.gemini.parts import read_part
+from gateway.dialects.gemini.paths import PATHS, WRAPPED_PATHS, WRAPPER
+from gateway.dialects.gemini.request_models import (
+    FunctionCallingConfig,
+    FunctionToolConfig,
+    GenerationConfig,
+    RequestFields,
+    ThinkingConfig,
+)
+from gateway.dialects.gemini.spelling import respelled
+from gateway.dialects.gemini.tools import read_tools
+from gateway.dialects.gemini.turns import read_turns
+from gateway.history.rules import violation
+from gateway.history.violation_error import violation_error
+
+STREAM_VERB: Final = "streamGenerateContent"
+# The forms of a stream: events, or one array of JSON (the default of the API).
+FORMS: Final = {None: "json", "json": "json", "sse": "sse"}
+_MODELS: Final = "/models/"
+_PREFIX: Final = "models/"
+# They refer to state that the gateway does not keep: the answer would rest on a part of the history.
+REFUSED: Final = ("cachedContent", "continuationToken")
+# Only a backend of the same API has them.
+REPORTED: Final = ("safetySettings", "serviceTier", "labels")
+_TOOL_CONFIG: Final = ("retrievalConfig", "includeServerSideToolInvocations")
+
+
+def decode_document(document: Document, head: RequestHead) -> ClientRequest:
+    """Decodes a body that is read already. Fault: TEXT_UNICODE. Raises InvalidRequest that names the parameter."""
+    fields = _object(respelled(document.fields))
+    paths = PATHS
+    if isinstance(inner := fields.get(WRAPPER), dict):
+        fields, paths = _object(respelled(inner)), WRAPPED_PATHS
+    return _Request(fields, paths, head).decoded(document.repaired)
+
+
+class _Request:
+    """A request with its fields in camelCase."""
+
+    def __init__(self, fields: dict[str, Json], paths: FieldPaths, head: RequestHead) -> None:
+        self._fields = fields
+        self._paths = paths
+        self._head = head
+        self._before = paths.param("messages").removesuffix("contents")
+        self._faults = Faults(paths=paths)
+
+    def decoded(self, repaired: bool) -> ClientRequest:
+        if repaired:
+            self._faults.add("TEXT_UNICODE", -1, self._paths.param("messages"))
+        contents = self._contents()
+        request = self._typed()
+        model = self._model(request)
+        config, thinking = request.generation_config or GenerationConfig(), ThinkingConfig()
+        generation = read_generation(config, self._object("generationConfig"), f"{self._before}generationConfig")
+        tools = request.tool_config or FunctionToolConfig()
+        calling = tools.function_calling_config or FunctionCallingConfig()
+        place = self._paths.param("tool_choice")
+        offered = read_tools(request.tools or (), self._fields.get("tools"), calling, self._faults, place)
+        turns = (*self._system(), *read_turns(contents, self._faults))
+        params = generation.params if request.store is None else {**generation.params, "store": request.store}
+        thinking = config.thinking_config or thinking
+        return ClientRequest(
+            Conversation(
+                turns,
+                offered.functions,
+                offered.choice,
+                model=model,
+                sampling=generation.sampling,
+                stream=self._head.path.endswith(f":{STREAM_VERB}"),
+                include_usage=True,
+                faults=tuple(self._faults.found),
+                params=params,
+                dialect=DIALECT,
+                other_tools=offered.others,
+                paths=self._paths,
+                notices=(*self._unsent(), *generation.notices),
+                source=Source(DIALECT, self._fields),
+            ),
+            {"form": self._form(), "includeThoughts": thinking.include_thoughts is True},
+        )
+
+    def _contents(self) -> list[Json]:
+        param = self._paths.param("messages")
+        if "contents" not in self._fields:
+            raise missing_field(param)
+        contents = self._fields.pop("contents")
+        if isinstance(contents, dict):
+            # The API takes one value for a list of one.
+            contents = [contents]
+        if not isinstance(contents, list):
+            raise InvalidRequest(f"{param} must be an array.", code="invalid_type", param=param)
+        if not contents:
+            raise violation_error([violation("MESSAGES_EMPTY", -1, param=param, paths=self._paths)])
+        return contents
+
+    def _typed(self) -> RequestFields:
+        config = self._fields.get("generationConfig")
+        if isinstance(config, dict):
+            self._fields["generationConfig"] = _whole_numbers(config)
+        try:
+            request = read_fields(self._fields, RequestFields)
+        except InvalidRequest as error:
+            raise self._behind_prefix(error) from error
+        for name in REFUSED:
+            if self._fields.get(name):
+                param = f"{self._before}{name}"
+                raise Unsupported(f"{param} is not supported: the gateway keeps no state.", param=param)
+        return request
+
+    def _behind_prefix(self, error: InvalidRequest) -> InvalidRequest:
+        if not self._before or error.param is None:
+            return error
+        return InvalidRequest(f"{self._before}{error.message}", code=error.code, param=f"{self._before}{error.param}")
+
+    def _model(self, request: RequestFields) -> str:
+        if self._head.path:
+            return self._head.path.partition(_MODELS)[2].rpartition(":")[0]
+        if request.model is None:
+            raise missing_field("model")
+        model = request.model.removeprefix(_PREFIX)
+        if not model.strip():
+            raise InvalidRequest("model must not be empty.", param="model")
+        return model
+
+    def _form(self) -> str:
+        form = FORMS.get(alt := self._head.parameter("alt"))
+        if form is None:
+            raise InvalidRequest(f"alt must be sse or json; it is {str(alt)[:40]!r}.", param="alt")
+        return form
+
+    def _system(self) -> tuple[Turn, ...]:
+        """Returns the system turn, if there is one. Its parts must be texts."""
+        value = self._fields.get("systemInstruction")
+        if value is None:
+            return ()
+        param = f"{self._before}systemInstruction"
+        written = value.get("parts") if isinstance(value, dict) else None
+        # SDKs take the text alone, and the API one part for a list of one.
+        parts: list[Json] = written if isinstance(written, list) else [{"text": value} if written is None else written]
+        texts: list[Text] = []
+        for position, part in enumerate(parts):
+            block = read_part(part, position) if isinstance(part, dict) else None
+            if not isinstance(block, Text):
+                place = f"{param}.parts[{position}]"
+                raise InvalidRequest(f"{place} must be a text part.", code="invalid_type", param=place)
+            texts.append(block)
+        source = Source(DIALECT, value if isinstance(value, dict) else {"parts": parts})
+        return (Turn("system", tuple(texts), source=source),) if texts else ()
+
+    def _unsent(self) -> list[Notice]:
+        names = [name for name in self._fields if name in REPORTED or name not in _KNOWN]
+        config = self._object("toolConfig")
+        names += [f"toolConfig.{name}" for name in _TOOL_CONFIG if config.get(name)]
+        calling = config.get("functionCallingConfig")
+        if isinstance(calling, dict) and calling.get(_STREAMED):
+            names.append(f"toolConfig.functionCallingConfig.{_STREAMED}")
+        return [unsent(f"{self._before}{name}") for name in names]
+
+    def _object(self, name: str) -> JsonObject:
+        value = self._fields.get(name)
+        return value if isinstance(value, dict) else EMPTY
+
+
+_KNOWN: Final = frozenset(RequestFields.__struct_encode_fields__)
+_STREAMED: Final = "streamFunctionCallArguments"
+
+
+def _object(value: Json) -> dict[str, Json]:
+    assert isinstance(value, dict)  # the spelling of an object is an object
+    return value
+
+
+def _whole_numbers(fields: dict[str, Json]) -> dict[str, Json]:
+    """100.0 is a whole number in ProtoJSON; SDKs send `topK` so."""
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in fields.items()
+    }

@@ -1,0 +1,129 @@
+"""Reads the parts of a content as blocks: text, thoughts, images, and any other part as the client wrote it."""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Reasoning, Text
+from gateway.core.provider_state import with_provider_state
+from gateway.dialects.gemini import PROVIDER
+
+Part: TypeAlias = dict[str, Json]
+Content: TypeAlias = Text | Reasoning | Image | File
+
+SIGNATURE: Final = "thoughtSignature"
+# The field of the same state in `extra`, as in Google's chat completions.
+STATE_SIGNATURE: Final = "thought_signature"
+# A part holds one of these. `toolCall` and `toolResponse` are those of the provider's own tools.
+DATA: Final = frozenset(
+    [
+        "text",
+        "inlineData",
+        "fileData",
+        "functionCall",
+        "functionResponse",
+        "executableCode",
+        "codeExecutionResult",
+        "toolCall",
+        "toolResponse",
+        "audioTranscription",
+    ]
+)
+_TEXT: Final = frozenset({"text", "thought", SIGNATURE})
+_CODE: Final = "```{language}\n{code}\n```"
+_OUTPUT: Final = "```\n{output}\n```"
+
+
+def read_part(part: Part, position: int) -> Content | None:
+    """Returns the block for a part that is no call and no result; None for a part that is none of the API's.
+
+    `position` is that of the part in its content.
+    """
+    if part.keys() == {"text"} and isinstance(part["text"], str):
+        return Text(part["text"])
+    said = [name for name in part if name in DATA]
+    if not said:
+        # A signature may come without any text.
+        return Reasoning("", extra=state_of(part)) if isinstance(part.get(SIGNATURE), str) else None
+    if len(said) > 1:
+        return None
+    reader = _READERS.get(said[0])
+    return File(said[0], part, position) if reader is None else reader(part, position)
+
+
+def state_of(part: JsonObject) -> JsonObject:
+    """Returns the `extra` of a block with the part's signature, which only the provider that made it can read."""
+    signature = part.get(SIGNATURE)
+    return with_provider_state(PROVIDER, {STATE_SIGNATURE: signature}) if isinstance(signature, str) else EMPTY
+
+
+def json_text(value: Json) -> str:
+    """Returns any JSON value as compact text, keys in their order."""
+    return msgspec.json.encode(value).decode()
+
+
+def unread(part: JsonObject, read: frozenset[str]) -> JsonObject:
+    """Returns the fields of a part that its block does not hold itself, with the state of its signature."""
+    if part.keys() <= read and SIGNATURE not in part:
+        return EMPTY
+    return {**{name: value for name, value in part.items() if name not in read}, **state_of(part)}
+
+
+def _text(part: Part, position: int) -> Content | None:
+    text = part["text"]
+    if not isinstance(text, str):
+        return None
+    extra = unread(part, _TEXT)
+    if part.get("thought") is True:
+        return Reasoning(text, extra=extra)
+    # Google ends an answer with a signature beside an empty text.
+    return Reasoning("", extra=extra) if not text and SIGNATURE in part else Text(text, extra)
+
+
+def _inline(part: Part, position: int) -> Content | None:
+    match part["inlineData"]:
+        case {"data": str(data), "mimeType": str(kind)} if kind.startswith("image/"):
+            extra = unread(part, frozenset({"inlineData", SIGNATURE}))
+            return Image(f"data:{kind};base64,{data}", extra, position)
+        case {"data": str(), "mimeType": str(kind)}:
+            major = kind.partition("/")[0]
+            return File("file" if major in ("application", "text") else major, part, position)
+        case _:
+            return None
+
+
+def _file(part: Part, position: int) -> Content | None:
+    match part["fileData"]:
+        case {"fileUri": str()}:
+            return File("file", part, position)
+        case _:
+            return None
+
+
+def _code(part: Part, position: int) -> Content | None:
+    match part["executableCode"]:
+        case {"code": str(code), **others}:
+            language = others.get("language")
+            return Text(_CODE.format(language=language.lower() if isinstance(language, str) else "", code=code))
+        case _:
+            return None
+
+
+def _output(part: Part, position: int) -> Content | None:
+    match part["codeExecutionResult"]:
+        case {"output": str(output)}:
+            return Text(_OUTPUT.format(output=output))
+        case {"outcome": str(outcome)}:
+            return Text(_OUTPUT.format(output=outcome))
+        case _:
+            return None
+
+
+_READERS: Final[dict[str, Callable[[Part, int], Content | None]]] = {
+    "text": _text,
+    "inlineData": _inline,
+    "fileData": _file,
+    "executableCode": _code,
+    "codeExecutionResult": _output,
+}

@@ -1,0 +1,138 @@
+"""Reads each content as turns; every repaired fault names its rule.
+
+A content becomes one turn. Each function response becomes a turn of its own, and the other parts beside them are the
+user's next words.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.core.conversation import EMPTY, Block, Json, Role, Source, Text, Turn
+from gateway.dialects.derived_ids import derive_ids
+from gateway.dialects.document import kind_of
+from gateway.dialects.faults import Faults
+from gateway.dialects.gemini import DIALECT
+from gateway.dialects.gemini.calls import CallReader
+from gateway.dialects.gemini.parts import Part, json_text, read_part
+
+_ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "function": "user"}
+_KEYS: Final = frozenset({"role", "parts"})
+
+
+def read_turns(contents: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
+    """Returns the turns of every content that is an object. `faults` collects the violations. Raises Unsupported for a
+    call or a response in pieces."""
+    turns: list[Turn] = []
+    odd: list[int] = []
+    reader = _Reader(CallReader(faults), faults)
+    for index, content in enumerate(contents):
+        match content:
+            # Most contents are nothing but a role and a text.
+            case dict() if (text := _plain_text(content)) is not None:
+                role = _ROLES[str(content["role"])]
+                turns.append(Turn(role, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, content)))
+            case dict():
+                turns += reader.turns(content, index)
+            case _:
+                odd.append(index)
+    if odd:
+        faults.add_each(
+            "NOT_OBJECT",
+            len(odd),
+            lambda n: (odd[n], "", f"the content is {kind_of(contents[odd[n]])}, not an object"),
+            "contents are not objects",
+        )
+    return derive_ids(turns).turns if reader.derives else tuple(turns)
+
+
+class _Reader:
+    """Reads single contents. `derives`: a call or a response has no id."""
+
+    def __init__(self, calls: CallReader, faults: Faults) -> None:
+        self.derives = False
+        self._calls = calls
+        self._faults = faults
+
+    def turns(self, content: Part, index: int) -> list[Turn]:
+        """Returns the turns of one content: the results before what the user says beside them."""
+        blocks: list[Block] = []
+        said: list[Json] = []
+        turns: list[Turn] = []
+        extra = {name: value for name, value in content.items() if name not in _KEYS and value is not None} or EMPTY
+        parts = self._parts(content, index)
+        for position, part in enumerate(parts):
+            if isinstance(part, dict) and "functionResponse" in part:
+                result, name = self._calls.response(part, index, position)
+                self.derives |= result.id_derived
+                turns.append(Turn("tool", (result,), name, index, extra, _source(content, [part])))
+            else:
+                block = self._block(part, index, position)
+                blocks.append(block)
+                said.append(part)
+        role = self._role(content, parts, index)
+        if blocks or not turns:
+            turn = Turn(role, tuple(blocks), None, index, extra, _source(content, said))
+            turns.insert(0 if role == "assistant" else len(turns), turn)
+        return turns
+
+    def _parts(self, content: Part, index: int) -> list[Json]:
+        parts = content.get("parts")
+        match parts:
+            case None:
+                self._faults.add("CONTENT_MISSING", index, ".parts")
+                return []
+            case dict():
+                # The API takes one value for a list of one.
+                return [parts]
+            case list():
+                if not parts:
+                    self._faults.add("CONTENT_EMPTY_ARRAY", index, ".parts")
+                return parts
+            case _:
+                detail = f"parts is {kind_of(parts)}, not an array"
+                self._faults.add("CONTENT_TYPE", index, ".parts", detail)
+                return [{"text": parts if isinstance(parts, str) else json_text(parts)}]
+
+    def _block(self, part: Json, index: int, position: int) -> Block:
+        if isinstance(part, dict):
+            if "functionCall" in part:
+                call = self._calls.call(part, index, position)
+                self.derives |= call.id_derived
+                return call
+            if (block := read_part(part, position)) is not None:
+                return block
+        detail = "" if isinstance(part, dict) else f"a part is {kind_of(part)}, not an object"
+        self._faults.add("PART_TYPE", index, f".parts[{position}]", detail)
+        return Text(part if isinstance(part, str) else json_text(part))
+
+    def _role(self, content: Part, parts: Sequence[Json], index: int) -> Role:
+        """Returns the role of a content; without one, or with one that is unknown, its parts decide."""
+        role = content.get("role")
+        calling = any("functionCall" in part for part in parts if isinstance(part, dict))
+        read: Role = "assistant" if calling else "user"
+        if role is None:
+            return read
+        if not isinstance(role, str):
+            self._faults.add("ROLE_TYPE", index, ".role", f"the role is {kind_of(role)}, not text")
+            return read
+        known = _ROLES.get(role)
+        if known is None:
+            self._faults.add("ROLE_UNKNOWN", index, ".role", f"the role {role[:40]!r} is unknown; read as {read}")
+        elif calling and known == "user":
+            detail = f"a content with function calls has the role {role!r}; read as model"
+            self._faults.add("ROLE_UNKNOWN", index, ".role", detail)
+        return "assistant" if calling else known or read
+
+
+def _plain_text(content: Part) -> str | None:
+    """Returns the text of a content with a role and one text; None for any other content."""
+    match content:
+        case {"role": "user" | "model", "parts": [{"text": str(text), **others}], **fields} if not (others or fields):
+            return text
+        case _:
+            return None
+
+
+def _source(content: Part, parts: list[Json]) -> Source:
+    """`parts` are those of the content that belong to the turn."""
+    return Source(DIALECT, content if content.get("parts") == parts else {**content, "parts": parts})

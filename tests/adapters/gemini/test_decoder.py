@@ -1,0 +1,198 @@
+"""Chunks and parts as events: unknown fields, finish reasons, blocked prompts, broken and late chunks."""
+
+import json
+from typing import Any
+
+import pytest
+
+from adapters.gemini.adapter import GeminiAdapter, GeminiOptions
+from adapters.gemini.decoder import GeminiDecoder
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated, InvalidToolCall
+from gateway.core.events import (
+    Event,
+    Finish,
+    PassthroughFields,
+    ReasoningDelta,
+    ReasoningEnd,
+    ResponseStart,
+    TextDelta,
+    UsageReport,
+)
+from gateway.core.notices import Notice
+from gateway.core.provider_state import with_provider_state
+from gateway.testing.case import MAX_EVENT
+from gateway.testing.replay import replay
+from tests.adapters.gemini.wires import call, chunk, sse, text, usage
+
+STATE = with_provider_state("google", {"thought_signature": "c2ln"})
+END = chunk(text(""), finish="STOP", **usage())
+
+
+def decode(*chunks: Any, passes: bool = False) -> list[Event]:
+    return replay(GeminiDecoder(MAX_EVENT, 1, passes=passes), [sse(*chunks)])
+
+
+def said(*chunks: Any, passes: bool = False) -> list[Event]:
+    """The events without the start, the finish and the counts."""
+    framing = (ResponseStart, Finish, UsageReport)
+    return [event for event in decode(*chunks, passes=passes) if not isinstance(event, framing)]
+
+
+@pytest.mark.parametrize(
+    ("part", "events", "own"),
+    [
+        (text("a"), [TextDelta("a")], [TextDelta("a")]),
+        (text(""), [], []),
+        (text("a", thought=True), [ReasoningDelta("a")], [ReasoningDelta("a")]),
+        (
+            text("a", thoughtSignature="c2ln"),
+            [TextDelta("a"), ReasoningEnd(STATE)],
+            [PassthroughFields("delta", {"thoughtSignature": "c2ln"}), TextDelta("a")],
+        ),
+        (text("", thoughtSignature="c2ln"), [ReasoningEnd(STATE)], [ReasoningEnd(STATE)]),
+        (
+            {"executableCode": {"language": "PYTHON", "code": "1"}},
+            [TextDelta("```python\n1\n```")],
+            [PassthroughFields("event", {"executableCode": {"language": "PYTHON", "code": "1"}})],
+        ),
+        (
+            {"inlineData": {"mimeType": "image/png", "data": "eA=="}},
+            [Notice("backend", "dropped", "PART_UNKNOWN", "a content part of an unknown type", level="warning")],
+            [PassthroughFields("event", {"inlineData": {"mimeType": "image/png", "data": "eA=="}})],
+        ),
+    ],
+)
+def test_a_part_is_an_event(part: dict[str, Json], events: list[Event], own: list[Event]) -> None:
+    assert said(chunk(part), END) == events
+    assert said(chunk(part), END, passes=True) == own
+
+
+def test_unknown_fields_reach_only_a_client_of_the_same_dialect() -> None:
+    made = chunk(text("a"), createTime="now")
+    made["candidates"][0]["safetyRatings"] = []
+    assert said(made, END) == [TextDelta("a")]
+    assert said(made, END, passes=True) == [
+        PassthroughFields("response", {"createTime": "now"}),
+        PassthroughFields("choice", {"safetyRatings": []}),
+        TextDelta("a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("STOP", "stop"),
+        ("MAX_TOKENS", "length"),
+        *((word, "content_filter") for word in ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT")),
+        ("SPII", "content_filter"),
+    ],
+)
+def test_a_finish_reason_of_a_complete_response(word: str, reason: Any) -> None:
+    assert decode(chunk(text("a"), finish=word))[-1] == Finish(reason, word)
+    called = decode(chunk(call("f", {}), finish=word))[-1]
+    assert called == Finish("tool_calls" if reason == "stop" else reason, word)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("MALFORMED_FUNCTION_CALL", InvalidToolCall),
+        ("UNEXPECTED_TOOL_CALL", InvalidToolCall),
+        ("TOO_MANY_TOOL_CALLS", InvalidToolCall),
+        ("MISSING_THOUGHT_SIGNATURE", InvalidToolCall),
+        ("MALFORMED_RESPONSE", BackendRejected),
+        ("OTHER", BackendRejected),
+        ("FINISH_REASON_UNSPECIFIED", BackendRejected),
+        ("A_WORD_OF_TOMORROW", BackendRejected),
+    ],
+)
+def test_any_other_reason_is_an_error_that_keeps_the_text(word: str, kind: type[BackendError]) -> None:
+    with pytest.raises(kind) as caught:
+        decode(chunk(text("a"), finish=word))
+    assert TextDelta("a") in caught.value.events
+
+
+@pytest.mark.parametrize("word", ["SAFETY", "PROHIBITED_CONTENT", "JAILBREAK"])
+def test_a_blocked_prompt_is_an_answer_that_a_filter_ended(word: str) -> None:
+    assert Finish("content_filter", word) in decode({"promptFeedback": {"blockReason": word}})
+
+
+def test_a_prompt_without_an_explained_answer_is_an_error() -> None:
+    with pytest.raises(BackendRejected):
+        decode({"promptFeedback": {"blockReason": "OTHER"}})
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        [],
+        {"candidates": 1},
+        {"candidates": [1]},
+        {"candidates": [{"content": 1}]},
+        {"candidates": [{"content": {"parts": 1}}]},
+        {"candidates": [{"content": {"parts": [1]}}]},
+        {"candidates": [{"finishReason": 1}]},
+        chunk({"functionCall": 1}),
+        chunk({"functionCall": {"name": "f", "args": "x"}}),
+    ],
+)
+def test_a_broken_chunk_is_an_error(broken: Json) -> None:
+    with pytest.raises(BackendProtocolError) as caught:
+        decode(chunk(text("a")), broken)
+    assert TextDelta("a") in caught.value.events
+
+
+@pytest.mark.parametrize("chunks", [[], [chunk(text("a"))], [chunk(call("f", {}))]])
+def test_a_response_without_a_finish_reason_is_truncated(chunks: list[Json]) -> None:
+    with pytest.raises(BackendTruncated):
+        decode(*chunks)
+    with pytest.raises(BackendError):
+        replay(GeminiDecoder(MAX_EVENT, 1, passes=False), [json.dumps(chunks).encode()])
+
+
+def test_what_follows_a_complete_response_changes_nothing() -> None:
+    finished = chunk(text("a"), finish="STOP")
+    late = decode(finished, chunk(text("b"), finish="STOP"), [], {**usage()})
+    assert [event for event in late if isinstance(event, TextDelta | Finish)] == [
+        TextDelta("a"),
+        Finish("stop", "STOP"),
+    ]
+    assert {event.rule for event in late if isinstance(event, Notice)} == {"LATE_CONTENT", "LATE_EVENT", "LATE_FAULT"}
+
+
+@pytest.mark.parametrize(
+    ("counts", "report"),
+    [
+        ({"promptTokenCount": 3}, UsageReport(3)),
+        ({"promptTokenCount": 3, "candidatesTokenCount": 1, "thoughtsTokenCount": 2, "totalTokenCount": 6}, (3, 3, 6)),
+        ({"promptTokenCount": -1, "candidatesTokenCount": "x", "totalTokenCount": True}, (None, None, None)),
+    ],
+)
+def test_thoughts_belong_to_the_completion(counts: Json, report: Any) -> None:
+    (found,) = [event for event in decode(chunk(finish="STOP", usageMetadata=counts)) if isinstance(event, UsageReport)]
+    told = (found.prompt_tokens, found.completion_tokens, found.total_tokens)
+    assert told == (report if isinstance(report, tuple) else (report.prompt_tokens, None, None))
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "told"),
+    [
+        (400, {"message": "bad", "status": "INVALID_ARGUMENT"}, (400, "invalid_value", "bad")),
+        (400, {"message": "exceeds the maximum number of tokens"}, (400, "context_length_exceeded", None)),
+        (400, {"message": "no", "details": [{"reason": "API_KEY_INVALID"}]}, (502, "upstream_auth_error", None)),
+        (403, {"message": "no"}, (502, "upstream_auth_error", None)),
+        (404, {"message": "no model"}, (404, "model_not_found", "no model")),
+        (429, {"message": "slow", "details": [{"retryDelay": "31s"}]}, (429, "rate_limit_exceeded", "slow")),
+        (500, {"message": "secret"}, (502, "upstream_error", None)),
+        (503, {"message": "secret"}, (503, "upstream_overloaded", None)),
+    ],
+)
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_error_is_told_by_its_status(status: int, error: dict[str, Json], told: Any, listed: bool) -> None:
+    body: Json = {"error": {"code": status, **error}}
+    adapter = GeminiAdapter(GeminiOptions(), MAX_EVENT)
+    found = adapter.decode_error(status, {}, json.dumps([body] if listed else body).encode())
+    assert (found.status, found.code) == told[:2]
+    assert told[2] in (None, found.message) and "secret" not in found.message
+    assert (found.headers.get("retry-after") == "31") is (status == 429)
