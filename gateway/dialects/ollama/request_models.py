@@ -116,6 +116,16 @@ class OllamaGenerateRequest(RequestFields, frozen=True, kw_only=True):
     top_logprobs: Literal[0] | None = None
 
 
+class OllamaShowRequest(msgspec.Struct, frozen=True):
+    """A request for one model; `name` is the older name of `model`. One of them is required.
+
+    For the published document only.
+    """
+
+    model: str | None = None
+    name: str | None = None
+
+
 class OllamaExplainRequest(OllamaChatRequest, frozen=True, kw_only=True):
     """A chat request of Ollama; without a model it is for the first one. `profile` and `settings` (policy keys)
     override those of the model."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.dialects.base import FixedAnswer, Refusal, Route
-from gateway.dialects.ollama.request_models import OllamaChatRequest, OllamaGenerateRequest
+from gateway.dialects.ollama.request_models import OllamaChatRequest, OllamaGenerateRequest, OllamaShowRequest
 from gateway.dialects.ollama.response_models import (
     OllamaChatAnswer,
     OllamaError,
@@ -52,6 +52,7 @@ _MODEL: Final = Operation(
     description="One model: what it can do, and its context length if the settings tell it.",
     tag=_TAG,
     answers={JSON: reference(OllamaModel)},
+    request=OllamaShowRequest,
     types=(OllamaModel,),
 )
 _VERSION: Final = Operation(

@@ -88,7 +88,7 @@ class RequestFields(msgspec.Struct, frozen=True):
 _INPUT: Final = {
     "description": "A text, or items: messages, calls, outputs of calls, reasoning. An item of any other shape is "
     "repaired with a notice, or refused if `repair` is `strict`.",
-    "anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {"type": "object"}}],
+    "anyOf": [{"type": "string"}, {"type": "array", "minItems": 1, "items": {}}],
 }
 
 

@@ -32,10 +32,10 @@ class Health(msgspec.Struct, frozen=True):
 
 class RouteDocument(msgspec.Struct, frozen=True):
     """The request and responses of one route: schemas by status and media type. `errors` are the statuses of its own,
-    in the format of `dialect`, whose keys it also reads."""
+    in the formats of `dialects`, whose keys it also reads. The example is that of the first one."""
 
     answers: Mapping[int, Mapping[str, Schema]]
-    dialect: Dialect
+    dialects: tuple[Dialect, ...]
     request: Schema | None = None
     errors: tuple[int, ...] = ()
     parameters: tuple[Schema, ...] = ()
@@ -71,13 +71,13 @@ _KEYS: Final = "A client key of the gateway. A gateway without client keys ignor
 # Malformed HTTP, a foreign origin, an unknown Host, a bug, and no room for another connection.
 _ALWAYS: Final = (400, 403, 421, 500, 503)
 _KEY: Final = (401,)
-_BODY: Final = (413, 415)
+_BODY: Final = (408, 413, 415)
 _BACKEND: Final = (502, *(fault.status for fault in FAULTS.values()))
 _ERRORS: Final[Mapping[RouteKind, tuple[int, ...]]] = {
-    "generate": (*_BODY, 404, 408, 429, *_BACKEND),
+    "generate": (404, 429, *_BACKEND),
     "models": (404, 502, 504),
     "model": (404,),
-    "count": (*_BODY, 408),
+    "count": (),
     "fixed": (),
     "refused": (),
 }
@@ -106,7 +106,7 @@ def describe_routes(app: FastAPI, dialects: RouteTable) -> None:
 
 def documented_routes(dialects: RouteTable) -> dict[Place, RouteDocument]:
     """Returns what the document says of every route that it shows."""
-    default = dialects.default
+    default = (dialects.default,)
     own = {(path, "get"): RouteDocument(answers, default) for path, answers in _OWN.items()}
     served: dict[Place, RouteDocument] = {}
     for dialect in dialects.dialects:
@@ -119,7 +119,7 @@ def documented_routes(dialects: RouteTable) -> dict[Place, RouteDocument]:
         {200: {JSON: reference(Explanation)}},
         default,
         _any_of(reference(dialect.explain_type) for dialect in dialects.dialects),
-        (*_BODY, 404, 408),
+        (*_BODY, 404),
         (_dialect_parameter(dialects),),
     )
     return {**own, **served, ("/v1/explain", "post"): explain}
@@ -132,9 +132,9 @@ def _route_document(dialect: Dialect, route: Route) -> RouteDocument:
     names = re.findall(r"\{(\w+)\}", route.path)
     return RouteDocument(
         {200: operation.answers},
-        dialect,
+        (dialect,),
         None if operation.request is None else reference(operation.request),
-        _ERRORS[route.kind],
+        (*_ERRORS[route.kind], *(() if operation.request is None else _BODY)),
         (
             *[_path_parameter(name) for name in names],
             *([_EXPLAIN] if generates else []),
@@ -151,7 +151,8 @@ def _either(one: RouteDocument, other: RouteDocument) -> RouteDocument:
         kind: _any_of(answers[kind] for answers in (mine, theirs) if kind in answers) for kind in {**mine, **theirs}
     }
     parameters = (*one.parameters, *[new for new in other.parameters if new not in one.parameters])
-    return msgspec.structs.replace(one, answers={200: both}, parameters=parameters)
+    dialects = (*one.dialects, *other.dialects)
+    return msgspec.structs.replace(one, answers={200: both}, dialects=dialects, parameters=parameters)
 
 
 def _mark_parameter(mark: RequestMark, dialect: Dialect) -> Schema:
@@ -180,7 +181,7 @@ def _any_of(choices: Iterable[Schema]) -> Schema:
 
 def _described(document: Schema, dialects: RouteTable) -> Schema:
     documented = documented_routes(dialects)
-    security = _security(dialects.default)
+    security = _security([dialects.default])
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             operation.update(_operation(path, documented[path, method], security))
@@ -203,19 +204,20 @@ def _types(dialects: RouteTable) -> tuple[type[msgspec.Struct], ...]:
 def _operation(path: str, route: RouteDocument, usual: list[Schema]) -> Schema:
     """Returns what an operation says beside FastAPI's part. `usual` are the keys of an operation that names none."""
     keyed = path not in OPEN_PATHS
-    failed = {JSON: reference(route.dialect.error_type)}
+    error_types = dict.fromkeys(dialect.error_type for dialect in route.dialects)
+    failed = {JSON: _any_of(map(reference, error_types))}
     errors = {status: failed for status in (*_ALWAYS, *(_KEY if keyed else ()), *route.errors)}
     answers = {**errors, **route.answers}
     operation: Schema = {
         "responses": {str(status): _answer(status, answers[status], route.headers) for status in sorted(answers)}
     }
     if route.request is not None:
-        hello: Schema = {"value": route.dialect.example(EXAMPLE_MODEL)}
+        hello: Schema = {"value": route.dialects[0].example(EXAMPLE_MODEL)}
         body = {"schema": route.request, "examples": {"hello": hello}}
         operation["requestBody"] = {"required": True, "content": {JSON: body}}
     if route.parameters:
         operation["parameters"] = [*route.parameters]
-    if (security := _security(route.dialect) if keyed else []) != usual:
+    if (security := _security(route.dialects) if keyed else []) != usual:
         operation["security"] = security
     return operation
 
@@ -225,9 +227,10 @@ def _answer(status: int, content: Mapping[str, Schema], headers: Mapping[str, Sc
     return {"description": HTTPStatus(status).phrase, "headers": {**_REQUEST_ID, **headers}, "content": shown}
 
 
-def _security(dialect: Dialect) -> list[Schema]:
+def _security(dialects: Iterable[Dialect]) -> list[Schema]:
     """Returns the places of a key, any one of which suffices."""
-    return [{_key_name(place): []} for place in dialect.key_places]
+    names = dict.fromkeys(_key_name(place) for dialect in dialects for place in dialect.key_places)
+    return [{name: []} for name in names]
 
 
 def _key_name(place: KeyPlace) -> str:
