@@ -41,27 +41,19 @@ _BEGUN: Final = {"early": "error_first", "late": "truncated after=4", "stall": "
 _AGENT: Final = {"early": "llm_unavailable", "late": "disconnect_eof", "stall": "stall"}
 _LENGTH: Final = "[[scenario:max_tokens]]"
 
+# Before the first words of its message stand four events.
+_ANNOUNCED: Final = {"early": "error_first", "late": "truncated after=6", "stall": "stall after=6 seconds=60"}
+
 CHAT: Final = Wire("chat", "chat", {"adapter": "openai_chat"}, "demo", _PLAYED)
-SHARED: Final = (
+WIRES: Final = (
     CHAT,
+    Wire("Responses", "responses", {"adapter": "openai_responses"}, "demo", _ANNOUNCED),
     Wire("Messages", "messages", {"adapter": "anthropic_messages"}, "demo", _BEGUN),
+    Wire("generateContent", "gemini", {"adapter": "gemini"}, "demo", _PLAYED),
     Wire("Warp, flattened", "agent", {"adapter": "warp", "encoding": "flatten"}, "scenario", _AGENT, _LENGTH),
     Wire("Warp, structured", "agent", {"adapter": "warp", "encoding": "structured"}, "scenario", _AGENT, _LENGTH),
     Wire("text", "text", {"adapter": "text", "wire": "llama_cpp"}, "demo", _PLAYED),
 )
-# Before the first words of its message stand four events.
-_ANNOUNCED: Final = {"early": "error_first", "late": "truncated after=6", "stall": "stall after=6 seconds=60"}
-# The wires that speak a client's dialect themselves, by its name.
-OWN: Final[Mapping[str, Wire]] = {
-    "openai_responses": Wire("Responses", "responses", {"adapter": "openai_responses"}, "demo", _ANNOUNCED),
-    "gemini": Wire("generateContent", "gemini", {"adapter": "gemini"}, "demo", _PLAYED),
-}
-
-
-def wires_of(dialect: str) -> tuple[Wire, ...]:
-    """The wires that every dialect is tried with, and the dialect's own."""
-    own = OWN.get(dialect)
-    return SHARED if own is None else (*SHARED, own)
 
 
 class WireGateway:
@@ -113,11 +105,10 @@ class Response(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def wire_gateway() -> AsyncIterator[WireGateway]:
     """Serve all wires until the block ends."""
-    wires = (*SHARED, *OWN.values())
     async with AsyncExitStack() as stack:
-        backends = {demo: await stack.enter_async_context(serve_demo(demo)) for demo in {wire.demo for wire in wires}}
+        backends = {demo: await stack.enter_async_context(serve_demo(demo)) for demo in {wire.demo for wire in WIRES}}
         settings: dict[str, Json] = {
-            "backends": {wire.name: {**wire.entry, "base_url": backends[wire.demo].base_url} for wire in wires},
-            "models": {wire.name: {"backend": wire.name, "name": f"demo-{wire.demo}"} for wire in wires},
+            "backends": {wire.name: {**wire.entry, "base_url": backends[wire.demo].base_url} for wire in WIRES},
+            "models": {wire.name: {"backend": wire.name, "name": f"demo-{wire.demo}"} for wire in WIRES},
         }
         yield WireGateway(await stack.enter_async_context(running_gateway(settings)), backends)

@@ -23,7 +23,7 @@ from gateway.core.conversation import (
 )
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from tests.dialects.cases import CASES
-from tests.e2e.dialect_wires import Wire, WireGateway, wire_gateway, wires_of
+from tests.e2e.dialect_wires import WIRES, Wire, WireGateway, wire_gateway
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -246,7 +246,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         client_leaves,
     )
 }
-PAIRS: Final = [(case, wire) for case in CASES for wire in wires_of(str(case))]
+PAIRS: Final = [(case, wire) for case in CASES for wire in WIRES]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

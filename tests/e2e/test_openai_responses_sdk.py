@@ -9,7 +9,7 @@ import pytest_asyncio
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from tests.e2e.dialect_wires import CHAT, SHARED, Wire, WireGateway, wire_gateway
+from tests.e2e.dialect_wires import CHAT, WIRES, Wire, WireGateway, wire_gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,9 +24,9 @@ PATCH: Final[Any] = {"type": "custom", "name": "apply_patch", "description": "Ap
 LONG: Final = "Tell me a long story about a gateway"
 
 # A Warp backend cannot be forced to call a tool, and refuses the choice.
-FORCED: Final = tuple(wire for wire in SHARED if wire.entry["adapter"] != "warp")
+FORCED: Final = tuple(wire for wire in WIRES if wire.entry["adapter"] != "warp")
 
-wires = pytest.mark.parametrize("wire", SHARED, ids=lambda wire: wire.name)
+wires = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
