@@ -27,7 +27,7 @@ def encode_body(conversation: Conversation, notices: list[Notice]) -> bytes:
     source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
     body: dict[str, object] = {"model": "", "input": [], "store": False, **(source or {})}
     body.pop(INSTRUCTIONS, None)
-    body["model"], body["input"] = conversation.model, list(_own_items(conversation, body))
+    body["model"], body["input"] = conversation.model, list(_own_items(conversation, body, notices))
     if conversation.tool_choice == "none" and body.get("tools"):
         body["tool_choice"] = "none"
     if bool(body.get("stream")) != conversation.stream:
@@ -42,9 +42,14 @@ def _canonical_body(conversation: Conversation, notices: list[Notice]) -> bytes:
     return _encode({"model": conversation.model, "input": items, "store": False, **fields})
 
 
-def _own_items(conversation: Conversation, body: dict[str, object]) -> Iterator[JsonObject]:
+def _own_items(conversation: Conversation, body: dict[str, object], notices: list[Notice]) -> Iterator[JsonObject]:
     """Yield the client's items, and those of the turns that a pass has changed. The text of an unchanged turn of the
-    instructions stands in its own field again."""
+    instructions stands in its own field again.
+
+    Reasoning without its encrypted content is a reference to a stored item. The backend refuses the whole request for
+    one that it does not keep.
+    """
+    stored = body["store"] is True
     changed = any(turn.source is None for turn in conversation.turns)
     encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames())
     for turn in conversation.turns:
@@ -52,4 +57,9 @@ def _own_items(conversation: Conversation, body: dict[str, object]) -> Iterator[
         if source is not None and INSTRUCTIONS in source:
             body[INSTRUCTIONS] = source[INSTRUCTIONS]
         else:
-            yield from encoder.encode(turn)
+            for item in encoder.encode(turn):
+                if stored or item.get("type") != "reasoning" or item.get("encrypted_content"):
+                    yield item
+                else:
+                    detail = "reasoning without its encrypted content, which a backend without a store cannot find"
+                    notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))

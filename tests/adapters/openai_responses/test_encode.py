@@ -292,3 +292,22 @@ def test_the_request_asks_for_the_form_that_the_client_wants() -> None:
 
 def test_models_are_listed() -> None:
     assert ADAPTER.decode_models(b'{"data": [{"id": "a"}, {"id": "b"}]}') == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "kept"),
+    [
+        ({}, {}, False),
+        ({"store": False}, {}, False),
+        ({"store": True}, {}, True),
+        ({}, {"encrypted_content": "c"}, True),
+    ],
+)
+def test_reasoning_is_sent_only_where_the_backend_can_read_it(
+    fields: JsonObject, state: JsonObject, kept: bool
+) -> None:
+    thought: dict[str, Json] = {"type": "reasoning", "id": "rs_1", "summary": [], **state}
+    made = exchange(own({"input": [{"role": "user", "content": "x"}, thought], **fields}))
+    items = [item.get("type") for item in json.loads(made.request.body)["input"]]
+    assert ("reasoning" in items) is kept
+    assert ("REASONING_NOT_SENT" in [notice.rule for notice in made.notices]) is not kept
