@@ -53,7 +53,7 @@ ALL: Final = (
     Client("AI SDK", str(PROGRAMS / "node_modules" / "ai"), (SECRET,), (2, 2), path=RESPONSES),
     Client("anthropic", SDKS, (SECRET,), (2, 2), path="/v1/messages"),
     Client("Ollama", SDKS, (SECRET, "tools"), (2, 2), path="/api/chat"),
-    Client("google-genai", SDKS, (SECRET,), (2, 2), path="/v1beta/models/"),
+    Client("google-genai", SDKS, (SECRET,), (2, 2), path="/v1/models/"),
     Client(
         "Qwen Code",
         str(_BIN / "qwen"),
