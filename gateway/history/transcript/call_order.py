@@ -11,29 +11,35 @@ from gateway.core.notices import Notice
 
 
 def in_call_order(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], list[Notice]]:
-    """Sorts the tool turns directly behind each turn with calls by the order of these calls.
+    """Sorts the results directly behind each turn with calls by the order of these calls.
 
-    Results with equal or unknown ids keep their order. Turns that are sorted already stay unchanged.
+    Results with equal or unknown ids keep their order. Turns that are sorted already stay unchanged; of a turn with
+    several results that are not, each result becomes a turn.
     """
-    ordered = list(turns)
+    ordered: list[Turn] = []
     notices: list[Notice] = []
-    for position, turn in enumerate(turns):
+    position = 0
+    while position < len(turns):
+        turn = turns[position]
+        position += 1
+        ordered.append(turn)
         if turn.role == "assistant" and len(turn.calls) > 1:
-            _order_results(ordered, position, notices)
+            stop = position
+            while stop < len(turns) and turns[stop].results:
+                stop += 1
+            ordered += _in_order(turn, turns[position:stop], notices)
+            position = stop
     return tuple(ordered), notices
 
 
-def _order_results(turns: list[Turn], calling: int, notices: list[Notice]) -> None:
-    calls = turns[calling].calls
+def _in_order(calling: Turn, answering: Sequence[Turn], notices: list[Notice]) -> Sequence[Turn]:
     ranks: dict[str, int] = {}
-    for rank, call in enumerate(calls):
+    for rank, call in enumerate(calling.calls):
         ranks.setdefault(call.id, rank)
-    stop = calling + 1
-    while stop < len(turns) and turns[stop].results:
-        stop += 1
-    results = turns[calling + 1 : stop]
-    in_order = sorted(results, key=lambda turn: min(ranks.get(result.call_id, len(calls)) for result in turn.results))
-    if in_order != results:
-        turns[calling + 1 : stop] = in_order
-        detail = f"the results of {len(calls)} calls were put into the order of their calls"
-        notices.append(Notice("flatten", "moved", "RESULTS_IN_CALL_ORDER", detail, turns[calling].index))
+    results = [(turn, result) for turn in answering for result in turn.results]
+    in_order = sorted(results, key=lambda found: ranks.get(found[1].call_id, len(calling.calls)))
+    if in_order == results:
+        return answering
+    detail = f"the results of {len(calling.calls)} calls were put into the order of their calls"
+    notices.append(Notice("flatten", "moved", "RESULTS_IN_CALL_ORDER", detail, calling.index))
+    return [turn if len(turn.results) == 1 else turn.changed(result) for turn, result in in_order]

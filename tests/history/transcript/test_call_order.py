@@ -72,6 +72,18 @@ def test_nothing_but_the_order_of_results_changes(turns: tuple[Turn, ...]) -> No
     assert in_call_order(ordered) == (ordered, [])
 
 
+@given(ORDERS, st.integers(1, 3))
+def test_results_of_one_turn_are_sorted_like_those_of_several(order: list[str], together: int) -> None:
+    results = [result(call_id, f"of {call_id}") for call_id in order]
+    batches = [results[at : at + together] for at in range(0, len(order), together)]
+    answering = [batch[0].changed(*(block for turn in batch for block in turn.blocks)) for batch in batches]
+    turns = numbered(user(), calling(*IDS), *answering, user("And?"))
+    ordered, notices = in_call_order(turns)
+    assert [found.call_id for turn in ordered for found in turn.results] == IDS
+    assert (ordered[:2], ordered[-1]) == (turns[:2], turns[-1])
+    assert bool(notices) == (order != IDS) and (notices or ordered == turns)
+
+
 def test_equal_and_unknown_ids_keep_their_order() -> None:
     turns = numbered(calling("a", "a", "b"), result("x"), result("a", "1"), result("b"), result("a", "2"))
     ordered, _ = in_call_order(turns)
