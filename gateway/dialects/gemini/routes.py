@@ -84,7 +84,7 @@ def _routes() -> Iterator[Route]:
         yield Route("GET", f"/{version}/models", "models", _MODELS if first else None, mark=None if first else _MARK)
         yield Route("GET", model, "model", _MODEL if first else None, mark=None if first else _MARK)
         for path, what in _REFUSED.items():
-            refusal = Refusal(404, "unsupported_route", _NOT_SERVED.format(what=what))
+            refusal = Refusal(404, "unsupported_operation", _NOT_SERVED.format(what=what))
             # Other APIs have the shorter paths of version 1.
             if first or path.startswith("models/"):
                 yield Route("POST", f"/{version}/{path}", "refused", refusal=refusal)
