@@ -39,7 +39,7 @@ class Gateway(FastAPI):
         super().__init__(
             title="Dragoman",
             version=gateway_version(),
-            description="A provider translation gateway: OpenAI clients in front, any backend behind.",
+            description="A provider translation gateway: clients of any LLM API in front, any backend behind.",
             lifespan=_lifespan,
             redirect_slashes=False,
             # FastAPI's telemetry would export the texts of exceptions; ours is in gateway/server/telemetry/tracing.

@@ -115,6 +115,6 @@ def test_a_field_that_is_not_listed_is_reported() -> None:
 
 
 def test_the_page_names_every_refused_route() -> None:
-    sentence = PAGE.rpartition("\n\n")[2]
+    sentence = PAGE.partition("Not served, a 501: ")[2].partition("\n\n")[0]
     refused = {route.path for route in OllamaDialect.routes if route.kind == "refused"}
     assert set(re.findall(r"`(/[^`]+)`", sentence)) == refused

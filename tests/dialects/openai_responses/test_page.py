@@ -45,7 +45,7 @@ def section(title: str) -> str:
     return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-FATES: Final = dict(re.findall(r"^\| `([\w.]+)` \| (\w+) \|", section("Fields of a request"), re.M))
+FATES: Final = dict(re.findall(r"^\| `([\w.]+)` \| (\w+) \|", section("Fields"), re.M))
 
 
 def fields_of(kind: type[msgspec.Struct], prefix: str = "") -> Iterator[str]:
@@ -98,7 +98,7 @@ def test_an_honoured_field_changes_the_conversation(field: str) -> None:
 
 
 def test_every_item_and_every_tool_has_a_row() -> None:
-    items = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.+?) \|", section("Items of the input"), re.M))))
+    items = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.+?) \|", section("Items"), re.M))))
     assert {name for form in FORMS.values() for name in (form.call, form.output)} <= items
     tools = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.+?) \|", section("Tools"), re.M))))
     assert {*FORMS, *BUILT_IN, "namespace"} == tools

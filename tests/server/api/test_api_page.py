@@ -57,7 +57,7 @@ def test_the_page_says_which_routes_need_a_key() -> None:
 
 
 def test_the_page_lists_the_headers_that_may_occur_once() -> None:
-    sentence = PAGE.partition("`traceparent` | chat")[2].partition(" may occur once")[0].rpartition("\n\n")[2]
+    sentence = PAGE.partition("`traceparent` | model")[2].partition(" may occur once")[0].rpartition("\n\n")[2]
     single = SINGLE | {place.name for place in load_dialect().key_places}
     assert set(re.findall(r"`([^`]+)`", sentence)) == {name.decode() for name in single}
     assert {name.decode() for name in single} - {"content-encoding", "content-length"} <= listed("Request headers")
