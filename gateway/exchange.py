@@ -15,6 +15,7 @@ from gateway.core.policy import Policy
 from gateway.history.apply_profile import apply_profile
 from gateway.history.prepare import prepare
 from gateway.history.rejections import client_param, explained
+from gateway.response.object_arguments import ObjectArgumentsCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
 from gateway.response.stop_sequences import StopMatcher
@@ -82,6 +83,7 @@ class Exchange:
         self._policy = policy
         self._tools = conversation.tools
         self._unwrapper: Unwrapper | None = None
+        self._arguments: ObjectArgumentsCheck | None = None
         self._guard = RoleMarkerFilter(policy.flatten) if capabilities.continues_text else None
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
@@ -138,7 +140,9 @@ class Exchange:
             return self._emit(error.take_events(), error)
         if not events:
             return events
-        holds = self._unwrapper is not None and self._unwrapper.held
+        holds = (self._unwrapper is not None and self._unwrapper.held) or (
+            self._arguments is not None and self._arguments.open
+        )
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)
         self._decoded += len(events)
@@ -190,6 +194,7 @@ class Exchange:
         # Most responses make no call: the filters for calls are created with the first call.
         if self._unwrapper is None and ToolCallStart in map(type, events):
             self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
+            self._arguments = ObjectArgumentsCheck() if self.conversation.object_arguments else None
         try:
             if self._unwrapper is not None:
                 events = self._unwrapper.feed(events)
@@ -199,6 +204,8 @@ class Exchange:
             events, fault = error.take_events(), error
         if self._renamed:
             events = self.profiled.identifiers.restore(events)
+        if self._arguments is not None:
+            events = self._arguments.feed(events)
         events = self._filter(events, fault)
         if self.uncounted:
             self._unsized += events

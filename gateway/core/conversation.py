@@ -229,7 +229,8 @@ class Conversation(msgspec.Struct, frozen=True):
     `notices` say what the dialect left out or changed while decoding. `source` are the fields beside the turns as the
     client wrote them, for a backend of the client's dialect; None: those are the `params`.
 
-    `reads` says what the client reads of the answer beside its text.
+    `reads` says what the client reads of the answer beside its text; `object_arguments`, that it reads the arguments of
+    a call as an object, not as JSON text.
 
     `params` are the request's fields beside its turns, under their chat completions names (`response_format`,
     `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
@@ -253,3 +254,4 @@ class Conversation(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
     source: Source | None = None
     reads: frozenset[ReadableContent] = ALL_CONTENT
+    object_arguments: bool = False

@@ -68,7 +68,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.framing", _ours("core.errors")),
     ImportRule("gateway.history", _ours(f"{_VALUES} core.profiles tool_calls framing")),
     ImportRule("gateway.tool_calls", _ours(f"{_VALUES} core.profiles")),
-    ImportRule("gateway.response", _ours(f"{_VALUES} history.transcript")),
+    ImportRule("gateway.response", _ours(f"{_VALUES} history.call_arguments history.transcript")),
     ImportRule(
         "gateway.dialects",
         _ours(

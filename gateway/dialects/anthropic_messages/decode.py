@@ -69,6 +69,7 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         PATHS,
         changes.all(),
         Source(DIALECT, _with_betas(fields, head)),
+        object_arguments=True,
     )
     return ClientRequest(conversation, {"thinking": fields.get("thinking")})
 

@@ -93,6 +93,7 @@ class _Request:
                 paths=self._paths,
                 notices=(*self._unsent(), *generation.notices),
                 source=Source(DIALECT, self._fields),
+                object_arguments=True,
             ),
             {"form": self._form(), "includeThoughts": thinking.include_thoughts is True},
         )

@@ -86,6 +86,7 @@ def _conversation(
         paths=paths,
         notices=unsent_fields(fields, type(request)),
         reads=readable(request),
+        object_arguments=True,
     )
 
 

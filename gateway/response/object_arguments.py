@@ -1,0 +1,49 @@
+"""Reports calls whose arguments are no JSON object to a client that reads them as one."""
+
+from typing import Final
+
+from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.notices import Notice
+from gateway.history.call_arguments import read_object
+
+_DETAIL: Final = (
+    "the arguments of a call are not a JSON object; the client gets them as text inside one, unless they were streamed"
+)
+
+
+class ObjectArgumentsCheck:
+    """Looks at the events of one response. The change itself is the dialect's, whose form of a call requires it.
+
+    `open` are the arguments of the calls that have not ended, in pieces. While there are none, only the start of a call
+    matters.
+    """
+
+    def __init__(self) -> None:
+        self.open: dict[int, _OpenCall] = {}
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Returns the events, with a notice behind the end of each call whose arguments are no object."""
+        seen: list[Event] = []
+        for event in events:
+            seen.append(event)
+            if type(event) is ToolCallStart:
+                self.open[event.index] = _OpenCall(event.id)
+            elif type(event) is ToolCallDelta:
+                self.open[event.index].pieces.append(event.arguments)
+            elif type(event) is ToolCallEnd:
+                seen += self.open.pop(event.index).notices()
+        return seen
+
+
+class _OpenCall:
+    """The arguments of a call so far."""
+
+    def __init__(self, call_id: str) -> None:
+        self.pieces: list[str] = []
+        self._id = call_id
+
+    def notices(self) -> list[Notice]:
+        """Returns what is to be said of the complete arguments."""
+        if read_object("".join(self.pieces)) is not None:
+            return []
+        return [Notice("backend", "changed", "ARGUMENTS_AS_TEXT", _DETAIL, tool_call_id=self._id, level="warning")]
