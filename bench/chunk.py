@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini import GeminiAdapter, GeminiOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
@@ -34,6 +35,7 @@ PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple
     "native": (OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT), payload.chunks, ()),
     "messages": (AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT), payload.message_events, ()),
     "responses": (OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT), payload.response_events, ()),
+    "gemini": (GeminiAdapter(GeminiOptions(), _LIMIT), payload.gemini_chunks, ()),
     "protobuf": (WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames, ()),
     "text": (_TEXT, payload.words, ()),
     "text beside tools": (_TEXT, payload.words, ("write_file",)),

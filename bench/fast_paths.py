@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from unittest.mock import patch
 
 from adapters.anthropic_messages import decoder as messages_decoder
+from adapters.gemini import decoder as gemini_decoder
 from adapters.openai_chat import decoder
 from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
@@ -33,6 +34,7 @@ def _nothing(*_: object) -> None:
 
 PLAIN: Final[Mapping[str, tuple[Plain, ...]]] = {
     "adapters/anthropic_messages/delta_fast_path.py": ((messages_decoder, "read_piece", _nothing),),
+    "adapters/gemini/chunk_fast_path.py": ((gemini_decoder, "read_plain", _nothing),),
     "adapters/openai_chat/delta_fast_path.py": (
         (DeltaFastPath, "read", lambda _, chunks, __: next(chunks, None)),
         (DeltaFastPath, "learn", _nothing),
@@ -70,6 +72,7 @@ def _chunks(path: str) -> Mapping[str, Callable[[], float]]:
 
 MEASURES: Final[Mapping[str, Mapping[str, Callable[[], float]]]] = {
     "adapters/anthropic_messages/delta_fast_path.py": _chunks("messages"),
+    "adapters/gemini/chunk_fast_path.py": _chunks("gemini"),
     "adapters/openai_chat/delta_fast_path.py": _chunks("native"),
     "adapters/openai_chat/completion_fast_path.py": {"a whole answer": answer_us},
     "adapters/openai_responses/delta_fast_path.py": _chunks("responses"),

@@ -141,6 +141,32 @@ def response_events(count: int, mark: str = "") -> list[bytes]:
     ]
 
 
+def gemini_chunks(count: int, mark: str = "") -> list[bytes]:
+    """Build the same response as Google does: with CRLF, and with the token counts so far in every chunk."""
+    *texts, last = said(count, mark)
+    candidates = [*({"content": _content(text), "index": 0} for text in texts), _ended(last)]
+    return [_gemini_chunk(candidate, at + 1) for at, candidate in enumerate(candidates)]
+
+
+def _content(text: str) -> dict[str, object]:
+    return {"parts": [{"text": text}], "role": "model"}
+
+
+def _ended(text: str) -> dict[str, object]:
+    return {"content": _content(text), "finishReason": "STOP", "index": 0}
+
+
+def _gemini_chunk(candidate: dict[str, object], tokens: int) -> bytes:
+    usage = {
+        "promptTokenCount": 19,
+        "candidatesTokenCount": tokens,
+        "totalTokenCount": 19 + tokens,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 19}],
+    }
+    made = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "m", "responseId": "r1"}
+    return b"data: " + msgspec.json.encode(made) + b"\r\n\r\n"
+
+
 def frames(count: int, mark: str = "") -> list[bytes]:
     """Build the same response on the agent wire."""
     first = actions_event(create_task(_IDS.task), add(_IDS.task, output("m1", _IDS.task, "")))

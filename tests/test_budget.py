@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.gemini import GeminiAdapter, GeminiOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
@@ -42,6 +43,7 @@ BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(
 POLICY = Policy()
 NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
 MESSAGES = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
+GEMINI = GeminiAdapter(GeminiOptions(), 1 << 20)
 RESPONSES = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)
 TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
@@ -151,6 +153,8 @@ MEASURES: dict[str, Callable[[], float]] = {
     "chunk of eight": lambda: chunk_cost(NATIVE, payload.chunks, 8),
     "argument chunk": lambda: chunk_cost(NATIVE, tool_chunks),
     "messages chunk": lambda: chunk_cost(MESSAGES, payload.message_events),
+    "gemini chunk": lambda: chunk_cost(GEMINI, payload.gemini_chunks),
+    "gemini chunk of eight": lambda: chunk_cost(GEMINI, payload.gemini_chunks, 8),
     "responses chunk": lambda: chunk_cost(RESPONSES, payload.response_events),
     "responses chunk of eight": lambda: chunk_cost(RESPONSES, payload.response_events, 8),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),

@@ -4,6 +4,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,14 +20,34 @@ CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 # Literals that look like rule codes and are none: environment variables, words of a backend's wire.
 OTHER_NAMES = re.compile(r"(?:DRAGOMAN|OTEL)_\w+|OUT_OF_CREDITS|SYSTEM_PROMPT")
-# Their modules hold the words of an API, which look like rule codes, too.
-WIRE_WORDS = (
-    "adapters.gemini.failure",
-    "adapters.gemini.finish",
-    "gateway.dialects.gemini.errors",
-    "gateway.dialects.gemini.finish",
-    "gateway.dialects.gemini.request_models",
-)
+# Words of an API that look like rule codes, by the modules that have them: there no other word passes.
+WIRE_WORDS = {
+    "adapters.gemini.failure": {"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"},
+    "adapters.gemini.finish": {
+        "BLOCKED_REASON_UNSPECIFIED",
+        "MALFORMED_FUNCTION_CALL",
+        "MAX_TOKENS",
+        "MISSING_THOUGHT_SIGNATURE",
+        "TOO_MANY_TOOL_CALLS",
+        "UNEXPECTED_TOOL_CALL",
+    },
+    "gateway.dialects.gemini.errors": {
+        "DEADLINE_EXCEEDED",
+        "INVALID_ARGUMENT",
+        "NOT_FOUND",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+    },
+    "gateway.dialects.gemini.finish": {
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+        "IMAGE_SAFETY",
+        "MAX_TOKENS",
+        "MODEL_ARMOR",
+        "PROHIBITED_CONTENT",
+    },
+    "gateway.dialects.gemini.request_models": {"MODE_UNSPECIFIED", "THINKING_LEVEL_UNSPECIFIED"},
+}
 SILENT = ("gateway.cli", "gateway.demo", "gateway.testing")
 
 
@@ -36,6 +57,14 @@ def test_the_notices_page_lists_every_rule_and_no_other() -> None:
     emitted = set(_codes())
     assert listed - emitted == set(), "on the page, but never emitted"
     assert emitted - listed == set(), "emitted, but not on the page"
+
+
+def test_the_words_of_a_wire_are_none_of_the_rules_and_stand_in_their_modules() -> None:
+    listed = set(re.findall(r"`([^`\n]+)`", (ROOT / "docs" / "notices.md").read_text(encoding="utf-8")))
+    for module, words in WIRE_WORDS.items():
+        path = (ROOT / Path(*module.split("."))).with_suffix(".py")
+        assert words <= set(_literals(path.read_text(encoding="utf-8"))), module
+        assert not words & listed
 
 
 def test_no_rule_is_listed_twice() -> None:
@@ -118,8 +147,8 @@ def _codes() -> Iterator[str]:
     for package in ("gateway", "adapters"):
         for path in (ROOT / package).rglob("*.py"):
             module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            if not module.startswith((*SILENT, *WIRE_WORDS)) and not path.stem.endswith("_pb2"):
-                yield from _literals(path.read_text(encoding="utf-8"))
+            if not module.startswith(SILENT) and not path.stem.endswith("_pb2"):
+                yield from set(_literals(path.read_text(encoding="utf-8"))) - WIRE_WORDS.get(module, set())
 
 
 def _literals(source: str) -> Iterator[str]:

@@ -1,5 +1,5 @@
 """The adapter for backends that speak Google's generateContent."""
 
-from adapters.gemini.adapter import GeminiAdapter
+from adapters.gemini.adapter import GeminiAdapter, GeminiOptions
 
-__all__ = ["GeminiAdapter"]
+__all__ = ["GeminiAdapter", "GeminiOptions"]

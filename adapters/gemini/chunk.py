@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
+from adapters.gemini.chunk_fast_path import PlainChunk, PlainUsage
 from adapters.gemini.failure import invalid_event, reported_failure
 from adapters.gemini.finish import decode_block, decode_finish
-from adapters.gemini.plain_chunk import PlainChunk
 from adapters.gemini.usage import decode_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject, Text
 from gateway.core.errors import BackendError, InvalidToolCall
@@ -35,7 +35,8 @@ _DERIVED_ID: Final = "call_{seed}_{index}"
 
 class ChunkReader:
     """Reads one response. `finished` is true once the finish reason has arrived; after that only usage counts,
-    and once it has arrived, too, the response is `complete`.
+    and once it has arrived, too, the response is `complete`. `reads_plain` is true between the first chunk and the
+    finish reason.
 
     `seed` makes the ids of calls without one differ from those of earlier answers. `passes`: the client speaks this
     dialect, so that it gets the fields and the parts which no event expresses.
@@ -45,11 +46,12 @@ class ChunkReader:
         self.empty = True
         self.finished = False
         self.complete = False
+        self.reads_plain = False
         self._seed = seed
         self._passes = passes
         self._started = False
         self._calls = 0
-        self._usage: dict[str, Json] | msgspec.Raw | None = None
+        self._usage: dict[str, Json] | PlainUsage | None = None
         self._noted: set[str] = set()
 
     def chunk(self, chunk: Json) -> list[Event]:
@@ -66,15 +68,12 @@ class ChunkReader:
             raise
         return events
 
-    def plain(self, chunk: PlainChunk, events: list[Event]) -> bool:
-        """Add the event of a chunk that is nothing but text; False: it must be read in full."""
-        if not (self._started and chunk.text):
-            return False
+    def plain(self, chunk: PlainChunk) -> TextDelta:
+        """Return the event of a chunk that is nothing but text, while `reads_plain`."""
         self.empty = False
-        if chunk.usage_metadata:
+        if chunk.usage_metadata is not None:
             self._usage = chunk.usage_metadata
-        events.append(TextDelta(chunk.text))
-        return True
+        return TextDelta(chunk.text)
 
     def _read(self, chunk: dict[str, Json], events: list[Event]) -> None:
         candidates = chunk.get("candidates") or []
@@ -95,13 +94,14 @@ class ChunkReader:
             self.complete = self.finished
         if self.finished:
             self._report_usage(events)
+        self.reads_plain = not self.finished
 
     def _report_usage(self, events: list[Event]) -> None:
         """Report the newest counts: the API repeats them in every chunk, and those of a chunk include the earlier."""
         usage, self._usage = self._usage, None
-        if isinstance(usage, msgspec.Raw):
-            usage = msgspec.json.decode(usage)
-        if isinstance(usage, dict):
+        if isinstance(usage, PlainUsage):
+            usage = msgspec.to_builtins(usage)
+        if usage is not None:
             events.append(decode_usage(usage, passes=self._passes))
 
     def _candidate(self, candidate: Json, events: list[Event]) -> None:

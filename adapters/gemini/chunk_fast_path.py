@@ -1,35 +1,57 @@
-"""Reads a chunk that has nothing but one piece of text, as nearly every chunk of a response, without its full form."""
+# fast path: "CPU/chunk, us", decodes a chunk with one piece of text into its types in one step
+# budget: "gemini chunk"
+# law: tests/adapters/gemini/test_chunk_fast_path.py::test_a_chunk_means_what_it_means_when_read_in_full
+"""Decodes the chunks that carry one piece of text and the token counts so far, and nothing else.
 
-from typing import Final, Literal
+Nearly every chunk of a stream is one of them. The types list the fields that it may have, those of the counts too, so
+that nothing is skipped unread; a chunk with any other field is read in full.
+"""
+
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 
 class _Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    text: str
+    text: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     parts: tuple[_Text]
     role: Literal["model"] = "model"
 
 
-class _Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     content: _Content
     index: Literal[0] = 0
 
 
-class PlainChunk(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A chunk with one candidate of one text. `usage_metadata` is still JSON."""
+class _ModalityCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
+    modality: str
+    token_count: int
+
+
+class PlainUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel", gc=False):
+    """The counts that the API sends in every chunk."""
+
+    prompt_token_count: int | None = None
+    candidates_token_count: int | None = None
+    total_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    prompt_tokens_details: tuple[_ModalityCount, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
+class PlainChunk(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", gc=False):
+    """A chunk with one candidate of one text, which is not empty."""
 
     candidates: tuple[_Candidate]
-    usage_metadata: msgspec.Raw = msgspec.Raw()
+    usage_metadata: PlainUsage | None = None
     model_version: str = ""
     response_id: str = ""
 
     @property
     def text(self) -> str:
-        """The text, which may be empty."""
         return self.candidates[0].content.parts[0].text
 
 
@@ -37,7 +59,7 @@ _decode: Final = msgspec.json.Decoder(PlainChunk).decode
 
 
 def read_plain(data: bytes) -> PlainChunk | None:
-    """Return the chunk. None: it has another form or is not valid, and must be read in full."""
+    """Return the chunk. None: the bytes are another chunk or are not valid, and must be read in full."""
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -3,8 +3,8 @@
 from typing import Final
 
 from adapters.gemini.chunk import ChunkReader
+from adapters.gemini.chunk_fast_path import read_plain
 from adapters.gemini.failure import invalid_event
-from adapters.gemini.plain_chunk import read_plain
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
@@ -101,9 +101,10 @@ class _Stream:
 
     def _event(self, data: bytes, events: list[Event]) -> None:
         """Read one event. The response is complete after the finish reason, so that a later fault cannot fail it."""
-        finished = self._reader.finished
-        if not finished and (plain := read_plain(data)) is not None and self._reader.plain(plain, events):
+        if self._reader.reads_plain and (plain := read_plain(data)) is not None:
+            events.append(self._reader.plain(plain))
             return
+        finished = self._reader.finished
         if not data.strip():
             return
         try:

@@ -39,7 +39,7 @@ class SSEDecoder:
     def feed(self, data: bytes) -> list[bytes]:
         """Returns the data of every event completed by these bytes, in order. Raises BackendProtocolError."""
         # Nearly every read holds whole events that begin alike.
-        if self._between and data.endswith(BLANK) and (split := self._fast_path.split(data)) is not None:
+        if self._between and (split := self._fast_path.split(data)) is not None:
             return split
         if self.fault is not None:
             raise self.fault

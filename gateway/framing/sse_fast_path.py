@@ -4,15 +4,26 @@
 """Splits whole server-sent events that begin alike and hold one line of data each.
 
 A backend writes the same fields before the data of every event. That text is learned from an event that was read line
-by line; a read in which every event begins with it is split at it.
+by line; a read in which every event begins with it is split at it. Lines may end with LF or with CRLF, all of a read
+alike.
 """
 
 from typing import Final
 
+import msgspec
+
 BLANK: Final = b"\n\n"
-_END: Final = len(BLANK)
+_CRLF_BLANK: Final = b"\r\n\r\n"
 _DATA: Final = b"data:"
-_CR: Final = ord("\r")
+
+
+class _Lead(msgspec.Struct, frozen=True):
+    """The text before the data of an event, with one kind of line ends. `next` is what divides the data of two
+    events."""
+
+    text: bytes
+    next: bytes
+    data: slice
 
 
 class SSEFastPath:
@@ -25,17 +36,21 @@ class SSEFastPath:
     def split(self, data: bytes) -> list[bytes] | None:
         """Returns the data of events that end with a blank line, all begin with the learned text and have one line of
         data; None for any other bytes, which must be read line by line."""
-        lead = self._lead
-        if not data.startswith(lead) or len(data) > self._max_event or _CR in data:
+        lead = self._lf if data.endswith(BLANK) else self._crlf
+        if not data.startswith(lead.text) or len(data) > self._max_event:
             return None
-        events = data[self._size_of_lead : -_END].split(self._next)
-        if b"\n" in b"".join(events):
+        if lead is self._crlf and not data.endswith(_CRLF_BLANK):
+            return None
+        events = data[lead.data].split(lead.next)
+        lines = b"".join(events)
+        if b"\n" in lines or b"\r" in lines:
             return None
         # One space behind the colon is not part of the data.
-        return None if self._spaceless and lead + b" " in data else events
+        return None if self._spaceless and lead.text + b" " in data else events
 
     def learn(self, data: bytes) -> None:
-        """Expects the text before the data of this first event in the next ones, if that data is one line.
+        """Expects the text before the data of this first event in the next ones, if that data is one line. The lines
+        of `data` end with LF.
 
         Other fields may precede the data line; none may follow it.
         """
@@ -45,8 +60,11 @@ class SSEFastPath:
         colon = _DATA + b" " if line[len(_DATA) :].startswith(b" ") else _DATA
         self._expect(b"\n".join((*others, colon)))
 
-    def _expect(self, lead: bytes) -> None:
-        self._lead = lead
-        self._size_of_lead = len(lead)
-        self._next = BLANK + lead
-        self._spaceless = lead.endswith(b":")
+    def _expect(self, text: bytes) -> None:
+        self._lf = _lead(text, BLANK)
+        self._crlf = _lead(text.replace(b"\n", b"\r\n"), _CRLF_BLANK)
+        self._spaceless = text.endswith(b":")
+
+
+def _lead(text: bytes, blank: bytes) -> _Lead:
+    return _Lead(text, blank + text, slice(len(text), -len(blank)))

@@ -133,7 +133,14 @@ LEADS = st.sampled_from(
     [b"data: ", b"data:", b"event:data\ndata:", b"event: a\ndata: ", b"data:a\ndata:", b": x\ndata:"]
 )
 VALUES = st.sampled_from([b"", b"a", b" a", b"data:", b"\ndata: b", b"\n", b"\r\n", b"event:data\ndata:c"])
-EVENTS = st.lists(st.builds(lambda lead, value: lead + value + b"\n\n", LEADS, VALUES), min_size=1, max_size=3)
+BLANKS = st.sampled_from([b"\n\n", b"\r\n\r\n"])
+EVENTS = st.lists(
+    st.builds(
+        lambda lead, value, blank: lead.replace(b"\n", blank[: len(blank) // 2]) + value + blank, LEADS, VALUES, BLANKS
+    ),
+    min_size=1,
+    max_size=3,
+)
 
 
 @given(EVENTS, st.integers(1, 4), EVENTS, st.sets(st.integers(0, 200), max_size=3))

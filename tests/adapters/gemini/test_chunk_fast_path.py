@@ -1,37 +1,109 @@
-"""A plain chunk tells the same events as its full form."""
-
 import json
-from typing import Any
+from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.gemini.chunk import ChunkReader
+from adapters.gemini import decoder
+from adapters.gemini.chunk_fast_path import read_plain
 from adapters.gemini.decoder import GeminiDecoder
-from adapters.gemini.plain_chunk import read_plain
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendError
 from gateway.core.events import Event
-from gateway.testing.case import MAX_EVENT
 from gateway.testing.replay import replay
-from tests.adapters.gemini.wires import chunk, sse, text, usage
+from tests.adapters.gemini.wires import chunk, text, usage
 
-PARTS = st.builds(text, st.text(max_size=4)) | st.builds(lambda said: text(said, thought=True), st.text(max_size=4))
-EXTRA = st.sampled_from([{}, usage(), usage(thoughts=2), {"createTime": "now"}])
-CHUNKS = st.lists(
-    st.builds(lambda parts, extra: chunk(*parts, **extra), st.lists(PARTS, max_size=2), EXTRA), max_size=6
+COUNTS = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount")
+
+
+def written(made: Json) -> bytes:
+    return json.dumps(made).encode()
+
+
+def counted(counts: Json) -> dict[str, Json]:
+    return {"usageMetadata": counts}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        written(chunk(text("a"))),
+        written(chunk(text("a\n\u2028"), **usage())),
+        written(chunk(text("a"), **usage(thoughts=2))),
+        written(chunk(text("a"), **counted({"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 3}]}))),
+        b'{"candidates": [{"content": {"parts": [{"text": "a"}]}}]}',
+    ],
 )
+def test_a_chunk_of_one_text_is_read_at_once(data: bytes) -> None:
+    found = read_plain(data)
+    assert found is not None and found.text[0] == "a"
 
 
-@settings(max_examples=100, deadline=None, database=None)
-@given(CHUNKS, st.booleans())
-def test_both_tell_the_same(chunks: list[dict[str, Any]], passes: bool) -> None:
-    wire = [*chunks, chunk(text(""), finish="STOP")]
-    reader = ChunkReader(1, passes=passes)
-    expected: list[Event] = [event for made in wire for event in reader.chunk(made)]
-    assert replay(GeminiDecoder(MAX_EVENT, 1, passes=passes), [sse(*wire)]) == expected
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        written({"error": {"code": 500}}),
+        written(chunk()),
+        written(chunk(text(""))),
+        written(chunk(text("a"), text("b"))),
+        written(chunk(text("a", thought=True))),
+        written(chunk(text("a", thoughtSignature="s"))),
+        written(chunk(text("a"), finish="STOP")),
+        written(chunk(text("a"), createTime="now")),
+        written(chunk(text("a"), **counted([]))),
+        written(chunk(text("a"), **counted({"promptTokenCount": "3"}))),
+        written(chunk(text("a"), **counted({"trafficType": "ON_DEMAND"}))),
+        written(chunk(text("?"))).replace(b"?", b"\\ud83d"),
+        written(chunk(text("?"))).replace(b"?", b"\xff"),
+        written(chunk(text("a"), **counted({"?": 1}))).replace(b"?", b"\xff"),
+        written(chunk(text("a"), **counted({"promptTokenCount": 1}))).replace(b": 1}", b": " + b"[" * 9999),
+    ],
+)
+def test_any_other_chunk_is_read_in_full(data: bytes) -> None:
+    assert read_plain(data) is None
 
 
-def test_a_chunk_of_one_text_takes_it() -> None:
-    found = read_plain(json.dumps(chunk(text("a"), **usage())).encode())
-    assert found is not None and found.text == "a" and json.loads(bytes(found.usage_metadata))["promptTokenCount"] == 3
-    assert read_plain(json.dumps(chunk(text("a", thought=True))).encode()) is None
-    assert read_plain(json.dumps(chunk(text("a"), finish="STOP")).encode()) is None
+PARTS = st.one_of(
+    st.builds(text, st.sampled_from(["", "a", "é", "\u2028", '"', "\ud83d"])),
+    st.just(text("a", thought=True)),
+    st.just(text("a", x=1)),
+    st.just({"functionCall": {"name": "f", "args": {}}}),
+)
+NUMBERS: st.SearchStrategy[Json] = st.sampled_from([0, 1, 7, 7.0, 7.5, -1, None, True, "7", 2**70])
+DETAILS: st.SearchStrategy[Json] = st.sampled_from([[], None, [{"modality": "TEXT", "tokenCount": 3}], [{}], "x"])
+USAGES: st.SearchStrategy[Json] = st.fixed_dictionaries(
+    {}, optional={**dict.fromkeys(COUNTS, NUMBERS), "promptTokensDetails": DETAILS, "trafficType": st.just("x")}
+).map(lambda made: {**made}) | st.sampled_from([None, [], 1])
+MORE: st.SearchStrategy[dict[str, Json]] = st.one_of(
+    st.just({}),
+    USAGES.map(counted),
+    st.sampled_from([{"createTime": "now"}, {"candidates": []}, {"modelVersion": None}]),
+)
+CHUNKS = st.builds(
+    lambda parts, finish, more: written(chunk(*parts, finish=finish, **more) | more),
+    st.lists(PARTS, min_size=1, max_size=2),
+    st.sampled_from([None, None, None, None, "STOP", "OTHER"]),
+    MORE,
+) | st.sampled_from([b"{", b"\xff", b"[]", b"{}"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(CHUNKS, max_size=6), st.booleans())
+def test_a_chunk_means_what_it_means_when_read_in_full(odd: list[bytes], passes: bool) -> None:
+    wire = [written(chunk(text("a"))), *odd, written(chunk(text(""), finish="STOP"))]
+    assert outcome(wire, passes, fast=True) == outcome(wire, passes, fast=False)
+
+
+def outcome(chunks: Sequence[bytes], passes: bool, *, fast: bool) -> tuple[list[Event], str]:
+    wire = b"".join(b"data: %s\r\n\r\n" % data for data in chunks)
+    with pytest.MonkeyPatch.context() as patched:
+        if not fast:
+            patched.setattr(decoder, "read_plain", lambda data: None)
+        try:
+            return replay(GeminiDecoder(1 << 20, 1, passes=passes), [wire]), ""
+        except BackendError as error:
+            return [*error.events], error.message
