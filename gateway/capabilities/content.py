@@ -92,28 +92,31 @@ class _Parts:
         item = item_of(block, place)
         if isinstance(block, ToolResult):
             template = self._paths.result_part
-            content = tuple([self._part(part, template, item, inner) for inner, part in enumerate(block.content)])
+            content = tuple(
+                [
+                    part if isinstance(part, Text) else self._part(part, template, item, item_of(part, inner))
+                    for inner, part in enumerate(block.content)
+                ]
+            )
             return msgspec.structs.replace(block, content=content)
         return self._part(block, self._paths.part, item)
 
-    def _part(self, part: Text | Image | File, template: str, item: int, inner: int = 0) -> Text | Image | File:
+    def _part(self, part: Image | File, template: str, item: int, inner: int = 0) -> Text | Image | File:
         lack = _lack(part, self._turn, self._capabilities)
         if lack is None:
             return part
         if self._policy.images == "refuse":
             param = template.format(turn=self._index, item=item, part=inner)
             raise Unsupported(f"{param} is not supported: this model's backend {lack}.", param=param)
-        kind = "image" if isinstance(part, Image) else _kind(part) if isinstance(part, File) else "text"
+        kind = "image" if isinstance(part, Image) else _kind(part)
         detail = f"a part of kind {kind} was replaced by the placeholder [{kind}]"
         self._notices.append(Notice("encode", "changed", "PART_NOT_SENT", detail, self._index, level="warning"))
         return Text(f"[{kind}]")
 
 
-def _lack(part: Text | Image | File, turn: Turn, capabilities: Capabilities) -> str | None:
+def _lack(part: Image | File, turn: Turn, capabilities: Capabilities) -> str | None:
     """Returns why the backend does not support the part; None: it does."""
     match part:
-        case Text():
-            return None
         case File():
             return None if capabilities.files else f"does not accept {_kind(part)} parts"
         case Image():

@@ -113,6 +113,7 @@ REFUSED: list[tuple[Capabilities, Turn, str]] = [
     (Capabilities(), Turn("user", (Text("see"), REMOTE), index=7), "messages[7].content[1]"),
     (Capabilities(), Turn("user", (Text("see"), REMOTE)), "messages[0].content[1]"),
     (Capabilities(), results(Text("see"), INLINE)[1], "messages[2].content[1]"),
+    (Capabilities(), results(Text("see"), Image("data:,", item=4))[1], "messages[2].content[4]"),
     (EYES, Turn("user", (AUDIO,), index=0), "messages[0].content[0]"),
     (EYES, results(AUDIO)[1], "messages[2].content[0]"),
     (Capabilities(images=True, remote_images=False), Turn("user", (REMOTE,), index=0), "messages[0].content[0]"),

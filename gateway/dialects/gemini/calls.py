@@ -4,24 +4,32 @@ from typing import Final
 
 from gateway.core.conversation import File, Image, Json, JsonObject, Text, ToolCall, ToolResult
 from gateway.core.errors import Unsupported
+from gateway.core.notices import Notice
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
+from gateway.dialects.gemini.generation import unsent
 from gateway.dialects.gemini.parts import SIGNATURE, Part, json_text, read_part, unread
 from gateway.history.rules import RuleCode
 
 _CALL: Final = frozenset({"functionCall", SIGNATURE})
+_RESPONSE: Final = frozenset({"functionResponse"})
 # Of a response that is nothing but one of these texts, the text is the result.
 _RESULT_KEYS: Final = frozenset({"output", "result", "error"})
 _PIECES: Final = ("partialArgs", "willContinue")
+_CALL_FIELDS: Final = frozenset({"id", "name", "args", *_PIECES})
+_RESPONSE_FIELDS: Final = frozenset({"id", "name", "response", "parts", *_PIECES})
 _UNNAMED: Final = "unknown"
 
 
 class CallReader:
     """Reads single calls and responses. Those without an id get a derived one behind all of them
-    (`gateway.dialects.derived_ids`)."""
+    (`gateway.dialects.derived_ids`). `notices` receives one notice for each field that only this API has, with the
+    place of the first."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: Faults, notices: list[Notice]) -> None:
         self._faults = faults
+        self._notices = notices
+        self._reported: set[tuple[frozenset[str], str]] = set()
 
     def call(self, part: Part, index: int, position: int) -> ToolCall:
         """Returns the call in this part. Faults: CALL_TYPE, CALL_NAME, CALL_ARGS_TYPE. Raises Unsupported for a call in
@@ -29,6 +37,7 @@ class CallReader:
         place = f".parts[{position}].functionCall"
         said = self._object(part["functionCall"], index, place, "CALL_TYPE")
         self._whole(said, index, place)
+        self._report(said, _CALL_FIELDS, index, place)
         name = self._name(said.get("name"), index, place)
         arguments = self._arguments(said.get("args"), index, place)
         identity = _identity(said)
@@ -40,6 +49,8 @@ class CallReader:
         place = f".parts[{position}].functionResponse"
         said = self._object(part["functionResponse"], index, place, "CONTENT_TYPE")
         self._whole(said, index, place)
+        self._report(said, _RESPONSE_FIELDS, index, place)
+        self._report(part, _RESPONSE, index, f".parts[{position}]")
         identity = _identity(said)
         name = said.get("name") if not identity else None
         if not isinstance(name, str) or not name:
@@ -55,8 +66,17 @@ class CallReader:
     def _whole(self, said: JsonObject, index: int, place: str) -> None:
         for name in _PIECES:
             if said.get(name):
-                param = f"{self._faults.paths.turn.format(turn=index)}{place}.{name}"
+                param = self._path(index, f"{place}.{name}")
                 raise Unsupported(f"{param} is not supported: calls and responses must be whole.", param=param)
+
+    def _report(self, fields: JsonObject, read: frozenset[str], index: int, place: str) -> None:
+        for name, value in fields.items():
+            if name not in read and value is not None and (read, name) not in self._reported:
+                self._reported.add((read, name))
+                self._notices.append(unsent(self._path(index, f"{place}.{name}")))
+
+    def _path(self, index: int, place: str) -> str:
+        return f"{self._faults.paths.turn.format(turn=index)}{place}"
 
     def _text(self, response: Json, index: int, place: str) -> tuple[str, bool]:
         """Returns the text of a result, and whether it is that of a failure."""

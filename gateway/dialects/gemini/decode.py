@@ -74,7 +74,8 @@ class _Request:
         calling = tools.function_calling_config or FunctionCallingConfig()
         place = self._paths.param("tool_choice")
         offered = read_tools(request.tools or (), self._fields.get("tools"), calling, self._faults, place)
-        turns = (*self._system(), *read_turns(contents, self._faults))
+        unread: list[Notice] = []
+        turns = (*self._system(), *read_turns(contents, self._faults, unread))
         params = generation.params if request.store is None else {**generation.params, "store": request.store}
         thinking = config.thinking_config or thinking
         return ClientRequest(
@@ -91,7 +92,7 @@ class _Request:
                 dialect=DIALECT,
                 other_tools=offered.others,
                 paths=self._paths,
-                notices=(*self._unsent(), *generation.notices),
+                notices=(*self._unsent(), *generation.notices, *unread),
                 source=Source(DIALECT, self._fields),
                 object_arguments=True,
             ),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.core.conversation import EMPTY, Block, Json, Role, Source, Text, Turn
+from gateway.core.notices import Notice
 from gateway.dialects.derived_ids import derive_ids
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
@@ -19,12 +20,12 @@ _ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "functio
 _KEYS: Final = frozenset({"role", "parts"})
 
 
-def read_turns(contents: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
-    """Returns the turns of every content that is an object. `faults` collects the violations. Raises Unsupported for a
-    call or a response in pieces."""
+def read_turns(contents: Sequence[Json], faults: Faults, notices: list[Notice]) -> tuple[Turn, ...]:
+    """Returns the turns of every content that is an object. `faults` collects the violations, `notices` what only a
+    backend of the same API reads. Raises Unsupported for a call or a response in pieces."""
     turns: list[Turn] = []
     odd: list[int] = []
-    reader = _Reader(CallReader(faults), faults)
+    reader = _Reader(CallReader(faults, notices), faults)
     for index, content in enumerate(contents):
         match content:
             # Most contents are nothing but a role and a text.

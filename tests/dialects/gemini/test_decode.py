@@ -5,6 +5,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from gateway.adapter import Capabilities
+from gateway.capabilities.content import keep_to
 from gateway.core.conversation import (
     Conversation,
     File,
@@ -17,7 +19,7 @@ from gateway.core.conversation import (
     ToolCall,
     ToolResult,
 )
-from gateway.core.errors import InvalidRequest
+from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.policy import Policy
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.base import ClientRequest, RequestHead
@@ -145,6 +147,39 @@ def test_the_choice_of_functions(mode: str | None, names: list[str] | None, choi
     written = {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": names}}
     read = decode({"tools": DECLARED, "toolConfig": written}).conversation
     assert (read.tool_choice, "".join(tool.name for tool in read.tools)) == (choice, offered)
+
+
+SEEN: Final[dict[str, Any]] = {"name": "f", "id": "a", "response": {"output": "x"}}
+
+
+def answered(**fields: Any) -> Conversation:
+    """A call and its result with these fields."""
+    call = {"functionCall": {"name": "f", "id": "a", "args": {}}}
+    return conversation(
+        *HELLO, {"role": "model", "parts": [call]}, {"parts": [{"functionResponse": {**SEEN, **fields}}]}
+    )
+
+
+def test_a_field_that_only_this_api_has_is_reported_once_with_its_first_place() -> None:
+    result = {"functionResponse": {**SEEN, "scheduling": "SILENT"}, "thoughtSignature": "c2ln"}
+    call = {"functionCall": {"name": "f", "args": {}, "mood": 1, "id": "b"}}
+    asked = conversation(*HELLO, {"role": "model", "parts": [call, call]}, {"parts": [result, result]})
+    assert [(notice.rule, notice.detail) for notice in asked.notices] == [
+        ("FIELD_NOT_SENT", f"no other API has a field for {param!r}")
+        for param in (
+            "contents[1].parts[0].functionCall.mood",
+            "contents[2].parts[0].functionResponse.scheduling",
+            "contents[2].parts[0].thoughtSignature",
+        )
+    ]
+    assert answered(scheduling=None).notices == ()
+
+
+def test_an_image_in_a_result_is_refused_by_its_own_path() -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "eA=="}}
+    with pytest.raises(Unsupported) as caught:
+        keep_to(answered(parts=[{"text": "see"}, image]), Capabilities(), Policy())
+    assert caught.value.param == "contents[2].parts[0].functionResponse.parts[1]"
 
 
 def test_tools_are_functions_or_the_providers_own() -> None:
