@@ -2,11 +2,10 @@
 
 from typing import Final
 
-import msgspec
-
 from adapters.anthropic_messages.delta_fast_path import read_piece
 from adapters.anthropic_messages.failure import invalid_event
 from adapters.anthropic_messages.message import MessageReader
+from adapters.json_body import JsonBody
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event
@@ -14,8 +13,6 @@ from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
 _BLANK: Final = b"\xef\xbb\xbf \t\r\n"
-# A whole response may be larger than any one event of a stream.
-_EVENTS_PER_ANSWER: Final = 4
 
 
 class MessagesDecoder:
@@ -35,7 +32,7 @@ class MessagesDecoder:
             if not data:
                 return []
             if data[:1] == b"{":
-                self._form = _Whole(self._reader, _EVENTS_PER_ANSWER * self._max_event)
+                self._form = _Whole(self._reader, self._max_event)
             else:
                 self._form = _Stream(self._reader, self._max_event)
         events = self._form.feed(data)
@@ -120,26 +117,16 @@ class _Stream:
         return BackendTruncated("The backend's stream ended before the message was complete.")
 
 
-class _Whole(msgspec.Struct):
+class _Whole:
     """Reads one JSON object when its bytes have ended."""
 
-    reader: MessageReader
-    limit: int
-    body: bytearray = msgspec.field(default_factory=bytearray)
+    def __init__(self, reader: MessageReader, max_event: int) -> None:
+        self._reader = reader
+        self._body = JsonBody(max_event)
 
     def feed(self, data: bytes) -> list[Event]:
-        self.body += data
-        if len(self.body) > self.limit:
-            message = f"The backend's response is larger than {self.limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+        self._body.feed(data)
         return []
 
     def close(self) -> list[Event]:
-        try:
-            message = decode_json(bytes(self.body), lenient=True)
-        except NotJson as error:
-            if error.truncated:
-                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
-            text = f"The backend's response is not valid JSON: {error.reason}."
-            raise BackendProtocolError(text, code="upstream_invalid_response") from error
-        return self.reader.message(message)
+        return self._reader.message(self._body.decode())

@@ -5,6 +5,7 @@ from typing import Final
 from adapters.gemini.chunk import ChunkReader
 from adapters.gemini.chunk_fast_path import read_plain
 from adapters.gemini.failure import invalid_event
+from adapters.json_body import JsonBody
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
@@ -14,8 +15,6 @@ from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
 _BLANK: Final = b"\xef\xbb\xbf \t\r\n"
-# A whole response may be larger than any one event of a stream.
-_EVENTS_PER_ANSWER: Final = 4
 
 
 class GeminiDecoder:
@@ -35,7 +34,7 @@ class GeminiDecoder:
             if not data:
                 return []
             if data[:1] in (b"{", b"["):
-                self._form = _Whole(self._reader, _EVENTS_PER_ANSWER * self._max_event)
+                self._form = _Whole(self._reader, self._max_event)
             else:
                 self._form = _Stream(self._reader, self._max_event)
         events = self._form.feed(data)
@@ -128,30 +127,20 @@ def _decoded(data: bytes) -> Json:
 class _Whole:
     """Reads one JSON object when its bytes have ended."""
 
-    def __init__(self, reader: ChunkReader, limit: int) -> None:
+    def __init__(self, reader: ChunkReader, max_event: int) -> None:
         self.done = False
         self._reader = reader
-        self._limit = limit
-        self._body = bytearray()
+        self._body = JsonBody(max_event)
 
     def feed(self, data: bytes) -> list[Event]:
-        self._body += data
-        if len(self._body) > self._limit:
-            message = f"The backend's response is larger than {self._limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+        self._body.feed(data)
         return []
 
     def close(self) -> list[Event]:
         if self.done:
             return []
         self.done = True
-        try:
-            answer = decode_json(bytes(self._body), lenient=True)
-        except NotJson as error:
-            if error.truncated:
-                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
-            message = f"The backend's response is not valid JSON: {error.reason}."
-            raise BackendProtocolError(message, code="upstream_invalid_response") from error
+        answer = self._body.decode()
         events: list[Event] = []
         # Without `alt=sse` the chunks of a stream are the elements of an array.
         try:

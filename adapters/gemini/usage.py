@@ -1,5 +1,6 @@
 """Decodes `usageMetadata`. Its counts are parts of those of the protocol: the thoughts belong to the completion."""
 
+from adapters.token_count import token_count
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
 from gateway.dialects.gemini.usage import CACHED, OTHERS, REASONING
@@ -8,8 +9,8 @@ from gateway.dialects.gemini.usage import CACHED, OTHERS, REASONING
 def decode_usage(usage: dict[str, Json], *, passes: bool) -> UsageReport:
     """Decode the counts. Missing, null and impossible counts become None. `passes`: with the fields that only a client
     of this dialect knows."""
-    answered, thoughts = _count(usage.get("candidatesTokenCount")), _count(usage.get("thoughtsTokenCount"))
-    cached = _count(usage.get("cachedContentTokenCount"))
+    answered, thoughts = token_count(usage.get("candidatesTokenCount")), token_count(usage.get("thoughtsTokenCount"))
+    cached = token_count(usage.get("cachedContentTokenCount"))
     extra: dict[str, Json] = {}
     if cached is not None:
         extra[CACHED[0]] = {CACHED[1]: cached}
@@ -18,11 +19,5 @@ def decode_usage(usage: dict[str, Json], *, passes: bool) -> UsageReport:
     if passes:
         extra |= {name: value for name, value in usage.items() if name in OTHERS}
     completion = None if answered is None and thoughts is None else (answered or 0) + (thoughts or 0)
-    prompt, total = _count(usage.get("promptTokenCount")), _count(usage.get("totalTokenCount"))
+    prompt, total = token_count(usage.get("promptTokenCount")), token_count(usage.get("totalTokenCount"))
     return UsageReport(prompt, completion, total, False, extra)
-
-
-def _count(value: Json) -> int | None:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

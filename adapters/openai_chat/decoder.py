@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from adapters.json_body import decode_body
 from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.completion_fast_path import read_plain
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
@@ -168,13 +169,7 @@ class _Whole(msgspec.Struct):
         return self._read(body) if events is None else events
 
     def _read(self, body: bytes) -> list[Event]:
-        try:
-            answer = decode_json(body, lenient=True)
-        except NotJson as error:
-            if error.truncated:
-                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
-            message = f"The backend's response is not valid JSON: {error.reason}."
-            raise BackendProtocolError(message, code="upstream_invalid_response") from error
+        answer = decode_body(body)
         if isinstance(answer, list) and len(answer) > 1:
             message = f"The backend sent {len(answer)} responses instead of one."
             raise BackendProtocolError(message, code="upstream_invalid_response")

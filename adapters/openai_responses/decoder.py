@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from adapters.json_body import JsonBody
 from adapters.openai_responses.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.event_reader import EventReader
 from adapters.openai_responses.failure import invalid_event
@@ -14,8 +15,6 @@ from gateway.framing.sse import SSEDecoder
 _BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 # Some servers end every stream with it, as that of chat completions ends.
 _DONE: Final = b"[DONE]"
-# A whole response may be larger than any one event of a stream.
-_EVENTS_PER_RESPONSE: Final = 4
 
 
 class ResponsesDecoder:
@@ -34,7 +33,7 @@ class ResponsesDecoder:
             if not data:
                 return []
             if data[:1] in (b"{", b"["):
-                self._form = _Whole(self._reader, _EVENTS_PER_RESPONSE * self._max_event)
+                self._form = _Whole(self._reader, self._max_event)
             else:
                 self._form = _Stream(self._reader, self._max_event)
         events = self._form.feed(data)
@@ -129,28 +128,17 @@ class _Stream:
 class _Whole:
     """Reads one JSON object when its bytes have ended."""
 
-    def __init__(self, reader: EventReader, limit: int) -> None:
+    def __init__(self, reader: EventReader, max_event: int) -> None:
         self.done = False
         self._reader = reader
-        self._limit = limit
-        self._body = bytearray()
+        self._body = JsonBody(max_event)
 
     def feed(self, data: bytes) -> list[Event]:
-        self._body += data
-        if len(self._body) > self._limit:
-            message = f"The backend's response is larger than {self._limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+        self._body.feed(data)
         return []
 
     def close(self) -> list[Event]:
         if self.done:
             return []
         self.done = True
-        try:
-            response = decode_json(bytes(self._body), lenient=True)
-        except NotJson as error:
-            if error.truncated:
-                raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
-            message = f"The backend's response is not valid JSON: {error.reason}."
-            raise BackendProtocolError(message, code="upstream_invalid_response") from error
-        return self._reader.response(response)
+        return self._reader.response(self._body.decode())

@@ -8,12 +8,13 @@ from starlette.routing import Route
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.answer import Answer, answer_chat
-from gateway.demo.chat.faults import FAULTS, as_object
+from gateway.demo.chat.faults import FAULTS
 from gateway.demo.chat.request import ChatRequest, Refused, read_chat
 from gateway.demo.chat.response import CREATED, DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.stream_faults import as_object
 from gateway.demo.scripted_model.markers import find_marker
 
 MODELS = ("demo-chat",)
@@ -58,7 +59,7 @@ async def _chat(request: Request, recorder: Recorder) -> Response:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")
     if marker is not None:
         fault = FAULTS[marker.name].play(answer, marker.options)
-        return fault if chat_request.stream else as_object(fault, answer)
+        return fault if chat_request.stream else as_object(fault, msgspec.json.encode(completion(answer)))
     if not chat_request.stream:
         return json_answer(completion(answer))
     return Response(_frames(chat_request, answer))

@@ -14,7 +14,7 @@ from gateway.core.conversation import Json
 KEPT: Final = 1000
 KEPT_BYTES: Final = 32 * 1024 * 1024
 # Headers with credentials are hidden, because every local process can read a loopback port.
-_SECRET: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
+_SECRET: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "x-goog-api-key"})
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):

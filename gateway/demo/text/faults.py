@@ -7,10 +7,18 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.demo.player.demo_fault import DemoFault, Options
-from gateway.demo.player.playback import Cut, Part, Response, Wait
+from gateway.demo.player.playback import Part, Response
+from gateway.demo.player.stream_faults import StreamFaults
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, piece_event
 
 _JSON: Final = {"content-type": "application/json"}
+
+
+def _whole(answer: Written) -> list[bytes]:
+    return [*frames(answer), frame(last_event(answer))]
+
+
+_STREAM: Final = StreamFaults[Written](_whole, after=3)
 
 
 def _status(answer: Written, options: Options) -> Response:
@@ -33,48 +41,12 @@ def _error_first(answer: Written, options: Options) -> Response:
 
 
 def _error_frame(answer: Written, options: Options) -> Response:
-    return _stream(*_begun(answer, options), frame(error_body(500, "The model broke down.", "server_error")))
-
-
-def _truncated(answer: Written, options: Options) -> Response:
-    return _stream(*_begun(answer, options), Cut("end"))
-
-
-def _cut_mid_event(answer: Written, options: Options) -> Response:
-    return _stream(*_begun(answer, options), frame(last_event(answer))[:25], Cut("end"))
-
-
-def _disconnect(answer: Written, options: Options) -> Response:
-    return _stream(*_begun(answer, options), Cut("reset" if options.get("how") == "reset" else "fin"))
-
-
-def _stall(answer: Written, options: Options) -> Response:
-    wait = Wait(float(options.get("seconds", "3600")))
-    return _stream(*_begun(answer, options), wait, *_whole(answer)[_after(options) :])
-
-
-def _stall_first(answer: Written, options: Options) -> Response:
-    return _stream(Wait(float(options.get("seconds", "3600"))), *_whole(answer))
-
-
-def _slow(answer: Written, options: Options) -> Response:
-    wait = Wait(float(options.get("ms", "50")) / 1000)
-    return _stream(*(part for found in _whole(answer) for part in (found, wait)))
-
-
-def _bad_json(answer: Written, options: Options) -> Response:
-    return _stream(*_begun(answer, options), b'data: {"content": "brok\n\n', *_whole(answer)[_after(options) :])
+    return _stream(*_STREAM.begun(answer, options), frame(error_body(500, "The model broke down.", "server_error")))
 
 
 def _bad_utf8(answer: Written, options: Options) -> Response:
     broken = frame(piece_event(answer, "(?)", 0)).replace(b"(?)", b"(\xff)")
-    return _stream(*_begun(answer, options), broken, *_whole(answer)[_after(options) :])
-
-
-def _bytewise(answer: Written, options: Options) -> Response:
-    size = max(1, int(options.get("chunk", "1")))
-    wire = b"".join(_whole(answer))
-    return _stream(*(wire[at : at + size] for at in range(0, len(wire), size)))
+    return _STREAM.around(answer, options, broken)
 
 
 def _forged_turn(answer: Written, options: Options) -> Response:
@@ -85,31 +57,19 @@ def _forged_turn(answer: Written, options: Options) -> Response:
     return _stream(*frames(answer), *(forged for _ in range(3)), frame(last_event(answer)))
 
 
-def _held_open(answer: Written, options: Options) -> Response:
-    return _stream(*_whole(answer), Wait())
-
-
 def _late(answer: Written, options: Options) -> Response:
     return _stream(*_whole(answer), frame(piece_event(answer, " (late)", 0)))
 
 
 FAULTS: Final[Mapping[str, DemoFault[Written]]] = {
+    **_STREAM.faults(),
     "status": DemoFault("an error status: code=500", _status, "500"),
     "loading": DemoFault("503 while the model loads", _loading, "503_bare"),
     "context_length": DemoFault("400 exceed_context_size_error", _context_length, "400"),
     "error_first": DemoFault("200 whose first event is an error", _error_first, "error_event"),
     "error_frame": DemoFault("an error object in the stream: after=3 events", _error_frame, "error_event"),
-    "truncated": DemoFault("a well-formed end before the last event: after=3", _truncated, "no_finish"),
-    "cut_mid_event": DemoFault("a well-formed end inside an event: after=3", _cut_mid_event, "truncated"),
-    "disconnect": DemoFault("the connection breaks: after=3, how=fin|reset", _disconnect, "truncated"),
-    "stall": DemoFault("silence in the middle: after=3, seconds=3600", _stall, "stall"),
-    "stall_first": DemoFault("silence before the first event: seconds=3600", _stall_first, "stall"),
-    "slow": DemoFault("a pause between events: ms=50", _slow),
-    "bad_json": DemoFault("an event with invalid JSON: after=3", _bad_json, "malformed"),
     "bad_utf8": DemoFault("an event with a broken UTF-8 byte: after=3", _bad_utf8, "utf8"),
-    "bytewise": DemoFault("the stream in small writes, characters split: chunk=1", _bytewise, "split"),
     "forged_turn": DemoFault("the model continues with another speaker's turn: label=User|System|result", _forged_turn),
-    "held_open": DemoFault("a complete response on a connection that stays open", _held_open, "held"),
     "late": DemoFault("text after the last event", _late, "late"),
 }
 
@@ -120,15 +80,3 @@ def _json(status: int, body: Json) -> Response:
 
 def _stream(*parts: Part) -> Response:
     return Response(parts)
-
-
-def _whole(answer: Written) -> list[bytes]:
-    return [*frames(answer), frame(last_event(answer))]
-
-
-def _begun(answer: Written, options: Options) -> list[bytes]:
-    return _whole(answer)[: _after(options)]
-
-
-def _after(options: Options) -> int:
-    return int(options.get("after", "3"))

@@ -52,7 +52,7 @@ async def test_a_status_may_say_when_to_come_back() -> None:
         ("error_frame", '"code":"model_error"', 0, False),
         ("truncated", '"content":" 2,"', 0, False),
         ("cut_mid_event", '"content":" 2,"', 0, False),
-        ("bad_json", '"content": "brok\n\n', 1, True),
+        ("bad_json", 'data: {"type": "brok\n\n', 1, True),
         ("bad_shape", '["not", "a", "chunk"]', 1, True),
         ("no_finish", '"content":" 10"', 0, True),
         ("no_done", '"content":" 10"', 1, False),

@@ -1,0 +1,41 @@
+"""Reads a response that is one JSON document, for adapters whose backends may answer without a stream."""
+
+from typing import Final
+
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendProtocolError, BackendTruncated
+from gateway.framing.json_text import NotJson, decode_json
+
+# A whole response may be larger than any one event of a stream.
+_EVENTS_PER_RESPONSE: Final = 4
+
+
+class JsonBody:
+    """Collects the body of one response. `max_event` is the maximum number of bytes of one event of a stream."""
+
+    def __init__(self, max_event: int) -> None:
+        self._limit = _EVENTS_PER_RESPONSE * max_event
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Add bytes. Raises BackendProtocolError (`upstream_response_too_large`) above the limit."""
+        self._bytes += data
+        if len(self._bytes) > self._limit:
+            message = f"The backend's response is larger than {self._limit} bytes."
+            raise BackendProtocolError(message, code="upstream_response_too_large")
+
+    def decode(self) -> Json:
+        """Decode the bytes so far. Raises what `decode_body` raises."""
+        return decode_body(bytes(self._bytes))
+
+
+def decode_body(body: bytes) -> Json:
+    """Decode a whole body. Raises BackendTruncated if it ends in the middle of its JSON, and BackendProtocolError
+    (`upstream_invalid_response`) if it is not JSON."""
+    try:
+        return decode_json(body, lenient=True)
+    except NotJson as error:
+        if error.truncated:
+            raise BackendTruncated("The backend's response ended in the middle of its JSON.") from error
+        message = f"The backend's response is not valid JSON: {error.reason}."
+        raise BackendProtocolError(message, code="upstream_invalid_response") from error
