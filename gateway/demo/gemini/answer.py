@@ -30,7 +30,7 @@ def answer_gemini(request: GeminiRequest, model: str, number: int) -> Answer:
     """Compute the scripted reply, cut by the stop sequences and the limit, and shaped by the schema."""
     planned = reply(request.dialogue)
     text = planned.text if planned.calls else _shaped(request, planned.text)
-    for stop in request.stop:
+    for stop in filter(None, request.stop):
         text = text.partition(stop)[0]
     words, finish, calls = pieces(text), "STOP", planned.calls
     if request.max_tokens is not None and len(words) > request.max_tokens:

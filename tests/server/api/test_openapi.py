@@ -39,7 +39,8 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
 @pytest.mark.parametrize(("path", "method"), METHODS)
 def test_every_answer_has_a_schema_and_every_failure_the_error_object(path: str, method: str) -> None:
     served = load_dialects().find(method.upper(), path)
-    failed = {one.dialect.error_type.__name__ for one in (served, *served.marked)}
+    shown = [one for one in (served, *served.marked) if one.route is None or one.route.operation is not None]
+    failed = {one.dialect.error_type.__name__ for one in shown}
     for status, answer in DOCUMENT["paths"][path][method]["responses"].items():
         assert answer["content"] and answer["headers"]["x-request-id"]["required"]
         for media_type, content in answer["content"].items():
