@@ -34,6 +34,8 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Action, Notice
 
+# The type of the delta with a citation of a text.
+_CITATION: Final = "citations_delta"
 _MESSAGE_FIELDS: Final = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"})
 
 
@@ -51,6 +53,7 @@ class MessageReader:
         self._counts = TokenCounts()
         self._open: dict[int, Block] = {}
         self._begun: set[int] = set()
+        self._behind_text = False
         self._call_ids: set[str] = set()
         self._states: list[ReasoningEnd] = []
         self._reason = ""
@@ -131,6 +134,8 @@ class MessageReader:
         block, delta = self._block(_index_of(event)), event.get("delta")
         if not isinstance(delta, dict) or not (kind := text_of(delta, "type")):
             raise invalid_event("a delta has no type")
+        if kind == _CITATION and self._own_client and isinstance(block, TextBlock):
+            return [PassthroughFields("event", delta)]
         field = DELTA_FIELDS.get(kind)
         if field is None:
             return self._note("dropped", "PART_UNKNOWN", "a piece of content of an unknown type")
@@ -187,6 +192,9 @@ class MessageReader:
             if block.id in self._call_ids:
                 raise invalid_event("two calls have the same id")
             self._call_ids.add(block.id)
+        behind_text, self._behind_text = self._behind_text, isinstance(block, TextBlock)
+        if self._own_client and isinstance(block, TextBlock):
+            return [*_text_start(opened, behind_text), *block.start()]
         return [*self._unknown_content(opened), *block.start()]
 
     def _unknown_content(self, opened: JsonObject) -> list[Event]:
@@ -234,6 +242,15 @@ class MessageReader:
             return []
         self._noted.add(rule)
         return [Notice("backend", action, rule, detail, level="warning")]
+
+
+def _text_start(opened: JsonObject, behind_text: bool) -> list[Event]:
+    """Return the start of a text as its own event where the pieces of the text do not tell it: behind another text,
+    or with fields such as citations."""
+    unknown = {name: value for name, value in opened.items() if name != "text" and value is not None}
+    if not behind_text and not any(value for name, value in unknown.items() if name != "type"):
+        return []
+    return [PassthroughFields("event", unknown)]
 
 
 def _index_of(event: JsonObject) -> int:

@@ -21,15 +21,38 @@ from gateway.core.events import (
 )
 
 BlockKind: TypeAlias = Literal["text", "reasoning", "call", "other"]
+
+
+class TextStart(msgspec.Struct, frozen=True):
+    """A text begins, also directly behind another. `fields` are what a backend of the client's dialect says of it."""
+
+    fields: JsonObject
+
+
+class TextFields(msgspec.Struct, frozen=True):
+    """What a backend of the client's dialect says of the present text beside its pieces."""
+
+    fields: JsonObject
+
+
 BlockEvent: TypeAlias = (
-    TextDelta | ReasoningDelta | ReasoningEnd | ToolCallStart | ToolCallDelta | ToolCallEnd | PassthroughFields
+    TextStart
+    | TextDelta
+    | TextFields
+    | ReasoningDelta
+    | ReasoningEnd
+    | ToolCallStart
+    | ToolCallDelta
+    | ToolCallEnd
+    | PassthroughFields
 )
 
 
 class BlockStart(msgspec.Struct, frozen=True):
     """A block opens. `number` counts the blocks of the answer from 0; `call` is the start of a call.
 
-    `fields` are the state of a piece of reasoning without text, or the fields of a block of the kind `other`.
+    `fields` are those of a text, the state of a piece of reasoning without text, or the fields of a block of the kind
+    `other`.
     """
 
     number: int
@@ -44,13 +67,19 @@ class BlockDelta(msgspec.Struct, frozen=True):
     text: str
 
 
+class BlockFields(msgspec.Struct, frozen=True):
+    """Fields of the open text, behind its pieces so far."""
+
+    fields: JsonObject
+
+
 class BlockEnd(msgspec.Struct, frozen=True):
     """The open block closes. `state` is that of a piece of reasoning."""
 
     state: JsonObject = EMPTY
 
 
-BlockStep: TypeAlias = BlockStart | BlockDelta | BlockEnd
+BlockStep: TypeAlias = BlockStart | BlockDelta | BlockFields | BlockEnd
 
 
 class SequentialBlocks:
@@ -83,8 +112,14 @@ class SequentialBlocks:
             return []
         steps: list[BlockStep] = []
         match event:
+            case TextStart():
+                self._open(_HeldBlock("text", fields=event.fields), steps)
             case TextDelta():
                 self._grow("text", event.text, steps)
+            case TextFields():
+                if self.kind != "text":
+                    self._open(_HeldBlock("text"), steps)
+                steps.append(BlockFields(event.fields))
             case ReasoningDelta():
                 self._grow("reasoning", event.text, steps)
             case ReasoningEnd():
@@ -136,8 +171,12 @@ class SequentialBlocks:
 
     def _hold(self, event: BlockEvent) -> None:
         match event:
+            case TextStart():
+                self._held.append(_HeldBlock("text", fields=event.fields))
             case TextDelta():
                 self._held_open("text").pieces.append(event.text)
+            case TextFields():
+                self._held_open("text").said.append(event.fields)
             case ReasoningDelta():
                 self._held_open("reasoning").pieces.append(event.text)
             case ReasoningEnd():
@@ -174,6 +213,7 @@ class SequentialBlocks:
             self._open(block, steps)
             if block.pieces:
                 steps.append(BlockDelta("".join(block.pieces)))
+            steps += [BlockFields(fields) for fields in block.said]
             if block.ended:
                 self._close(steps, block.state)
             elif block.call is not None:
@@ -182,12 +222,13 @@ class SequentialBlocks:
 
 
 class _HeldBlock(msgspec.Struct):
-    """A block that has not opened yet, with its pieces so far."""
+    """A block that has not opened yet, with its pieces so far, and what is said of its text beside them."""
 
     kind: BlockKind
     call: ToolCallStart | None = None
     fields: JsonObject = EMPTY
     pieces: list[str] = []
+    said: list[JsonObject] = []
     ended: bool = False
     state: JsonObject = EMPTY
 

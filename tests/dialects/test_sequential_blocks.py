@@ -20,7 +20,17 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Notice
-from gateway.dialects.sequential_blocks import BlockDelta, BlockEnd, BlockEvent, BlockStart, BlockStep, SequentialBlocks
+from gateway.dialects.sequential_blocks import (
+    BlockDelta,
+    BlockEnd,
+    BlockEvent,
+    BlockFields,
+    BlockStart,
+    BlockStep,
+    SequentialBlocks,
+    TextFields,
+    TextStart,
+)
 from gateway.testing.events import fold
 from gateway.testing.strategies import answers
 
@@ -42,6 +52,8 @@ def told(steps: Iterable[BlockStep]) -> str:
                 words.append(f"{step.number}:{step.kind if step.call is None else step.call.name}(")
             case BlockDelta():
                 words.append(step.text)
+            case BlockFields():
+                words.append(f"[{' '.join(step.fields)}]")
             case BlockEnd():
                 words.append(f"{step.state.get('signature', '')})")
     return " ".join(words)
@@ -92,6 +104,13 @@ def told(steps: Iterable[BlockStep]) -> str:
         ([ONE, TextDelta("a"), ReasoningEnd(SIGNED), ToolCallEnd(7)], "0:f( ) 1:text( a ) 2:reasoning( s)"),
         ([TextDelta("a"), PassthroughFields("choice", {"x": 1})], "0:text( a ) 1:other( )"),
         ([ONE, PassthroughFields("choice", {}), TextDelta("a"), ToolCallEnd(7)], "0:f( ) 1:other( ) 2:text( a )"),
+        ([TextDelta("a"), TextStart({"x": 1}), TextDelta("b")], "0:text( a ) 1:text( b )"),
+        ([TextDelta("a"), TextFields({"x": 1}), TextDelta("b")], "0:text( a [x] b )"),
+        ([ReasoningDelta("a"), TextFields({"x": 1})], "0:reasoning( a ) 1:text( [x] )"),
+        (
+            [ONE, TextDelta("a"), TextStart({}), TextDelta("b"), TextFields({"x": 1}), ToolCallEnd(7), TextDelta("c")],
+            "0:f( ) 1:text( a ) 2:text( b [x] c )",
+        ),
     ],
 )
 def test_blocks_follow_one_another(events: list[BlockEvent], expected: str) -> None:
@@ -106,6 +125,8 @@ def test_a_start_tells_what_its_block_is_made_of() -> None:
         BlockStart(1, "other", None, {"x": 1}),
         BlockStart(2, "call", ONE),
     ]
+    assert BlockStart(0, "text", None, {"x": 1}) in steps_of([TextStart({"x": 1})])
+    assert BlockStart(1, "text", None, {"x": 1}) in steps_of([ONE, TextStart({"x": 1}), ToolCallEnd(7)])
 
 
 def test_the_open_block_is_known() -> None:
@@ -148,6 +169,8 @@ def test_nothing_is_lost_and_one_block_is_open_at_a_time(events: list[Event]) ->
                         reasoning += step.text
                     case _:
                         calls[-1] = ToolCall(calls[-1].id, calls[-1].name, calls[-1].arguments + step.text)
+            case BlockFields():
+                raise AssertionError("no event has such fields")
             case BlockEnd():
                 assert current is not None
                 current = None

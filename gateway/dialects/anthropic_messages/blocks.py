@@ -4,7 +4,9 @@ import hashlib
 import re
 from typing import Final, assert_never
 
-from gateway.core.conversation import Json
+import msgspec
+
+from gateway.core.conversation import Json, JsonObject
 from gateway.core.events import (
     Event,
     PassthroughFields,
@@ -17,7 +19,7 @@ from gateway.core.events import (
 )
 from gateway.core.provider_state import provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
-from gateway.dialects.sequential_blocks import BlockEvent, BlockStart
+from gateway.dialects.sequential_blocks import BlockEvent, BlockStart, TextFields, TextStart
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]+")
 _DIGEST: Final = 24
@@ -33,7 +35,7 @@ def block_event(event: Event) -> BlockEvent | None:
     if isinstance(event, ReasoningEnd):
         return ReasoningEnd(provider_state(event.extra, PROVIDER))
     if isinstance(event, PassthroughFields):
-        return event if event.scope == "event" else None
+        return _passed(event) if event.scope == "event" else None
     if isinstance(event, TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | ToolCallEnd):
         return event
     return None
@@ -43,7 +45,7 @@ def opened_block(start: BlockStart) -> dict[str, Json]:
     """Returns the content block with which a block begins: without its text, without the input of a call."""
     match start.kind:
         case "text":
-            return {"type": "text", "text": ""}
+            return {"type": "text", "text": "", **start.fields}
         case "reasoning" if "data" in start.fields:
             return {"type": "redacted_thinking", "data": start.fields["data"]}
         case "reasoning":
@@ -55,6 +57,24 @@ def opened_block(start: BlockStart) -> dict[str, Json]:
             return {**start.fields, "input": {}} if isinstance(start.fields.get("input"), dict) else {**start.fields}
         case _:
             assert_never(start.kind)
+
+
+def _passed(event: PassthroughFields) -> BlockEvent:
+    """Returns what a backend of the same API sends: the beginning of a text, a citation of it, or another block."""
+    match event.fields.get("type"):
+        case "text":
+            return TextStart(event.fields)
+        case "citations_delta":
+            return TextFields(event.fields)
+        case _:
+            return event
+
+
+def with_citation(start: BlockStart, delta: JsonObject) -> BlockStart:
+    """Returns the start of a text with the citation of a delta among its fields."""
+    before = start.fields.get("citations")
+    citations = [*(before if isinstance(before, list) else ()), delta.get("citation")]
+    return msgspec.structs.replace(start, fields={**start.fields, "citations": citations})
 
 
 def client_id(call_id: str) -> str:

@@ -8,12 +8,19 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.events import Event, Finish, UsageReport
 from gateway.core.notices import Notice
-from gateway.dialects.anthropic_messages.blocks import block_event, opened_block
+from gateway.dialects.anthropic_messages.blocks import block_event, opened_block, with_citation
 from gateway.dialects.anthropic_messages.finish import stop_reason
 from gateway.dialects.anthropic_messages.usage import UNCOUNTED, usage_object
 from gateway.dialects.base import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
-from gateway.dialects.sequential_blocks import BlockDelta, BlockEnd, BlockStart, BlockStep, SequentialBlocks
+from gateway.dialects.sequential_blocks import (
+    BlockDelta,
+    BlockEnd,
+    BlockFields,
+    BlockStart,
+    BlockStep,
+    SequentialBlocks,
+)
 from gateway.dialects.usage import merge_usage
 from gateway.history.call_arguments import as_object
 
@@ -69,6 +76,9 @@ def _content(steps: Sequence[BlockStep], *, shows_thinking: bool) -> list[Json]:
                 start, pieces = step, []
             case BlockDelta():
                 pieces.append(step.text)
+            case BlockFields():
+                assert start is not None  # only an open text has fields
+                start = with_citation(start, step.fields)
             case BlockEnd():
                 assert start is not None  # a block opens before it closes
                 content.append(_block(start, "".join(pieces), step, shows_thinking=shows_thinking))

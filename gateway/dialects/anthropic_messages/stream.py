@@ -25,6 +25,7 @@ from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, one_line_each
 from gateway.dialects.sequential_blocks import (
     BlockDelta,
     BlockEnd,
+    BlockFields,
     BlockKind,
     BlockStart,
     BlockStep,
@@ -145,6 +146,9 @@ class MessageStreamEncoder:
                     self._open(step, out)
                 case BlockDelta():
                     self._delta(step.text, out)
+                case BlockFields():
+                    delta: dict[str, Json] = {"index": self._number, "delta": dict(step.fields)}
+                    out.append(_event("content_block_delta", delta))
                 case BlockEnd():
                     self._close(step, out)
                 case _:

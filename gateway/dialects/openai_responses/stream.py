@@ -52,7 +52,16 @@ from gateway.dialects.openai_responses.output_items import (
 )
 from gateway.dialects.openai_responses.response_object import GrowingResponse
 from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
-from gateway.dialects.sequential_blocks import BlockDelta, BlockEnd, BlockEvent, BlockStart, BlockStep, SequentialBlocks
+from gateway.dialects.sequential_blocks import (
+    BlockDelta,
+    BlockEnd,
+    BlockEvent,
+    BlockFields,
+    BlockStart,
+    BlockStep,
+    SequentialBlocks,
+    TextFields,
+)
 
 PING: Final = b": ping\n\n"
 _ANNOTATION: Final = "output_text.annotation.added"
@@ -161,10 +170,8 @@ class ResponsesStreamEncoder:
             case "delta":
                 self._pending.update(event.fields)
             case "event":
-                if event_kind(event.fields) == _ANNOTATION and isinstance(self._item, OutputMessage):
-                    self._write_item(self._item.annotation(event.fields), out)
-                else:
-                    self._feed_blocks(event, out)
+                annotates = event_kind(event.fields) == _ANNOTATION
+                self._feed_blocks(TextFields(event.fields) if annotates else event, out)
             case "choice":
                 # An object of another dialect.
                 pass
@@ -188,6 +195,9 @@ class ResponsesStreamEncoder:
                 self._start_block(step, out)
             case BlockDelta():
                 self._write_delta(step.text, out)
+            case BlockFields():
+                assert isinstance(self._item, OutputMessage)  # only an open text has fields
+                self._write_item(self._item.annotation(step.fields), out)
             case BlockEnd():
                 if self._item is not None:
                     self._write_items(self._item.closing(status, step.state), out)

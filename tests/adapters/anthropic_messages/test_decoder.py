@@ -412,12 +412,38 @@ def test_each_unknown_kind_is_reported_once() -> None:
     assert rules(read(wire)) == ["UNKNOWN_EVENT", "PART_UNKNOWN"]
 
 
-def test_the_citations_of_a_text_are_reported_and_left_out() -> None:
-    cited: Json = [{"type": "char_location", "cited_text": "x"}]
-    for citations, expected in ((cited, ["PART_UNKNOWN"]), ([], []), (None, [])):
-        events = read(message({"type": "text", "text": "Hello", "citations": citations}), own_client=True)
-        assert rules(events) == expected
-        assert TextDelta("Hello") in events
+CITED: Final[Json] = {"type": "char_location", "cited_text": "x"}
+QUOTED: Final[wires.Event] = {"type": "citations_delta", "citation": CITED}
+
+
+@pytest.mark.parametrize(
+    ("citations", "said"), [([CITED], [PassthroughFields("event", {"type": "text", "citations": [CITED]})]), ([], [])]
+)
+def test_the_citations_of_a_whole_text_are_for_clients_of_the_same_api(citations: Json, said: list[Event]) -> None:
+    wire = message({"type": "text", "text": "Hello", "citations": citations})
+    own = read(wire, own_client=True)
+    assert own[1 : 2 + len(said)] == [*said, TextDelta("Hello")]
+    other = read(wire)
+    assert rules(other) == ["PART_UNKNOWN"] * len(said)
+    assert not [event for event in other if isinstance(event, PassthroughFields)]
+
+
+def test_a_streamed_citation_stands_where_it_came() -> None:
+    cited = block(0, TEXT, *text("Hel"), QUOTED, *text("lo"))
+    wire = sse(start(), *cited, *block(1, TEXT, *text("!")), *end())
+    assert content(wire, own_client=True) == [
+        TextDelta("Hel"),
+        PassthroughFields("event", QUOTED),
+        TextDelta("lo"),
+        PassthroughFields("event", {"type": "text"}),
+        TextDelta("!"),
+    ]
+    assert rules(content(wire)) == ["PART_UNKNOWN"]
+
+
+def test_a_citation_of_anything_but_a_text_is_reported() -> None:
+    wire = sse(start(), *block(0, THINKING, QUOTED, *thinking("hm")), *block(1, TEXT, *text("x")), *end())
+    assert rules(read(wire, own_client=True)) == ["PART_UNKNOWN"]
 
 
 def test_a_field_for_errors_may_be_empty() -> None:

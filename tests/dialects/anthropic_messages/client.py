@@ -15,7 +15,7 @@ EMPTY_BLOCKS: Final = {
 }
 # The delta types of a block, and the field of each.
 DELTAS: Final = {
-    "text": {"text_delta": "text"},
+    "text": {"text_delta": "text", "citations_delta": "citation"},
     "thinking": {"thinking_delta": "thinking", "signature_delta": "signature"},
     "tool_use": {"input_json_delta": "partial_json"},
     "server_tool_use": {"input_json_delta": "partial_json"},
@@ -117,7 +117,8 @@ class StreamReader:
         if kind == "tool_use":
             assert CALL_ID.fullmatch(content_block["id"]) and content_block["name"] and content_block["input"] == {}
         elif kind in EMPTY_BLOCKS:
-            assert content_block == EMPTY_BLOCKS[kind]
+            # A backend of the same API may announce citations.
+            assert {key: value for key, value in content_block.items() if key != "citations"} == EMPTY_BLOCKS[kind]
         self.open, self.input = dict(content_block), ""
 
     def content_block_delta(self, index: int, delta: dict[str, Any]) -> None:
@@ -128,6 +129,8 @@ class StreamReader:
             self.input += delta[field]
         elif field == "signature":
             self.open[field] = delta[field]
+        elif field == "citation":
+            self.open["citations"] = [*self.open.get("citations", ()), delta[field]]
         else:
             self.open[field] += delta[field]
 

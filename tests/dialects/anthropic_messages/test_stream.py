@@ -123,6 +123,22 @@ SERVER_RESULT: Final[dict[str, Json]] = {"type": "web_search_tool_result", "tool
             [PassthroughFields("event", SERVER_CALL), PassthroughFields("event", SERVER_RESULT), TextDelta("a")],
             [SERVER_CALL, SERVER_RESULT, TEXT],
         ),
+        (
+            [
+                TextDelta("a"),
+                PassthroughFields("event", {"type": "text", "citations": []}),
+                TextDelta("b"),
+                PassthroughFields("event", {"type": "citations_delta", "citation": {"cited_text": "x"}}),
+                PassthroughFields("event", {"type": "citations_delta", "citation": {"cited_text": "y"}}),
+                PassthroughFields("event", {"type": "text"}),
+                TextDelta("c"),
+            ],
+            [
+                TEXT,
+                {"type": "text", "text": "b", "citations": [{"cited_text": "x"}, {"cited_text": "y"}]},
+                {"type": "text", "text": "c"},
+            ],
+        ),
     ],
 )
 def test_the_blocks_of_stream_and_whole_answer(events: Sequence[Event], content: list[dict[str, Any]]) -> None:
