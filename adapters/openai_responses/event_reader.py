@@ -9,7 +9,7 @@ from typing import Final
 from adapters.openai_responses.call_item import CallIds, CallItem
 from adapters.openai_responses.failure import invalid_call, invalid_event, reported_failure
 from adapters.openai_responses.output_item import OutputItem, Pieces, Place
-from adapters.openai_responses.part_events import ITEM_OF_PART, PIECES, WHOLES, PartEvent
+from adapters.openai_responses.part_events import PIECES, WHOLES, PartEvent
 from adapters.openai_responses.text_items import MessageItem, ReasoningItem
 from adapters.openai_responses.usage import decode_usage
 from gateway.core.conversation import Json, JsonObject
@@ -40,7 +40,7 @@ _DELTA_FIELDS: Final = frozenset(
 # What the gateway tells its client itself. Any other field of a response is the backend's own.
 _RESPONSE_FIELDS: Final = frozenset(
     {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output"}
-    | {"output_text", "usage", "background", "store", "previous_response_id", "conversation"}
+    | {"output_text", "usage", "background", "previous_response_id", "conversation"}
 )
 
 
@@ -121,6 +121,7 @@ class EventReader:
             response = event.get("response")
             fields = response if isinstance(response, dict) else {}
             events.append(ResponseStart(_text(fields.get("id")), _text(fields.get("model"))))
+            self._own_fields(fields, events)
 
     def _added(self, event: JsonObject, events: list[Event]) -> None:
         index, item = _index(event, "output_index"), _item(event)
@@ -156,7 +157,7 @@ class EventReader:
             events += made.end(item)
 
     def _piece(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
-        item, place = self._part_of(part, event, events)
+        item, place = self._part_of(part, event)
         text = event.get(part.text)
         if not isinstance(text, str):
             raise invalid_event(f"{part.text} is not text")
@@ -166,15 +167,12 @@ class EventReader:
             events += item.piece(place, text)
 
     def _whole(self, part: PartEvent, event: JsonObject, events: list[Event]) -> None:
-        item, place = self._part_of(part, event, events)
+        item, place = self._part_of(part, event)
         if isinstance(text := event.get(part.text), str):
             events += item.whole(place, text)
 
-    def _part_of(self, part: PartEvent, event: JsonObject, events: list[Event]) -> tuple[OutputItem, Place]:
+    def _part_of(self, part: PartEvent, event: JsonObject) -> tuple[OutputItem, Place]:
         index = _index(event, "output_index")
-        if index not in self._items and (kind := ITEM_OF_PART.get(part.part)) is not None:
-            # Some servers do not announce an item whose text says it all.
-            self._open(index, {"type": kind}, events)
         item = self._items.get(index)
         if item is None or index in self._ended:
             raise invalid_event("a part of an item that is not open")
@@ -193,13 +191,16 @@ class EventReader:
         self._close_items(reason, events)
         if not self._items:
             events.append(_notice("seen", "EMPTY_ANSWER", "the backend finished without any output"))
-        if self._passthrough.passes and (unknown := _unknown_fields(response, _RESPONSE_FIELDS)):
-            # To any other client they repeat what it asked for.
-            events += self._passthrough.fields("response", unknown)
+        self._own_fields(response, events)
         if isinstance(usage := response.get("usage"), dict):
             events.append(decode_usage(usage))
         events.append(Finish(reason, _text(response.get("status"))))
         self.finished = True
+
+    def _own_fields(self, response: JsonObject, events: list[Event]) -> None:
+        """Pass on what the backend says of its response. To a client of another dialect it repeats the request."""
+        if self._passthrough.passes and (unknown := _unknown_fields(response, _RESPONSE_FIELDS)):
+            events += self._passthrough.fields("response", unknown)
 
     def _reason(self, event: JsonObject, response: JsonObject, events: list[Event]) -> Reason:
         """Return the reason that the event and the status in its response give: both must say that it is complete."""
@@ -238,9 +239,11 @@ class EventReader:
         events += self._passthrough.event(event, f"an output item of type {str(item['type'])[:64]}")
 
     def _annotation(self, event: JsonObject, events: list[Event]) -> None:
-        item = self._items.get(_index(event, "output_index"))
-        if isinstance(item, MessageItem):
-            events += item.annotation(event)
+        index = _index(event, "output_index")
+        item = self._items.get(index)
+        if not isinstance(item, MessageItem) or index in self._ended:
+            raise invalid_event("an annotation of a message that is not open")
+        events += item.annotation(event)
 
     def _fail(self, event: JsonObject, events: list[Event]) -> None:
         response = event.get("response")

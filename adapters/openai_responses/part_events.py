@@ -27,11 +27,3 @@ _PARTS: Final[Mapping[str, tuple[str, str | None, str]]] = {
 }
 PIECES: Final = {f"response.{name}.delta": PartEvent(*part[:2], "delta") for name, part in _PARTS.items()}
 WHOLES: Final = {f"response.{name}.done": PartEvent(*part) for name, part in _PARTS.items()}
-
-# The type of the item that holds parts of a type; a call is no such item, because it has a name.
-ITEM_OF_PART: Final[Mapping[str, str]] = {
-    "output_text": "message",
-    "refusal": "message",
-    "reasoning_text": "reasoning",
-    "summary_text": "reasoning",
-}

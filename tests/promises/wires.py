@@ -168,6 +168,7 @@ WIRES: Final[Mapping[str, Wire]] = {
             end=_event("response.output_item.done", output_index=0, item=_MESSAGE_ITEM) + _COMPLETED,
             failure=_event("error", code="server_error", message="said in the answer"),
             lost_call=_event("response.output_item.added", output_index=1, item=_CALL) + _COMPLETED,
+            start=_event("response.created", response=_RESPONSE) + _MESSAGE_ADDED,
         ),
         lambda raw: _responses_text("???").replace(b"???", raw),
         _event("response.news", news={"of": ["tomorrow"]}),

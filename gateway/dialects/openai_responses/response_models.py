@@ -63,7 +63,8 @@ class OutputItemObject(Struct, frozen=True):
 
 
 class ResponseObject(Struct, frozen=True):
-    """A response. The other fields repeat those of the request; `store` is always false."""
+    """A response. The other fields repeat those of the request; `store` is false, or what a backend of
+    the same API says of its own store."""
 
     id: str
     object: Literal["response"]
@@ -76,7 +77,7 @@ class ResponseObject(Struct, frozen=True):
     usage: ResponseUsage | None
     completed_at: None
     previous_response_id: None
-    store: Literal[False]
+    store: bool
     background: Literal[False]
     instructions: str | None
     tools: list[Any]

@@ -37,7 +37,7 @@ _REPEATED: Final[Mapping[str, Json]] = {
 }
 # Objects in which the request may leave fields out.
 _COMPLETED: Final = ("text", "reasoning")
-# What the gateway does not do, whatever the request says.
+# What the gateway does not do, whatever the request says. A backend of the same dialect may have a store.
 _NOT_DONE: Final[Mapping[str, Json]] = {"previous_response_id": None, "store": False, "background": False}
 _STATE: Final[Mapping[str, Json]] = {
     "completed_at": None,
@@ -58,20 +58,25 @@ _ENDS: Final[Mapping[Reason, tuple[ItemStatus, str | None]]] = {
 
 
 class GrowingResponse:
-    """The response object as far as it is known: `base` when the answer begins, `complete` or `failed` when it ends.
+    """The response object as far as it is known: `begun` when the answer begins, `complete` or `failed` when it ends.
 
     `asked` are the fields of the request. `output` holds the items that are done, by their index, `fields` what a
     backend of the same dialect says of its response, `notices` those for a client that asks for them.
     """
 
     def __init__(self, head: AnswerHead, asked: JsonObject) -> None:
-        self.base = _base(head, asked)
+        self._base = _base(head, asked)
         self.output: dict[int, Json] = {}
         self.fields: dict[str, Json] = {}
         self.notices: list[Notice] = []
         self._diagnostics = head.diagnostics
         self._reason: Reason = "stop"
         self._usage: UsageReport | None = None
+
+    @property
+    def begun(self) -> dict[str, Json]:
+        """Returns the object of an answer that has no end yet."""
+        return {**self._base, **self.fields}
 
     @property
     def status(self) -> ItemStatus:
@@ -96,11 +101,11 @@ class GrowingResponse:
             said["usage"] = usage_object(self._usage)
         if noted := dragoman_field(self._usage, self.notices if self._diagnostics else None):
             said["dragoman"] = noted
-        return {**self.base, **self.fields, **said}
+        return {**self.begun, **said}
 
     def failed(self, error: GatewayError) -> dict[str, Json]:
         """Returns the object of an answer that failed, with the items that were done before."""
-        return {**self.base, "status": "failed", "error": failure(error), "output": self._items()}
+        return {**self.begun, "status": "failed", "error": failure(error), "output": self._items()}
 
     def _items(self) -> list[Json]:
         return [self.output[index] for index in sorted(self.output)]

@@ -133,7 +133,7 @@ class ResponsesStreamEncoder:
         if self._state is not StreamState.OPEN:
             return PING
         out: list[bytes] = []
-        self._write(out, "response.in_progress", {"response": self._response.base})
+        self._write(out, "response.in_progress", {"response": self._response.begun})
         return one_line_each(b"".join(out))
 
     def fail(self, error: GatewayError) -> bytes:
@@ -267,7 +267,7 @@ class ResponsesStreamEncoder:
         if self._state is StreamState.NEW:
             self._step("open")
             for kind in ("created", "in_progress"):
-                self._write(out, f"response.{kind}", {"response": self._response.base})
+                self._write(out, f"response.{kind}", {"response": self._response.begun})
 
     def _write_items(self, events: Iterable[ItemEvent], out: list[bytes]) -> None:
         for event in events:

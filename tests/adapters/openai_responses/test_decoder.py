@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from gateway.core.conversation import Json
-from gateway.core.errors import BackendTruncated
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import BackendProtocolError, BackendTruncated
 from gateway.core.events import (
     Event,
     Finish,
@@ -71,7 +71,6 @@ def test_parallel_calls_may_interleave() -> None:
         (text_events(0, "a", "b"), "ab"),
         ([added(0, message()), done(0, message("ab"))], "ab"),
         ([added(0, message()), delta("output_text", 0, "a", content_index=0), done(0, message("ab"))], "ab"),
-        ([delta("output_text", 0, "ab", content_index=0), done(0, message("ab"))], "ab"),
         ([done(0, message("ab"))], "ab"),
         ([*text_events(0, "a"), *text_events(1, "b")], "ab"),
         ([added(0, message()), delta("output_text", 0, "", content_index=0), done(0, message(""))], ""),
@@ -292,6 +291,28 @@ def test_annotations_reach_a_client_of_the_dialect_once(wire: bytes) -> None:
     assert rules(wire) == ["UNKNOWN_EVENT"]
 
 
+CUSTOM: Final[WireEvent] = {"type": "custom_tool_call", "name": "run", "call_id": "a", "input": ""}
+NOTE: Final[WireEvent] = {"type": "response.output_text.annotation.added", "output_index": 0, "annotation": ANNOTATION}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [[], [added(0, CUSTOM), done(0, CUSTOM)], [added(0, message()), done(0, message("a"))]],
+    ids=["nothing", "call", "ended"],
+)
+@pytest.mark.parametrize("dialect", [OWN, OTHER])
+def test_an_annotation_belongs_to_an_open_message(before: list[WireEvent], dialect: str) -> None:
+    error = failure(streamed(*before, NOTE), dialect)
+    assert isinstance(error, BackendProtocolError)
+
+
+@pytest.mark.parametrize("name", ["output_text", "refusal", "reasoning_text", "reasoning_summary_text"])
+def test_a_text_belongs_to_an_open_item(name: str) -> None:
+    place = {"summary_index" if "summary" in name else "content_index": 0}
+    error = failure(streamed(delta(name, 0, "a", **place)))
+    assert isinstance(error, BackendProtocolError) and error.take_events() == [START]
+
+
 @pytest.mark.parametrize(
     "wire",
     [
@@ -312,7 +333,8 @@ def test_log_probabilities_reach_a_client_of_the_dialect(wire: bytes) -> None:
 def test_fields_of_the_response_reach_a_client_of_the_dialect() -> None:
     wire = streamed(last=ended(service_tier="flex", temperature=1.0, x_own={"a": 1}, store=True, background=False))
     (passed,) = [event for event in decoded(wire, OWN) if isinstance(event, PassthroughFields)]
-    assert passed == PassthroughFields("response", {"service_tier": "flex", "temperature": 1.0, "x_own": {"a": 1}})
+    said: JsonObject = {"service_tier": "flex", "temperature": 1.0, "x_own": {"a": 1}, "store": True}
+    assert passed == PassthroughFields("response", said)
     assert not any(isinstance(event, PassthroughFields) for event in decoded(wire))
 
 
@@ -335,9 +357,6 @@ def test_an_incomplete_response_says_why(details: Json, reason: str, rule: list[
     assert text == TextDelta("a")
     assert isinstance(finish, Finish) and (finish.reason, finish.raw) == (reason, "incomplete")
     assert rules(wire) == rule
-
-
-CUSTOM: Final[WireEvent] = {"type": "custom_tool_call", "name": "run", "call_id": "a", "input": ""}
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ class Stream:
 def check_response(response: dict[str, Any]) -> None:
     assert response.keys() >= RESPONSE_KEYS, RESPONSE_KEYS - response.keys()
     assert response["object"] == "response" and response["id"].startswith("resp_")
-    assert response["store"] is False and response["background"] is False
+    assert type(response["store"]) is bool and response["background"] is False
     for key in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs"):
         assert isinstance(response[key], int | float)
     usage = response["usage"]

@@ -254,6 +254,16 @@ def test_the_response_repeats_the_request() -> None:
     assert {key: last.get(key) for key in expected} == expected
 
 
+def test_a_store_is_that_of_a_backend_of_the_same_dialect() -> None:
+    stored = PassthroughFields("response", {"store": True})
+    for said, store in (([], False), ([stored], True)):
+        encoder = ResponsesStreamEncoder(decoded(store=True), HEAD)
+        begun = encoder.feed([ResponseStart(), *said, TextDelta("a")])
+        assert b'"store":%b' % (b"true" if store else b"false") in begun
+        encoder.feed([Finish("stop")])
+        assert encoder.response()["store"] is store
+
+
 USAGE: Final[dict[str, tuple[list[UsageReport], dict[str, Any] | None, str | None]]] = {
     "none": ([], None, None),
     "all": (
