@@ -37,6 +37,8 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 _DELTA_FIELDS: Final = frozenset(
     {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "delta", "obfuscation"}
 )
+# What the events of its text and its end tell of a message.
+_MESSAGE_FIELDS: Final = frozenset({"type", "id", "status", "role", "content"})
 # What the gateway tells its client itself. Any other field of a response is the backend's own.
 _RESPONSE_FIELDS: Final = frozenset(
     {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output"}
@@ -137,6 +139,7 @@ class EventReader:
         made: OutputItem | None = None
         if kind == "message":
             made = MessageItem(self._passthrough)
+            self._message_start(index, item, events)
         elif kind == "reasoning":
             made = ReasoningItem(item, self._passthrough)
         elif kind in CALL_KINDS:
@@ -144,6 +147,13 @@ class EventReader:
             events += call.begin(item)
         self._items[index] = made
         return made
+
+    def _message_start(self, index: int, item: JsonObject, events: list[Event]) -> None:
+        """Pass on what the pieces of its text do not tell of a message: its own fields, and that it is another one."""
+        unknown = _unknown_fields(item, _MESSAGE_FIELDS)
+        if self._passthrough.passes and (unknown or isinstance(self._items.get(index - 1), MessageItem)):
+            began: JsonObject = {"type": "response.output_item.added", "item": {"type": "message", **unknown}}
+            events += self._passthrough.event(began, "a message")
 
     def _done(self, event: JsonObject, events: list[Event]) -> None:
         index, item = _index(event, "output_index"), _item(event)

@@ -112,7 +112,7 @@ def test_a_provider_receives_its_own_state(name: str, provider: str, state: Json
 
 
 ANYONES: Final[Json] = {provider: dict(state) for provider, state in STATES}
-FUNCTION: Final[Json] = {"name": "f", "arguments": "{}"}
+FUNCTION: Final[dict[str, Json]] = {"name": "f", "arguments": "{}"}
 # A request of each dialect whose history has state, as its clients send it back.
 REQUESTS: Final[Mapping[str, tuple[str, JsonObject]]] = {
     "anthropic_messages": (

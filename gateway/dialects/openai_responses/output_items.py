@@ -60,14 +60,15 @@ def done(item: Fields, index: int) -> ItemEvent:
 
 
 class OutputMessage:
-    """A message with one text. Only a backend of the same dialect sends annotations and logprobs."""
+    """A message with one text. Only a backend of the same dialect sends annotations, logprobs and further `fields`."""
 
-    def __init__(self, index: int, unique: str) -> None:
+    def __init__(self, index: int, unique: str, fields: JsonObject) -> None:
         self._index = index
         self.pieces: list[str] = []
         self._annotations: list[Json] = []
         self._logprobs: list[Json] = []
         self._item: Fields = {
+            **fields,
             "id": _id("msg", unique, index),
             "type": "message",
             "status": "in_progress",

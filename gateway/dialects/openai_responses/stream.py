@@ -6,8 +6,9 @@ constant head, its sequence number and its text; only these two are encoded for 
 A backend of the same dialect may send what no other event tells, as PassthroughFields:
 
 - of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`): an event of
-  an item that no other event tells, or an annotation of the present text. Its `sequence_number` and `output_index` are
-  replaced. An item that only ever was done (in an answer that was not streamed) is `response.output_item.done` alone;
+  an item that no other event tells, the start of a message with fields of its own, or an annotation of the present
+  text. Its `sequence_number` and `output_index` are replaced. An item that only ever was done (in an answer that was
+  not streamed) is `response.output_item.done` alone;
 - of the scope `delta`, before a delta: its own fields, such as `logprobs`. Before the first delta of a part of
   reasoning, `summary_index` says that it is a summary, and `item_id` under which id its maker reads the item again;
 - of the scope `response`, fields of the response object.
@@ -36,7 +37,7 @@ from gateway.core.provider_state import provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
 from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, one_line_each
 from gateway.dialects.openai_responses import PROVIDER
-from gateway.dialects.openai_responses.backend_items import BackendItems, event_kind
+from gateway.dialects.openai_responses.backend_items import BackendItems
 from gateway.dialects.openai_responses.decode import FIELDS, NAMES
 from gateway.dialects.openai_responses.errors import error_event
 from gateway.dialects.openai_responses.names import ToolNames, stored_names
@@ -61,10 +62,10 @@ from gateway.dialects.sequential_blocks import (
     BlockStep,
     SequentialBlocks,
     TextFields,
+    TextStart,
 )
 
 PING: Final = b": ping\n\n"
-_ANNOTATION: Final = "output_text.annotation.added"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -170,8 +171,7 @@ class ResponsesStreamEncoder:
             case "delta":
                 self._pending.update(event.fields)
             case "event":
-                annotates = event_kind(event.fields) == _ANNOTATION
-                self._feed_blocks(TextFields(event.fields) if annotates else event, out)
+                self._feed_blocks(_block_event(event), out)
             case "choice":
                 # An object of another dialect.
                 pass
@@ -220,7 +220,7 @@ class ResponsesStreamEncoder:
         if block.call is not None:
             return OutputCall(self._items, self._unique, self._names.tool(block.call.name), block.call.id)
         if block.kind == "text":
-            return OutputMessage(self._items, self._unique)
+            return OutputMessage(self._items, self._unique, block.fields)
         state = provider_state(block.fields, PROVIDER)
         if block.fields and not state:
             return None
@@ -288,6 +288,17 @@ class ResponsesStreamEncoder:
 
     def _step(self, move: StreamInput) -> None:
         self._state = STREAM_TRANSITIONS[self._state][move]
+
+
+def _block_event(event: PassthroughFields) -> BlockEvent:
+    """Returns an event of the backend's stream as what it is for the order of the items."""
+    match event.fields:
+        case {"type": "response.output_text.annotation.added"}:
+            return TextFields(event.fields)
+        case {"type": "response.output_item.added", "item": dict(item)} if item.get("type") == "message":
+            return TextStart(item)
+        case _:
+            return event
 
 
 def _template(event: ItemEvent) -> bytes:

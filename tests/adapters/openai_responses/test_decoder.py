@@ -306,6 +306,15 @@ def test_an_annotation_belongs_to_an_open_message(before: list[WireEvent], diale
     assert isinstance(error, BackendProtocolError)
 
 
+@pytest.mark.parametrize("streams", [True, False])
+def test_messages_stay_apart_for_a_client_of_the_dialect(streams: bool) -> None:
+    one, two = {**message("a"), "phase": "commentary"}, message("b")
+    wire = streamed(added(0, {**one, "content": []}), done(0, one), done(1, two)) if streams else whole(one, two)
+    began = [event.fields["item"] for event in decoded(wire, OWN) if isinstance(event, PassthroughFields)]
+    assert began == [{"type": "message", "phase": "commentary"}, {"type": "message"}]
+    assert decoded(wire) == [START, TextDelta("ab"), STOP]
+
+
 @pytest.mark.parametrize("name", ["output_text", "refusal", "reasoning_text", "reasoning_summary_text"])
 def test_a_text_belongs_to_an_open_item(name: str) -> None:
     place = {"summary_index" if "summary" in name else "content_index": 0}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.conversation import Json
 from gateway.core.errors import BackendRejected, BackendTruncated, GatewayError, InvalidRequest, OwnWords
 from gateway.core.events import (
     Event,
@@ -252,6 +253,16 @@ def test_the_response_repeats_the_request() -> None:
         "id": f"resp_{HEAD.unique}",
     }
     assert {key: last.get(key) for key in expected} == expected
+
+
+def test_a_message_has_the_fields_that_a_backend_of_the_same_dialect_gave_it() -> None:
+    def began(**fields: Json) -> PassthroughFields:
+        return PassthroughFields("event", {"type": "response.output_item.added", "item": {"type": "message", **fields}})
+
+    events: list[Event] = [began(phase="commentary"), TextDelta("a"), began(), TextDelta("b"), Finish("stop")]
+    messages = answered([ResponseStart(), *events]).done
+    assert [item.get("phase") for item in messages.values()] == ["commentary", None]
+    assert [item["content"][0]["text"] for item in messages.values()] == ["a", "b"]
 
 
 def test_a_store_is_that_of_a_backend_of_the_same_dialect() -> None:
