@@ -79,6 +79,11 @@ def _judge_error(answer: Answer, code: str | None) -> str:
         if isinstance(error, str):
             # Ollama's: only text, with the facts for programs beside it.
             fields = (error, "invalid_request_error", body["param"], body["code"])
+        elif "status" in error:
+            # Google's: the same facts are details of their own types.
+            facts = {name: value for detail in error["details"] for name, value in detail.items()}
+            places = facts.get("fieldViolations", [{"field": None}])
+            fields = (error["message"], "invalid_request_error", places[0]["field"], facts["reason"])
         else:
             fields = (error["message"], error["type"], error["param"], error["code"])
     except (ValueError, KeyError, TypeError):

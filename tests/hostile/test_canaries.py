@@ -193,6 +193,44 @@ async def test_no_answer_and_no_line_of_the_log_shows_a_secret(monkeypatch: pyte
         assert [line for line in said if "said='[redacted]'" in line] and [line for line in said if "yyyy" in line]
 
 
+STRANGER: Final = "canary-of-a-stranger"
+CONTENTS: Final[Json] = {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}
+GEMINI: Final[tuple[tuple[str, str, Json], ...]] = (
+    ("POST", "/v1beta/models/chat:generateContent", CONTENTS),
+    ("POST", "/v1/models/chat:streamGenerateContent", CONTENTS),
+    ("POST", "/v1beta/models/chat:countTokens", CONTENTS),
+    ("POST", "/v1beta/models/chat:generateContent", {"contents": 1}),
+    ("POST", "/v1beta/models/chat:embedContent", {}),
+    ("GET", "/v1beta/models", None),
+    ("GET", "/v1beta/models/nothing", None),
+    ("PUT", "/v1beta/models", None),
+    ("GET", "/nowhere", None),
+)
+
+
+@pytest.mark.parametrize(("key", "statuses"), [(CLIENT, {200, 400, 401, 404, 405}), (STRANGER, {401})])
+async def test_nothing_shows_the_key_of_a_query(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str, statuses: set[int]
+) -> None:
+    log = tmp_path / "gateway.log"
+    async with _watched_gateway(monkeypatch, log) as watched:
+        client = watched.gateway.client
+        del client.headers["authorization"]
+        watched.backend.answer = ODD_FINISH
+        seen: set[int] = set()
+        for method, path, body in GEMINI:
+            response = await client.request(method, path, params={"key": key, "alt": "sse"}, json=body)
+            seen.add(response.status_code)
+            watched.heard.append(f"{dict(response.headers)} {response.text}")
+        assert seen == statuses
+        client.headers["authorization"] = f"Bearer {CLIENT}"
+        watched.heard.append((await client.get("/metrics")).text)
+    lines = log.read_text().splitlines()
+    assert len([line for line in lines if "/v1beta/models" in line]) > 4
+    for heard in (*watched.heard, *lines, *map(str, watched.collector.spans())):
+        assert key not in heard and "alt=sse" not in heard, heard[:2000]
+
+
 async def test_the_feed_shows_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     async with _watched_gateway(monkeypatch, tmp_path / "log") as watched:
         shown: list[str] = []

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.hostile import bodies, heads, odd_bodies, odd_heads, ollama, responses, routes
+from tests.hostile import bodies, gemini, heads, odd_bodies, odd_heads, ollama, responses, routes
 from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway
 from tests.hostile.wire import Hostile
 
@@ -32,6 +32,7 @@ REFUSED: Final[Tables] = {
     "sizes": bodies.sizes,
     "responses": responses.refused,
     "ollama and completions": ollama.refused,
+    "gemini": gemini.refused,
     "histories in strict mode": lambda: bodies.histories("strict", (400,)),
 }
 # A fault of a message is mended, and the request is served.
@@ -39,6 +40,7 @@ MENDED: Final[Tables] = {
     "odd bodies": odd_bodies.served,
     "items of responses": responses.served,
     "messages of ollama": ollama.served,
+    "contents of gemini": gemini.served,
     "histories to a text wire": lambda: bodies.histories("m", (200, 400)),
     "histories to a protobuf wire": lambda: bodies.histories("agent", (200, 400)),
     "histories to a JSON wire": lambda: bodies.histories("chat", (200, 400)),

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ def written(made: Json) -> bytes:
     return json.dumps(made).encode()
 
 
-def counted(counts: Json) -> dict[str, Json]:
+def counted(counts: Json) -> dict[str, Any]:
     return {"usageMetadata": counts}
 
 
@@ -78,7 +79,7 @@ DETAILS: st.SearchStrategy[Json] = st.sampled_from([[], None, [{"modality": "TEX
 USAGES: st.SearchStrategy[Json] = st.fixed_dictionaries(
     {}, optional={**dict.fromkeys(COUNTS, NUMBERS), "promptTokensDetails": DETAILS, "trafficType": st.just("x")}
 ).map(lambda made: {**made}) | st.sampled_from([None, [], 1])
-MORE: st.SearchStrategy[dict[str, Json]] = st.one_of(
+MORE: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.just({}),
     USAGES.map(counted),
     st.sampled_from([{"createTime": "now"}, {"candidates": []}, {"modelVersion": None}]),

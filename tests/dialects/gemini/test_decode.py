@@ -154,15 +154,15 @@ SEEN: Final[dict[str, Any]] = {"name": "f", "id": "a", "response": {"output": "x
 
 def answered(**fields: Any) -> Conversation:
     """A call and its result with these fields."""
-    call = {"functionCall": {"name": "f", "id": "a", "args": {}}}
+    call: Json = {"functionCall": {"name": "f", "id": "a", "args": {}}}
     return conversation(
         *HELLO, {"role": "model", "parts": [call]}, {"parts": [{"functionResponse": {**SEEN, **fields}}]}
     )
 
 
 def test_a_field_that_only_this_api_has_is_reported_once_with_its_first_place() -> None:
-    result = {"functionResponse": {**SEEN, "scheduling": "SILENT"}, "thoughtSignature": "c2ln"}
-    call = {"functionCall": {"name": "f", "args": {}, "mood": 1, "id": "b"}}
+    result: Json = {"functionResponse": {**SEEN, "scheduling": "SILENT"}, "thoughtSignature": "c2ln"}
+    call: Json = {"functionCall": {"name": "f", "args": {}, "mood": 1, "id": "b"}}
     asked = conversation(*HELLO, {"role": "model", "parts": [call, call]}, {"parts": [result, result]})
     assert [(notice.rule, notice.detail) for notice in asked.notices] == [
         ("FIELD_NOT_SENT", f"no other API has a field for {param!r}")
