@@ -121,7 +121,10 @@ class GenerateEndpoint:
             exchange = Exchange(backend.adapter, conversation, route.policy)
         context.notices = exchange.notices
         context.note(exchange.notices)
-        log_request(context, backend, exchange, body if self._state.settings.log.bodies else None)
+        if self._state.settings.log.bodies:
+            log_request(context, backend, exchange, body, [place.read(head) for place in dialect.key_places])
+        else:
+            log_request(context, backend, exchange, None)
         kind = StreamResponder if conversation.stream else WholeResponder
         with (
             backend.concurrency,

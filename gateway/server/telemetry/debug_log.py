@@ -1,6 +1,7 @@
 """Logs one request to a backend as the DEBUG block between two banners that people grep for."""
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.core.backend_status import blot_keys
@@ -15,9 +16,11 @@ from gateway.server.upstream.credentials import redact_secrets
 BODY_CAP: Final = 64 * 1024
 
 
-def log_request(context: RequestContext, backend: Backend, exchange: Exchange, body: bytes | None) -> None:
-    """Writes the block, at DEBUG only. `body` is the client's request body, given only where the settings ask for
-    it."""
+def log_request(
+    context: RequestContext, backend: Backend, exchange: Exchange, body: bytes | None, keys: Sequence[bytes] = ()
+) -> None:
+    """Writes the block, at DEBUG only. `body` is the client's request body, given only where the settings ask for it;
+    `keys` are what the client sent as its key, which the block does not show."""
     if not LOGGER.isEnabledFor(logging.DEBUG):
         return
     results, history = count(exchange.conversation)
@@ -31,8 +34,8 @@ def log_request(context: RequestContext, backend: Backend, exchange: Exchange, b
     ]
     if body is not None:
         text = body[:BODY_CAP].decode(errors="replace")
-        _, _, key = context.headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        lines.append(f"  Client request: {blot_keys(backend.redact(redact_secrets(text, key.strip())))}")
+        secrets = [key.decode("latin-1") for key in keys]
+        lines.append(f"  Client request: {blot_keys(backend.redact(redact_secrets(text, *secrets)))}")
     for line in (*lines, BANNER):
         LOGGER.debug("%s", line, extra={"request_id": context.id})
 

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat.decode import decode
 from gateway.exchange import Exchange
@@ -12,6 +13,8 @@ from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import Observers, RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings
+from gateway.testing.gateway import running_gateway
+from tests.server.conftest import settings_for
 
 # An assistant message without content, one whose calls were not stored, a result nobody asked for.
 ODD = b"""{"model": "auto", "messages": [
@@ -72,3 +75,27 @@ def test_no_level_shows_contents_unless_it_is_asked_for(caplog: pytest.LogCaptur
     exchange = Exchange(backend.adapter, decode(ODD), Policy())
     log_request(RequestContext("POST", "/", "other", {}, Observers(AccessLog())), backend, exchange, None)
     assert not [line for line in caplog.messages if "question" in line]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/v1/chat/completions", {"authorization": "Bearer swordfish-1"}),
+        ("/v1/messages", {"x-api-key": "swordfish-1"}),
+        ("/v1beta/models/m:generateContent?key=swordfish-1", {}),
+    ],
+)
+async def test_a_body_is_shown_without_the_key_of_its_request(
+    path: str, headers: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    log: dict[str, Json] = {"file": None, "bodies": True, "level": "debug"}
+    settings: dict[str, Json] = {**settings_for("http://127.0.0.1:1"), "log": log}
+    async with running_gateway(settings) as gateway:
+        caplog.set_level(logging.DEBUG, "gateway")
+        text = "my key is swordfish-1"
+        body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
+        gemini = {"contents": [{"role": "user", "parts": [{"text": text}]}]}
+        await gateway.client.post(path, json=gemini if "Content" in path else body, headers=headers)
+    (shown,) = [line for line in caplog.messages if line.startswith("  Client request: ")]
+    assert "my key is [redacted]" in shown
+    assert "swordfish-1" not in "\n".join(caplog.messages)
