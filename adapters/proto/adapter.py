@@ -15,6 +15,7 @@ from adapters.proto.read_rules import Rules
 from adapters.proto.request import find_request
 from adapters.proto.rpc_status import connect_failure, grpc_error
 from adapters.proto.schema import Schema, message_class
+from adapters.text.failure import decode_failure
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Conversation, Json
@@ -70,7 +71,7 @@ class ProtoAdapter:
         if headers.get("grpc-status"):
             return grpc_error(headers) or status_error(status, headers)
         failure = connect_failure(body, headers) if self._options.carrier == "connect" else None
-        return failure or status_error(status, headers)
+        return failure or decode_failure(status, headers, body)
 
     def describe(self, body: bytes) -> Json:
         """Return the message as JSON with its field names."""

@@ -134,8 +134,10 @@ class AnswerWriter:
         self.events += self._calls.feed([entry])
 
     def finish(self, reason: Reason, raw: str) -> None:
-        """Record the end of the response, which the carrier may still have to confirm."""
+        """Record the end of the response, which the carrier may still have to confirm. The first one counts."""
         self._touch()
+        if self.finished:
+            self.note_once("ignored", "LATE_EVENT", "a second finish reason came after the end of the response")
         if self._reason is None:
             self._reason = (reason, raw)
 

@@ -79,16 +79,27 @@ class ProtoDecoder:
     def _end_of_bytes(self) -> None:
         if self.done:
             return
-        self._read(self._frames.end())
+        try:
+            self._read(self._frames.end())
+        except BackendProtocolError as error:
+            self._broken_tail(error)
         if self._writer.finished:
             return
-        if self._writer.empty:
+        if self._writer.empty and (self._carrier.one or not self._messages):
             raise _hollow()
         if self._carrier.reports_status:
             raise BackendTruncated("The backend's response ended without a status.")
         if self._ends != "close":
             raise BackendTruncated("The backend's response ended before it was complete.")
         self._writer.complete()
+
+    def _broken_tail(self, error: BackendProtocolError) -> None:
+        """Judge what cannot be read at the end of the bytes: half an event, unless it is the whole response."""
+        if self._carrier.one:
+            raise error
+        if not self._writer.finished:
+            raise BackendTruncated("The backend's response ended in the middle of an event.") from error
+        self._writer.note_once("dropped", "TAIL_BROKEN", "an incomplete event after the end of the response")
 
     def _read(self, frames: Iterator[Frame]) -> None:
         for frame in frames:

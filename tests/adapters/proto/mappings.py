@@ -2,10 +2,12 @@
 
 from typing import Any, Final, TypeAlias
 
+from tests.paths import ROOT
+
 # Any: JSON that tests change at any depth.
 Entry: TypeAlias = dict[str, Any]
 
-SET: Final = "tests/adapters/proto/services.pb"
+SET: Final = str(ROOT / "tests" / "adapters" / "proto" / "services.pb")
 
 TALK: Final[Entry] = {
     "schema": {"set": SET},
@@ -72,6 +74,7 @@ PARTS: Final[Entry] = {
         },
     },
     "read": [
+        {"error": {"when": {"ended.crash": "set"}, "message": "ended.crash.reason"}},
         {"start": {"id": "id", "model": "model"}},
         {
             "each": "parts",
