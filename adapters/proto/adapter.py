@@ -13,11 +13,9 @@ from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import ProtoOptions
 from adapters.proto.read_rules import Rules
 from adapters.proto.request import find_request
-from adapters.proto.rpc_status import connect_failure, grpc_error
+from adapters.proto.rpc_status import http_failure
 from adapters.proto.schema import Schema, message_class
-from adapters.text.failure import decode_failure
 from gateway.adapter import BackendRequest, Capabilities
-from gateway.core.backend_status import status_error
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
@@ -68,10 +66,7 @@ class ProtoAdapter:
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the error of a status other than 200: its `grpc-status` or Connect's JSON, where there is one."""
-        if headers.get("grpc-status"):
-            return grpc_error(headers) or status_error(status, headers)
-        failure = connect_failure(body, headers) if self._options.carrier == "connect" else None
-        return failure or decode_failure(status, headers, body)
+        return http_failure(status, headers, body, connect=self._options.carrier == "connect")
 
     def describe(self, body: bytes) -> Json:
         """Return the message as JSON with its field names."""

@@ -63,11 +63,12 @@ class _Compiler:
         if rule.each is not None:
             items, kind = find_items(rule.each, kind, f"{place}.each")
         holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
-        readers = [*self._own(rule, kind, place)]
-        inner = [self.rule(below, kind, f"{place}.rules[{n}]", True) for n, below in enumerate(rule.rules)]
-        readers += inner
+        readers = self._own(rule, kind, place)
+        readers += [self.rule(below, kind, f"{place}.rules[{n}]", True) for n, below in enumerate(rule.rules)]
         if not readers and rule.error is None:
             raise mapping_error(place, "the rule reads nothing")
+        if items is None and holds is None and len(readers) == 1:
+            return readers[0]
 
         def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
             for item in (message,) if items is None else items(message):

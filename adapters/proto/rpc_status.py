@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
 
-from adapters.text.failure import reported_failure
+from adapters.text.failure import decode_failure, reported_failure
 from gateway.core.backend_status import NO_RETRY, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
@@ -86,6 +86,15 @@ def connect_failure(body: bytes, headers: Mapping[str, str]) -> BackendError | N
     if code is None or not isinstance(document, dict):
         return None
     return rpc_error(code, _text(document.get("message")), headers)
+
+
+def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, connect: bool) -> BackendError:
+    """Return the error of an HTTP status other than 200: that of its `grpc-status` or of Connect's JSON, where there is
+    one. Header names are lower case."""
+    if headers.get("grpc-status"):
+        return grpc_error(headers) or status_error(status, headers)
+    failure = connect_failure(body, headers) if connect else None
+    return failure or decode_failure(status, headers, body)
 
 
 def rpc_error(code: int, message: str, headers: Mapping[str, str]) -> BackendError:

@@ -26,6 +26,13 @@ def load(entry: Entry) -> object:
     return load_adapter("x", BackendSettings("proto", "http://host", options=entry), 1 << 20)
 
 
+def refusal(entry: Entry) -> str:
+    """The message of the refusal."""
+    with pytest.raises(SettingsError) as refused:
+        load(entry)
+    return refused.value.message
+
+
 def names(value: Any, path: Path = ()) -> Iterator[tuple[Path, str, bool]]:
     """The place of every key and every text of a mapping, with the text, and whether it is a key."""
     if isinstance(value, dict):
@@ -72,9 +79,7 @@ CASES = [
 def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(
     service: str, path: Path, text: str, new: str, meant: str, key: bool
 ) -> None:
-    with pytest.raises(SettingsError) as refused:
-        load(misspelt(MAPPINGS[service], path, text, new, key))
-    message = refused.value.message
+    message = refusal(misspelt(MAPPINGS[service], path, text, new, key))
     steps = path[:-1] if key or isinstance(path[-1], int) else path
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     assert message.removeprefix("unknown setting '").startswith(f"backends.x{place}"), message
@@ -163,6 +168,4 @@ REFUSED: list[tuple[Entry, str]] = [
 
 @pytest.mark.parametrize(("entry", "said"), REFUSED, ids=[said[:60] for _, said in REFUSED])
 def test_a_mapping_that_cannot_work_is_refused(entry: Entry, said: str) -> None:
-    with pytest.raises(SettingsError) as refused:
-        load(entry)
-    assert refused.value.message.startswith(f"backends.x.{said}"), refused.value.message
+    assert refusal(entry).startswith(f"backends.x.{said}")

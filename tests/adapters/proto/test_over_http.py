@@ -50,29 +50,35 @@ class Service:
 
 
 @asynccontextmanager
-async def served(service: str, carrier: str, response: Response) -> AsyncIterator[tuple[RunningGateway, Service]]:
-    entry = {**MAPPINGS[service], "carrier": carrier}
-    path = entry.get("path") or METHODS[service].path
+async def serving(path: str, response: Response) -> AsyncIterator[tuple[str, Service]]:
+    """The base_url of a server that plays the response at this path."""
     backend = Service(response)
     config = Config(Router([post(path, backend.answer)]), ws="none", lifespan="off", log_config=None, access_log=False)
     config.load()
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: DemoConnection(config, state, {}), "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    settings: dict[str, Json] = {
-        "backends": {"b": {**entry, "adapter": "proto", "base_url": f"http://127.0.0.1:{port}"}},
-        "models": {"m": {"backend": "b"}},
-    }
     try:
-        async with running_gateway(settings) as gateway:
-            yield gateway, backend
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", backend
     finally:
         server.close()
         for connection in list(state.connections):
             assert isinstance(connection, DemoConnection)
             await connection.cut(False)
         await server.wait_closed()
+
+
+@asynccontextmanager
+async def served(service: str, carrier: str, response: Response) -> AsyncIterator[tuple[RunningGateway, Service]]:
+    """A gateway in front of a server that plays the response of this service."""
+    entry = {**MAPPINGS[service], "carrier": carrier, "adapter": "proto"}
+    async with serving(entry.get("path") or METHODS[service].path, response) as (base_url, backend):
+        settings: dict[str, Json] = {
+            "backends": {"b": {**entry, "base_url": base_url}},
+            "models": {"m": {"backend": "b"}},
+        }
+        async with running_gateway(settings) as gateway:
+            yield gateway, backend
 
 
 def playing(carrier: str, wire: bytes, headers: Mapping[str, str] | None = None) -> Response:
