@@ -5,6 +5,7 @@ because that costs a small part of what the JSON form of protobuf costs.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +29,8 @@ AS: Final = "as"
 CASE: Final = "$case"
 JSON: Final = "$json"
 KEYS: Final = (WITH, EACH, CASE, JSON)
+
+_NAME_INSIDE: Final = re.compile(r"\$[a-z]")
 
 # The values of one scope by name. Any: a text, a number, a schema, or a list of such mappings.
 Values: TypeAlias = Mapping[str, Any]
@@ -266,6 +269,8 @@ def _check_keys(template: Mapping[str, Json], known: Sequence[str], place: str) 
 def _constant(template: Json, field: Field, place: str) -> Render:
     if isinstance(template, dict):
         _check_keys(template, (CASE, JSON), place)
+    if isinstance(template, str) and _NAME_INSIDE.search(template):
+        raise mapping_error(place, "a name cannot stand inside a text")
     if field.enum_type is not None and isinstance(template, str) and template not in field.enum_type.values_by_name:
         names = field.enum_type.values_by_name
         raise unknown_name(place, f"{field.enum_type.full_name} has no value {template!r}", template, names)

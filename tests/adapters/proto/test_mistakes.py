@@ -103,6 +103,7 @@ REFUSED: list[tuple[Entry, str]] = [
     (changed(TALK, ends="close"), "ends: the carrier 'grpc_web' reports a status"),
     (changed(TALK, path="speak"), "path: the path 'speak' must begin with /"),
     (changed(TALK, request={"engine": "$model"}), "request: the template must contain $prompt, $transcript or $turns"),
+    (changed(TALK, request={"text": "$prompt", "engine": "x/$model"}), "request.engine: a name cannot stand inside"),
     (changed(TALK, request={"text": ["$prompt"]}), "request.text: "),
     (changed(TALK, request={"text": "$prompt", "limits": "hot"}), 'request.limits: "hot" is no value of'),
     (changed(TALK, request={"text": "$prompt", "seed": "$temperature"}), "request.seed: $temperature is a number"),
