@@ -8,6 +8,7 @@ from adapters.proto.field_getters import Leaf, Place, conditions, find_items, fi
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import CallRule
 from adapters.proto.schema import MessageType
+from adapters.text.frames import utf8
 from adapters.warp.decode.arguments import encode_arguments
 from adapters.warp.decode.schema import Schema, Steps
 from gateway.core.conversation import EMPTY, ToolSpec
@@ -88,5 +89,5 @@ def _text(found: Place, item: Any, name: str, writer: AnswerWriter, structs: Arg
 def _piece(found: Place, item: Any, key: object, mode: str, writer: AnswerWriter) -> str:
     value = found.get(item)
     if mode == "total":
-        return writer.new_part(key, value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+        return writer.new_part(key, utf8().decode(value) if isinstance(value, bytes) else value)
     return writer.characters(key, value) if isinstance(value, bytes) else str(value)

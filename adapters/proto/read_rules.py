@@ -11,6 +11,7 @@ from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import ErrorRule, ReadRule, UsageRule
 from adapters.proto.schema import MessageType
 from adapters.text.failure import reported_failure
+from adapters.text.frames import utf8
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
@@ -115,7 +116,7 @@ def _text(written: str, mode: str, kind: MessageType, place: str, write: Callabl
     def read(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
         value = get(message)
         if found.leaf == "bytes":
-            value = value.decode("utf-8", "replace") if mode == "total" else writer.characters(place, value)
+            value = utf8().decode(value) if mode == "total" else writer.characters(place, value)
         if value:
             write(writer, writer.new_part(place, value) if mode == "total" else value)
 

@@ -90,6 +90,13 @@ def test_a_character_may_be_split_over_two_messages_of_bytes() -> None:
     assert fold(deltas({"finish": {"at": "reason"}}, *halves, {"reason": "stop"})).text == "é"
 
 
+def test_a_text_so_far_in_bytes_may_end_inside_a_character() -> None:
+    whole = "aé".encode()
+    totals = [{"content": base64.b64encode(total).decode()} for total in (whole[:2], whole)]
+    rule = {"finish": {"at": "reason"}, "mode": "total"}
+    assert fold(deltas(rule, *totals, {"content": totals[1]["content"], "reason": "stop"})).text == "aé"
+
+
 @pytest.mark.parametrize(("mode", "counts"), [("last", (3, 2)), ("sum", (7, 7)), ("max", (4, 5))])
 def test_counts_are_combined_as_the_mode_says(mode: str, counts: tuple[int, int]) -> None:
     entry = {
