@@ -107,6 +107,14 @@ class Holding(Protocol):
     progress: int
 
 
+class HeadDecoder(Protocol):
+    """Extends a Decoder whose wire may report its status in the head of a response (gRPC-Web, "trailers-only")."""
+
+    def head(self, headers: Mapping[str, str]) -> None:
+        """Takes the headers of a 200 response, in lower case, before the body. Raises BackendError for a failure."""
+        ...
+
+
 class Adapter(Protocol):
     """One backend family. Constructed once per backend entry of settings.json with that entry's own options."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, cast
 
-from gateway.adapter import Adapter, Holding
+from gateway.adapter import Adapter, HeadDecoder, Holding
 from gateway.capabilities.content import dropped_fields, keep_to
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
@@ -121,6 +121,14 @@ class Exchange:
             # Of an HTML page, or an object without a message, the beginning says most.
             error.words = error.words or body[:SHOWN_BODY].decode("utf-8", "replace")
             raise explained(error, self.conversation)
+        self._check_media_type(headers)
+        if hasattr(self._decoder, "head"):
+            try:
+                cast(HeadDecoder, self._decoder).head(headers)
+            except BackendError as error:
+                raise explained(error, self.conversation) from error.__cause__
+
+    def _check_media_type(self, headers: Mapping[str, str]) -> None:
         content_type = headers.get("content-type", "")
         if content_type in self.request.accepts:
             return

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Final, cast
 
 from gateway.adapter import Adapter
-from gateway.core.errors import SettingsError
+from gateway.core.errors import OptionError, SettingsError
 from gateway.dialects.base import Dialect
 from gateway.dialects.route_table import RouteTable
 from gateway.settings import BackendSettings, Settings, check_options, nearest
@@ -17,6 +17,7 @@ ADAPTERS: Final[Mapping[str, str]] = {
     "gemini": "adapters.gemini:GeminiAdapter",
     "openai_chat": "adapters.openai_chat:OpenAIChatAdapter",
     "openai_responses": "adapters.openai_responses:OpenAIResponsesAdapter",
+    "proto": "adapters.proto:ProtoAdapter",
     "text": "adapters.text:TextAdapter",
     "warp": "adapters.warp:WarpAdapter",
 }
@@ -45,7 +46,11 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
     kind = _adapter_class(f"{where}.adapter", settings.adapter)
     if not hasattr(kind, "Options"):
         raise SettingsError(f"{where}.adapter: {settings.adapter!r} is not an adapter")
-    return cast(Adapter, kind(check_options(settings.options, kind.Options, where), max_event))
+    options = check_options(settings.options, kind.Options, where)
+    try:
+        return cast(Adapter, kind(options, max_event))
+    except OptionError as error:
+        raise SettingsError(f"{where}.{error.message}") from error
 
 
 def load_adapters(settings: Settings) -> dict[str, Adapter]:

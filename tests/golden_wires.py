@@ -1,4 +1,4 @@
-"""How the Warp wire is written down in the golden folders: protobuf text, one paragraph for each event."""
+"""How protobuf wires are written down in the golden folders: protobuf text, one paragraph for each message."""
 
 import base64
 import re
@@ -6,7 +6,9 @@ from typing import Final
 
 from google.protobuf import text_format
 
+from adapters.proto.schema import message_class
 from adapters.warp.multi_agent_pb2 import ResponseEvent
+from tests.adapters.proto.services import METHODS, grpc_web
 
 
 def _read_events(text: str) -> bytes:
@@ -18,4 +20,12 @@ def _frame(text: str) -> bytes:
     return b"event:data\ndata:" + base64.urlsafe_b64encode(event.SerializeToString()) + b"\n\n"
 
 
-READERS: Final = {".textproto": _read_events}
+def _read_chunks(text: str) -> bytes:
+    """Messages of the invented service `parts`, in gRPC-Web. The last paragraph holds the trailers."""
+    *messages, trailers = re.split(r"\n\s*\n", text.strip())
+    kind = message_class(METHODS["parts"].response)
+    written = [text_format.Parse(message, kind()).SerializeToString() for message in messages]
+    return grpc_web(written, trailers.encode() + b"\r\n")
+
+
+READERS: Final = {".textproto": _read_events, ".grpcweb": _read_chunks}

@@ -18,6 +18,7 @@ from adapters.gemini import GeminiAdapter, GeminiOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.proto import ProtoAdapter, ProtoOptions
 from adapters.text import TextAdapter
 from adapters.text.options import TextOptions
 from adapters.warp import WarpAdapter
@@ -37,7 +38,9 @@ from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
 from gateway.server.telemetry.request_metrics import RequestMetrics
 from gateway.server.upstream.backends import Backend
-from gateway.settings import BackendSettings
+from gateway.settings import BackendSettings, check_options
+from tests.adapters.proto.mappings import PARTS
+from tests.adapters.proto.services import answer, envelope
 
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
@@ -47,6 +50,7 @@ GEMINI = GeminiAdapter(GeminiOptions(), 1 << 20)
 RESPONSES = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)
 TEXT = TextAdapter(TextOptions(wire="llama_cpp"), 1 << 20)
 AGENT = WarpAdapter(WarpOptions(rollback="stream"), 1 << 20)
+PROTO = ProtoAdapter(check_options(PARTS, ProtoOptions, "options"), 1 << 20)
 SMALL = payload.request("m", stream=True)
 TOOLED = payload.request("m", stream=True, tools=("write_file",))
 
@@ -105,6 +109,13 @@ def tool_chunks(count: int) -> list[bytes]:
     return [begun, *[chunk("a piece ")] * count, chunk('"}'), *payload.chunks(0)[1:]]
 
 
+def proto_chunks(count: int) -> list[bytes]:
+    """Pieces of text on a wire that settings.json declares: in parts of a repeated field, in envelopes."""
+    piece = answer("parts", {"parts": [{"text": "a piece "}]})
+    end = answer("parts", {"counts": {"input": 1, "output": 1}, "ended": {"fully": {}}})
+    return [*[envelope(piece)] * count, envelope(end) + envelope(b"{}", 2)]
+
+
 def request_cost() -> int:
     """Calls for a small request and its whole answer."""
 
@@ -158,6 +169,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "responses chunk": lambda: chunk_cost(RESPONSES, payload.response_events),
     "responses chunk of eight": lambda: chunk_cost(RESPONSES, payload.response_events, 8),
     "protobuf chunk": lambda: chunk_cost(AGENT, payload.frames),
+    "declared protobuf chunk": lambda: chunk_cost(PROTO, proto_chunks),
     "text chunk": lambda: chunk_cost(TEXT, payload.words),
     "text chunk of eight": lambda: chunk_cost(TEXT, payload.words, 8),
     "text chunk beside tools": lambda: chunk_cost(TEXT, payload.words, 1, TOOLED),

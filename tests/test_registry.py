@@ -1,11 +1,12 @@
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from gateway.core.conversation import Json
+from gateway.core.conversation import EMPTY, Json
 from gateway.core.errors import SettingsError
 from gateway.registry import (
     ADAPTERS,
@@ -18,12 +19,17 @@ from gateway.registry import (
 )
 from gateway.server.api.app import create_app
 from gateway.settings import BackendSettings, Settings, read_settings
+from tests.adapters.proto.mappings import TALK
 
 LIMIT = 1 << 20
 
 
-def entry(adapter: str) -> BackendSettings:
-    return BackendSettings(adapter, "http://host")
+# The options that an adapter requires.
+REQUIRED: dict[str, dict[str, Json]] = {"proto": TALK}
+
+
+def entry(adapter: str, options: Mapping[str, Json] = EMPTY) -> BackendSettings:
+    return BackendSettings(adapter, "http://host", options=options)
 
 
 @pytest.fixture
@@ -43,7 +49,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_a_built_in_adapter_has_a_short_name_beside_its_import_string(name: str) -> None:
-    short, long = (load_adapter("b", entry(adapter), LIMIT) for adapter in (name, ADAPTERS[name]))
+    short, long = (
+        load_adapter("b", entry(adapter, REQUIRED.get(name, {})), LIMIT) for adapter in (name, ADAPTERS[name])
+    )
     assert type(short) is type(long) and type(short).__name__.endswith("Adapter")
 
 
@@ -77,7 +85,9 @@ def test_what_is_no_adapter_is_refused(name: str) -> None:
 
 
 def test_every_backend_entry_gets_its_adapter() -> None:
-    backends: dict[str, Json] = {name: {"adapter": name, "base_url": "http://host"} for name in ADAPTERS}
+    backends: dict[str, Json] = {
+        name: {**REQUIRED.get(name, {}), "adapter": name, "base_url": "http://host"} for name in ADAPTERS
+    }
     assert list(load_adapters(read_settings({"backends": backends}))) == list(ADAPTERS)
 
 

@@ -10,10 +10,11 @@ import msgspec
 
 from adapters.text.call_filter import CallFilter
 from adapters.text.decoder import TextDecoder
-from adapters.text.encode import encode_request, schema_of
+from adapters.text.encode import encode_request, request_values, schema_of
 from adapters.text.event_reader import Reader
 from adapters.text.failure import decode_failure
 from adapters.text.options import TextOptions
+from adapters.text.prompt import Prompt
 from adapters.text.thought import Thought
 from adapters.text.tool_choice import ToolChoicePlan, can_force, plan_tool_choice
 from gateway.adapter import BackendRequest, Capabilities
@@ -55,13 +56,21 @@ class TextAdapter:
 
     def decoder(self, conversation: Conversation) -> TextDecoder:
         """Create a decoder that accepts only calls of this conversation's tools as calls."""
+        speech = self.call_filter(conversation)
+        return TextDecoder(self._reader, speech, self._max_event, conversation.sampling.stop)
+
+    def request_values(self, conversation: Conversation, policy: Policy) -> tuple[Prompt, dict[str, Json]]:
+        """Return the prompt and the values for a template of another form than JSON. Raises InvalidRequest."""
+        return request_values(conversation, policy, self._options, self._wire, self._format)
+
+    def call_filter(self, conversation: Conversation) -> CallFilter:
+        """Create the filter that finds this conversation's calls and thoughts in the text of one response."""
         calling = plan_tool_choice(conversation, self._wire, self._format)
         also = _PROSE if self._options.prose_calls else ()
         parser = self._format.parser(calling.tools, id_prefix(conversation), conversation.tool_choice, also)
         thought = self._thought(conversation, calling)
         parallel = conversation.parallel_tool_calls
-        speech = CallFilter(parser, calling.prefill, calling.forced, parallel, conversation.paths, thought)
-        return TextDecoder(self._reader, speech, self._max_event, conversation.sampling.stop)
+        return CallFilter(parser, calling.prefill, calling.forced, parallel, conversation.paths, thought)
 
     def _thought(self, conversation: Conversation, calling: ToolChoicePlan) -> Thought | None:
         """Return the parser of thoughts, or None when the response has a prefill or a constrained shape and so has no

@@ -24,6 +24,19 @@ def encode_request(
     conversation: Conversation, policy: Policy, options: TextOptions, wire: Wire, tool_format: ToolFormat
 ) -> BackendRequest:
     """Encode the request; the same conversation gives the same bytes. Raises InvalidRequest, including Unsupported."""
+    prompt, values = request_values(conversation, policy, options, wire, tool_format)
+    accepts = wire.accepts or MEDIA[wire.framing]
+    headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
+    return BackendRequest(
+        wire.path, headers, _body(wire, values), accepts, prompt.notices, sent_text=sent_text(prompt, wire)
+    )
+
+
+def request_values(
+    conversation: Conversation, policy: Policy, options: TextOptions, wire: Wire, tool_format: ToolFormat
+) -> tuple[Prompt, dict[str, Json]]:
+    """Return the prompt, and the value of each name that a template may use; None: the name has no value. Raises
+    InvalidRequest, including Unsupported."""
     calling = plan_tool_choice(conversation, wire, tool_format)
     if calling.forced and options.force_tools == "constrain" and not (calling.constraint and wire.constrains):
         param = conversation.paths.param("tool_choice")
@@ -36,17 +49,14 @@ def encode_request(
         "$model": conversation.model or None,
         "$schema": schema_of(conversation, calling),
         "$stop": _stops(conversation, policy, options, wire, calling) or None,
-        **_sampling(conversation, wire),
+        **sampling_values(conversation, wire.max_tokens),
         **{name: conversation.params.get(name.removeprefix(FIELD)) for name in wire.names if FIELD in name},
     }
-    accepts = wire.accepts or MEDIA[wire.framing]
-    headers = {"content-type": "application/json", "accept": accepts[0], "accept-encoding": "identity"}
-    return BackendRequest(
-        wire.path, headers, _body(wire, values), accepts, prompt.notices, sent_text=_sent_text(prompt, wire)
-    )
+    return prompt, values
 
 
-def _sent_text(prompt: Prompt, wire: Wire) -> SentText:
+def sent_text(prompt: Prompt, wire: Wire) -> SentText:
+    """Return the text in the request, for a diagnosis."""
     if wire.has_cue:
         return SentText(prompt.text, prompt.system)
     return SentText(prompt.transcript, prompt.system if "$system" in wire.names else "", apart=True)
@@ -59,11 +69,12 @@ def _body(wire: Wire, values: Mapping[str, Json]) -> bytes:
         raise InvalidRequest("The request contains half of a surrogate pair, which is not a character.") from error
 
 
-def _sampling(conversation: Conversation, wire: Wire) -> dict[str, Json]:
+def sampling_values(conversation: Conversation, max_tokens: int | None) -> dict[str, Json]:
+    """Return the values of the names for sampling. `max_tokens` is the limit for a client that sets none."""
     sampling = conversation.sampling
     greedy = sampling.temperature is not None and sampling.temperature <= 0
     return {
-        "$max_tokens": wire.max_tokens if sampling.max_tokens is None else sampling.max_tokens,
+        "$max_tokens": max_tokens if sampling.max_tokens is None else sampling.max_tokens,
         "$temperature": sampling.temperature,
         "$temperature_above_0": None if greedy else sampling.temperature,
         "$samples": False if greedy else None,

@@ -14,6 +14,7 @@ GatewayError
 │   └── InvalidToolCall       the backend sent a wrapped call from which no real call can be made
 ├── ServerShutdown            the gateway is being stopped
 └── SettingsError             settings.json is wrong (start-up only)
+    └── OptionError           a key of one adapter is (start-up only)
 Any other exception is a bug: 500 `internal_error`.
 """
 
@@ -171,3 +172,7 @@ class SettingsError(GatewayError):
     """The gateway cannot use settings.json; the message names the setting and, if unknown, the nearest known name."""
 
     code = "invalid_settings"
+
+
+class OptionError(SettingsError):
+    """An adapter cannot use its options; the message begins with the place in its entry, like `read[0].text: `."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES, Profile
@@ -21,6 +22,7 @@ from gateway.settings.check import (
     read_object,
     read_struct,
 )
+from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.lines import with_line
 from gateway.settings.model_names import ModelNames
 from gateway.settings.values import (
@@ -219,9 +221,14 @@ def _profile(name: Json, profiles: Mapping[str, Profile], where: str) -> Profile
 
 
 def check_options(options: JsonObject, kind: type[S], where: str) -> S:
-    """Returns an adapter's own keys as its Options. Raises SettingsError like every other part of the file."""
+    """Returns an adapter's own keys as its Options, with the files read that describe a schema (`DescriptorSet`).
+    Raises SettingsError like every other part of the file."""
     check_keys(options, (*kind.__struct_fields__, *sorted(_BACKEND_KEYS)), where)
-    return read_struct(dict(options), kind, where)
+    entry: dict[str, Any] = dict(options)  # Any: beside JSON it holds descriptors that were read
+    for field in msgspec.structs.fields(kind):
+        if field.type is DescriptorSet and field.name in options:
+            entry[field.name] = read_descriptor_set(options[field.name], path_of(where, field.name))
+    return read_struct(entry, kind, where)
 
 
 def _without_aliases(entry: dict[str, Json], where: str) -> dict[str, Json]:

@@ -82,7 +82,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "gateway.diagnostics",
         _ours("core adapter dialects.base dialects.document exchange history registry settings"),
     ),
-    ImportRule("gateway.settings", _ours(f"{_VALUES} core.profiles")),
+    ImportRule("gateway.settings", _ours(f"{_VALUES} core.profiles core.descriptor_set")),
+    ImportRule(
+        "gateway.settings.descriptor_files",
+        _ours(f"{_VALUES} core.descriptor_set settings"),
+        io=("subprocess", "tempfile"),
+    ),
     ImportRule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
     ImportRule("gateway.server", gateway=None, others=None, io=None),
     ImportRule("gateway.server.upstream.http1", others=("httptools", "msgspec"), io=None),

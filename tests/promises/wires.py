@@ -10,6 +10,8 @@ import msgspec
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.conversation import Json
 from gateway.testing.faults import Spoken
+from tests.adapters.proto.mappings import PARTS
+from tests.adapters.proto.services import answer
 
 
 class Wire(msgspec.Struct, frozen=True):
@@ -84,6 +86,15 @@ def warp_frame(event: ResponseEvent) -> bytes:
 
 def _frame(event: bytes) -> bytes:
     return b"event:data\ndata:" + base64.urlsafe_b64encode(event) + b"\n\n"
+
+
+def _chunk(fields: dict[str, Json]) -> bytes:
+    """An event of a declared protobuf backend."""
+    return _data(answer("parts", fields))
+
+
+def _data(message: bytes) -> bytes:
+    return b"data:" + base64.b64encode(message) + b"\n\n"
 
 
 def _actions(*actions: object) -> bytes:
@@ -212,6 +223,21 @@ WIRES: Final[Mapping[str, Wire]] = {
         ),
         lambda raw: _line({"response": "???", "done": False}).replace(b"???", raw),
         _line({"news": {"of": ["tomorrow"]}, "done": False}) + _line({"news": {"of": ["tomorrow"]}}),
+    ),
+    "proto": Wire(
+        {**PARTS, "adapter": "adapters.proto:ProtoAdapter", "carrier": "sse_base64"},
+        Spoken(
+            "text/event-stream",
+            begin=_chunk({"parts": [{"text": "one"}]}),
+            text=_chunk({"parts": [{"text": " two"}]}),
+            end=_chunk({"ended": {"fully": {}}}),
+            failure=_chunk({"ended": {"crash": {"reason": "said in the answer"}}}),
+            lost_call=_chunk({"parts": [{"call": {"id": "c"}}], "ended": {"fully": {}}}),
+        ),
+        lambda raw: _data(answer("parts", {"parts": [{"text": "?" * len(raw)}]}).replace(b"?" * len(raw), raw)),
+        # Field 1999 of the message, and an unknown kind of part: length-delimited, empty.
+        _data(b"\xfa\x7c\x00") + _data(b"\x1a\x03\xfa\x7c\x00"),
+        surrogate=b"\xed\xa0\x80",
     ),
     "protobuf": Wire(
         {"adapter": "adapters.warp:WarpAdapter"},

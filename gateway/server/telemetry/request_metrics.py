@@ -16,7 +16,7 @@ from gateway.server.telemetry.request_context import (
 )
 
 # The rules of notices that are also counted by backend.
-UNKNOWN: Final = frozenset({"UNKNOWN_EVENT", "UNKNOWN_VARIANT", "UNKNOWN_MASK_PATH", "PART_UNKNOWN"})
+UNKNOWN: Final = frozenset({"UNKNOWN_EVENT", "UNKNOWN_VARIANT", "UNKNOWN_MASK_PATH", "PART_UNKNOWN", "SCHEMA_OUTDATED"})
 LATE: Final = frozenset({"LATE_EVENT", "LATE_CONTENT", "LATE_FAULT", "TAIL_BROKEN"})
 
 

@@ -1,0 +1,198 @@
+"""Turns what the rules read from the messages of one response into events, in the order of the grammar."""
+
+import codecs
+from typing import Final
+
+import msgspec
+
+from adapters.openai_chat.calls import CallTracker
+from adapters.text.call_filter import CallFilter
+from adapters.text.frames import utf8
+from gateway.core.conversation import Json
+from gateway.core.errors import BackendProtocolError
+from gateway.core.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, TextDelta, UsageReport
+from gateway.core.notices import Action, Level, Notice
+
+_COUNTS: Final = ("prompt", "completion", "total", "reasoning", "cached")
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Token counts of one message, or of several that were combined. 0: none is known."""
+
+    prompt: int = 0
+    completion: int = 0
+    total: int = 0
+    reasoning: int = 0
+    cached: int = 0
+
+    def combined(self, other: "Counts", mode: str) -> "Counts":
+        """Return these counts with later ones: the last known of each, their sum, or the larger ones."""
+        match mode:
+            case "sum":
+                return Counts(*[getattr(self, name) + getattr(other, name) for name in _COUNTS])
+            case "max":
+                return Counts(*[max(getattr(self, name), getattr(other, name)) for name in _COUNTS])
+            case _:
+                return Counts(*[getattr(other, name) or getattr(self, name) for name in _COUNTS])
+
+    def report(self) -> UsageReport:
+        """Return the counts as an event."""
+        total = self.total or (self.prompt + self.completion if self.prompt and self.completion else 0)
+        extra: dict[str, Json] = {}
+        if self.cached:
+            extra["prompt_tokens_details"] = {"cached_tokens": self.cached}
+        if self.reasoning:
+            extra["completion_tokens_details"] = {"reasoning_tokens": self.reasoning}
+        return UsageReport(self.prompt or None, self.completion or None, total or None, extra=extra)
+
+
+class AnswerWriter:
+    """Collects the events of one response in `events`.
+
+    `speech`: the text may hold calls and thoughts, which this filter finds; None: the text is only text. `touched`: a
+    rule has found something in the message that is being read. `empty`: no rule has found anything yet. `progress`
+    counts what was found, and `stopped` tells that the response ended on purpose before the backend's end.
+    """
+
+    def __init__(self, speech: CallFilter | None, seed: int) -> None:
+        self.events: list[Event] = []
+        self.touched = False
+        self.empty = True
+        self.progress = 0
+        self.stopped = False
+        self.finished = False
+        self.id: str | None = None
+        self.model: str | None = None
+        self._speech = speech
+        self._calls = CallTracker(seed)
+        self._called = 0
+        self._started = False
+        self._spoken = False
+        self._totals: dict[object, str] = {}
+        self._characters: dict[object, codecs.IncrementalDecoder] = {}
+        self._reason: tuple[Reason, str] | None = None
+        self._counts = Counts()
+        self._noted: set[tuple[str, str]] = set()
+
+    @property
+    def told_end(self) -> bool:
+        """Whether a finish rule has found the end of the response."""
+        return self._reason is not None
+
+    def take(self) -> list[Event]:
+        """Return the collected events and forget them."""
+        events, self.events = self.events, []
+        return events
+
+    def text(self, text: str) -> None:
+        """Add a piece of the text. Raises BackendError for an invalid call in it."""
+        if not text or self._late():
+            return
+        self._spoken = True
+        if self._speech is None:
+            self.events.append(TextDelta(text))
+            return
+        self._speech.feed([text], self.events)
+        if self._speech.stopped is not None:
+            self.stopped = True
+            self._emit("tool_calls", self._speech.stopped)
+
+    def reasoning(self, text: str) -> None:
+        """Add a piece of the reasoning."""
+        if text and not self._late():
+            if self._speech is not None:
+                self._speech.thinks_apart()
+            self.events.append(ReasoningDelta(text))
+
+    def new_part(self, key: object, total: str) -> str:
+        """Return what a text so far adds to the one before it. Raises BackendProtocolError if it does not continue
+        that one. `key` tells the texts of one response apart."""
+        before = self._totals.get(key, "")
+        if not total.startswith(before):
+            raise BackendProtocolError("The backend sent a text so far that does not begin with the one before it.")
+        self._totals[key] = total
+        return total[len(before) :]
+
+    def characters(self, key: object, data: bytes) -> str:
+        """Return the characters that these bytes complete; one may be split over two messages."""
+        return self._characters.setdefault(key, utf8()).decode(data)
+
+    def call(self, key: int | str | None, call_id: str, name: str, arguments: str) -> None:
+        """Add a piece of the call that `key` or the id names; an empty key is that of the call before it. None: this is
+        a whole call. Raises BackendError."""
+        if self._late():
+            return
+        function: dict[str, Json] = {"name": name, "arguments": arguments}
+        entry: dict[str, Json] = {"function": function}
+        if key is None:
+            entry["index"] = self._called
+            self._called += 1
+        elif key != "":
+            entry["index"] = key
+        if call_id:
+            entry["id"] = call_id
+        self.events += self._calls.feed([entry])
+
+    def finish(self, reason: Reason, raw: str) -> None:
+        """Record the end of the response, which the carrier may still have to confirm. The first one counts."""
+        self._touch()
+        if self.finished:
+            self.note_once("ignored", "LATE_EVENT", "a second finish reason came after the end of the response")
+        if self._reason is None:
+            self._reason = (reason, raw)
+
+    def usage(self, counts: Counts, mode: str) -> None:
+        """Combine token counts with those before them."""
+        if counts == Counts():
+            return
+        self._touch()
+        self._counts = self._counts.combined(counts, mode)
+        if self.finished:
+            self.events.append(self._counts.report())
+
+    def start(self, call_id: str, model: str) -> None:
+        """Record the backend's id of the response and its name of the model."""
+        if call_id or model:
+            self.id, self.model = self.id or call_id or None, self.model or model or None
+            self._touch()
+
+    def complete(self) -> None:
+        """End the response; without a finish of its own it is a stop. Raises BackendError for an invalid call."""
+        if not self.finished:
+            reason, raw = self._reason or ("stop", "")
+            self._emit(reason, raw or None)
+
+    def note_once(self, action: Action, rule: str, detail: str, level: Level = "warning") -> None:
+        """Add a notice unless the response has the same one."""
+        if (rule, detail) not in self._noted:
+            self._noted.add((rule, detail))
+            self.events.append(Notice("backend", action, rule, detail, level=level))
+
+    def _emit(self, reason: Reason, raw: str | None) -> None:
+        self._touch()
+        if self._speech is None:
+            self.events += self._calls.close(self._spoken)
+        elif not self.stopped:
+            self._speech.close(reason, self.events)
+        if self._counts != Counts():
+            self.events.append(self._counts.report())
+        self.events.append(Finish(reason, raw))
+        self.finished = True
+
+    def _touch(self) -> None:
+        self.touched = True
+        self.empty = False
+        self.progress += 1
+        if not self._started:
+            self._started = True
+            self.events.append(ResponseStart(self.id, self.model))
+
+    def _late(self) -> bool:
+        """Whether the response is over; whatever comes then is dropped with a notice."""
+        if not self.finished:
+            self._touch()
+            return False
+        self.touched = True
+        if not self.stopped:
+            self.note_once("dropped", "LATE_CONTENT", "content came after the end of the response")
+        return True

@@ -1,0 +1,235 @@
+"""Splits the bytes of a response into protobuf messages and an end, for each carrier.
+
+Sources: gRPC-Web, PROTOCOL-WEB.md; Connect protocol reference, "Streaming RPCs"; protobuf.dev, "Encoding" (varints).
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol, TypeAlias
+
+from adapters.proto.rpc_status import connect_end, grpc_error
+from gateway.core.errors import BackendProtocolError, BackendTruncated
+from gateway.framing.base64 import decode_base64
+from gateway.framing.sse import SSEDecoder
+
+
+class End:
+    """The wire itself says that the response is complete."""
+
+
+END: Final = End()
+Frame: TypeAlias = bytes | End
+
+_HEADER: Final = 5
+_COMPRESSED: Final = 1
+_TRAILERS: Final = 0x80
+_END_STREAM: Final = 2
+_LONGEST_VARINT: Final = 5
+_LARGEST_TRAILERS: Final = 64 * 1024
+# A whole response may be larger than any one message of a stream.
+_MESSAGES_PER_ANSWER: Final = 4
+
+
+class Frames(Protocol):
+    """Yields whole messages as they arrive. Both methods raise BackendError, after the messages before the fault; `end`
+    raises BackendTruncated for half a message."""
+
+    def feed(self, data: bytes) -> Iterator[Frame]: ...
+
+    def end(self) -> Iterator[Frame]: ...
+
+
+class _Prefixed:
+    """Keeps the bytes of an incomplete frame."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held = bytearray()
+
+    def end(self) -> Iterator[Frame]:
+        if self._held:
+            raise BackendTruncated("The backend's response ended in the middle of a message.")
+        return iter(())
+
+    def _bound(self, size: int, limit: int | None = None) -> None:
+        limit = self._limit if limit is None else limit
+        if size > limit:
+            raise BackendProtocolError(
+                f"The backend sent an event larger than {limit} bytes.", code="upstream_event_too_large"
+            )
+
+
+class VarintFrames(_Prefixed):
+    """Messages behind their length as a varint."""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        self._held += data
+        while (found := self._length()) is not None:
+            size, begin = found
+            self._bound(size)
+            if len(self._held) < begin + size:
+                return
+            message = bytes(self._held[begin : begin + size])
+            del self._held[: begin + size]
+            yield message
+
+    def _length(self) -> tuple[int, int] | None:
+        number = 0
+        for place, byte in enumerate(self._held[:_LONGEST_VARINT]):
+            number |= (byte & 127) << 7 * place
+            if byte < 128:
+                return number, place + 1
+        if len(self._held) >= _LONGEST_VARINT:
+            raise BackendProtocolError("The backend sent a length that is no varint of 32 bits.")
+        return None
+
+
+class U32Frames(_Prefixed):
+    """Messages behind their length in four bytes, the most significant first."""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        self._held += data
+        while len(self._held) >= 4:
+            size = int.from_bytes(self._held[:4], "big")
+            self._bound(size)
+            if len(self._held) < 4 + size:
+                return
+            message = bytes(self._held[4 : 4 + size])
+            del self._held[: 4 + size]
+            yield message
+
+
+class _Envelopes(_Prefixed):
+    """Messages behind a byte of flags and their length in four bytes, until an envelope that ends the stream."""
+
+    last = 0
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        self._held += data
+        while len(self._held) >= _HEADER:
+            flags, size = self._held[0], int.from_bytes(self._held[1:_HEADER], "big")
+            if flags & _COMPRESSED:
+                raise BackendProtocolError("The backend sent a compressed message; the request accepts none.")
+            if flags not in (0, self.last):
+                raise BackendProtocolError("The backend sent a message with unknown flags.")
+            self._bound(size, _LARGEST_TRAILERS if flags else None)
+            if len(self._held) < _HEADER + size:
+                return
+            payload = bytes(self._held[_HEADER : _HEADER + size])
+            del self._held[: _HEADER + size]
+            if flags:
+                self._check_end(payload)
+                yield END
+            else:
+                yield payload
+
+    def _check_end(self, payload: bytes) -> None:
+        """Raises BackendError unless the end reports success."""
+        raise NotImplementedError
+
+
+class GrpcWebFrames(_Envelopes):
+    """The last envelope holds trailers: lines of `name: value`."""
+
+    last = _TRAILERS
+
+    def _check_end(self, payload: bytes) -> None:
+        lines = (line.partition(":") for line in payload.decode("utf-8", "replace").split("\r\n"))
+        if error := grpc_error({name.strip().lower(): value.strip() for name, _, value in lines}):
+            raise error
+
+
+class ConnectFrames(_Envelopes):
+    """The last envelope holds JSON, with an error or without."""
+
+    last = _END_STREAM
+
+    def _check_end(self, payload: bytes) -> None:
+        if error := connect_end(payload):
+            raise error
+
+
+class GrpcWebTextFrames:
+    """GrpcWebFrames as base64. Each part of the body may be padded, so that groups of four are decoded apart."""
+
+    def __init__(self, limit: int) -> None:
+        self._frames = GrpcWebFrames(limit)
+        self._held = b""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        text = self._held + data.translate(None, b"\r\n")
+        whole = len(text) - len(text) % 4
+        self._held = text[whole:]
+        begin = 0
+        while begin < whole:
+            # Padding ends a part; its group is the last of what one decoding may hold.
+            padding = text.find(b"=", begin, whole)
+            end = whole if padding < 0 else padding + 4 - padding % 4
+            yield from self._part(text[begin:end])
+            begin = end
+
+    def _part(self, text: bytes) -> Iterator[Frame]:
+        """Decode whole groups. What precedes a fault does not depend on how the text was cut."""
+        try:
+            decoded = decode_base64(text, len(text))
+        except BackendProtocolError:
+            for begin in range(0, len(text), 4):
+                yield from self._frames.feed(decode_base64(text[begin : begin + 4], 4))
+        else:
+            yield from self._frames.feed(decoded)
+
+    def end(self) -> Iterator[Frame]:
+        if self._held:
+            raise BackendTruncated("The backend's response ended in the middle of its base64.")
+        return self._frames.end()
+
+
+class SSEBase64Frames:
+    """Server-sent events whose data is one message in base64. `[DONE]` ends the stream."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._sse = SSEDecoder(limit * 4 // 3 + 4)
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        for event in self._sse.feed(data):
+            yield from self._message(event)
+        if self._sse.fault is not None:
+            raise self._sse.fault
+
+    def end(self) -> Iterator[Frame]:
+        """Read an event that lacks its blank line: base64 without its end may still be base64, so it counts only where
+        its length is that of whole groups."""
+        tail = self._sse.tail()
+        if tail is not None and tail.strip():
+            if len(tail.strip()) % 4 and tail.strip() != b"[DONE]":
+                raise BackendTruncated("The backend's response ended in the middle of an event.")
+            yield from self._message(tail)
+
+    def _message(self, event: bytes) -> Iterator[Frame]:
+        text = event.strip(b' \t"')
+        if text == b"[DONE]":
+            yield END
+        elif text:
+            yield decode_base64(text, self._limit)
+
+
+class WholeBody:
+    """One message, which ends with the body."""
+
+    def __init__(self, limit: int) -> None:
+        self._body = bytearray()
+        self._limit = _MESSAGES_PER_ANSWER * limit
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        self._body += data
+        if len(self._body) > self._limit:
+            message = f"The backend's response is larger than {self._limit} bytes."
+            raise BackendProtocolError(message, code="upstream_response_too_large")
+        return iter(())
+
+    def end(self) -> Iterator[Frame]:
+        if self._body:
+            yield bytes(self._body)
+
+
+FramesFactory: TypeAlias = Callable[[int], Frames]

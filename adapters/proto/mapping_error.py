@@ -1,0 +1,20 @@
+"""Says what is wrong with a mapping: the place in the backend's entry, the fault, and the nearest name."""
+
+import difflib
+from collections.abc import Iterable
+
+from gateway.core.errors import OptionError
+
+
+def mapping_error(place: str, reason: str) -> OptionError:
+    """Create the error for one place of the entry, such as `read[0].text`."""
+    return OptionError(f"{place}: {reason}")
+
+
+def unknown_name(place: str, reason: str, name: str, known: Iterable[str]) -> OptionError:
+    """Create the error for a name that does not exist, with the most similar one, or all if none is similar."""
+    names = list(known)
+    similar = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if similar:
+        return mapping_error(place, f"{reason}; did you mean {similar[0]!r}?")
+    return mapping_error(place, f"{reason}; there are {', '.join(map(repr, names))}" if names else reason)

@@ -1,0 +1,115 @@
+"""Defines the adapter's own keys of a backend entry in settings.json: schema, carrier, and the mapping."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.descriptor_set import DescriptorSet
+from gateway.core.events import Reason
+from gateway.tool_calls.parsers.formats import DEFAULT_FORMAT
+
+# "set": the field has a value; "unset": it has none; otherwise the value that it has. An enum's value is its name.
+Conditions: TypeAlias = Mapping[str, bool | int | str]
+Mode: TypeAlias = Literal["delta", "total"]
+
+
+class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where tool calls stand. Paths are below `each`, a repeated field; without it, the message has one call.
+
+    `mode`: a call is `whole`, or its arguments come as pieces (`delta`) or as the text so far (`total`); pieces belong
+    to the call with their `index`, else with their `id`.
+    """
+
+    name: str
+    arguments: str
+    each: str | None = None
+    when: Conditions = {}
+    id: str | None = None
+    index: str | None = None
+    mode: Literal["whole", "delta", "total"] = "whole"
+
+
+class FinishRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the end of the response is told: by the value of a field (`at`), by the member of a oneof that is set, or by
+    conditions alone (`when`, `reason`). `none` are values that mean "not yet", `failures` those of a failed response.
+    """
+
+    at: str | None = None
+    oneof: str | None = None
+    when: Conditions = {}
+    reason: Reason | None = None
+    reasons: Mapping[str, Reason] = {}
+    none: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class UsageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where token counts stand, and how those of several messages combine."""
+
+    prompt: str | None = None
+    completion: str | None = None
+    total: str | None = None
+    reasoning: str | None = None
+    cached: str | None = None
+    mode: Literal["last", "sum", "max"] = "last"
+
+
+class ErrorRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A message that reports a failure: its conditions, its text, its code, and the HTTP status that it stands for."""
+
+    when: Conditions
+    message: str | None = None
+    code: str | None = None
+    status: int | None = None
+
+
+class StartRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the backend's id of the response and its name of the model stand."""
+
+    id: str | None = None
+    model: str | None = None
+
+
+class ReadRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule for every message of the response, or for every item of the repeated field `each` (with `rules`: for
+    these rules in order). It applies where all conditions of `when` hold. `mode` is that of the text and reasoning."""
+
+    each: str | None = None
+    rules: tuple["ReadRule", ...] = ()
+    when: Conditions = {}
+    text: str | None = None
+    reasoning: str | None = None
+    mode: Mode = "delta"
+    call: CallRule | None = None
+    finish: FinishRule | None = None
+    usage: UsageRule | None = None
+    error: ErrorRule | None = None
+    start: StartRule | None = None
+
+
+class ProtoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A protobuf backend (docs/proto-backends.md).
+
+    `schema` names its files. `carrier`: how HTTP holds the messages. `method` is `package.Service/Method`, and `path`
+    replaces its path. `request` is the template of the request's message, `read` the rules for those of the response.
+    `ends`: what completes a response: a `finish` rule, the `status` of the carrier, or the `close` of the body.
+    `max_stops` and `max_tokens` are as for text wires. The other keys are those of the text adapter, for a template
+    with `$prompt` or `$transcript`.
+    """
+
+    schema: DescriptorSet
+    carrier: str
+    method: str
+    request: Mapping[str, Any]
+    read: tuple[ReadRule, ...]
+    path: str | None = None
+    ends: Literal["finish", "status", "close"] = "finish"
+    max_stops: int | None = None
+    max_tokens: int | None = None
+    tool_format: str = DEFAULT_FORMAT
+    force_tools: Literal["constrain", "prompt"] = "constrain"
+    turn_stops: bool = True
+    turn_guard: bool = True
+    prose_calls: bool = True
+    thinking: Literal["tagged", "opened", "text"] = "tagged"

@@ -1,0 +1,310 @@
+"""Compiles a request template against a message type, and renders requests with it.
+
+Every name and type is checked once, at start. The result of rendering is what the constructor of the message takes,
+because that costs a small part of what the JSON form of protobuf costs.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import EncodeError, Message
+
+from adapters.proto.field_values import STRUCT, Convert, Value, converter, fits, literal, type_name
+from adapters.proto.mapping_error import mapping_error, unknown_name
+from adapters.proto.schema import Field, MessageType, message_class
+from adapters.proto.template_names import FIELD, Scope
+from adapters.text.request_template import render as render_json
+from gateway.core.conversation import Json
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+
+MARK: Final = "$"
+WITH: Final = "$with"
+EACH: Final = "$each"
+BY: Final = "by"
+AS: Final = "as"
+CASE: Final = "$case"
+JSON: Final = "$json"
+KEYS: Final = (WITH, EACH, CASE, JSON)
+
+_NAME_INSIDE: Final = re.compile(r"\$[a-z]")
+
+# The values of one scope by name. Any: a text, a number, a schema, or a list of such mappings.
+Values: TypeAlias = Mapping[str, Any]
+Render: TypeAlias = Callable[[Values, list[Notice]], Value]
+
+
+class RequestTemplate:
+    """One template for one message type. `names` are all names that it uses, with their `$`."""
+
+    def __init__(self, template: Json, kind: MessageType, scope: Scope) -> None:
+        """Raises OptionError, with the place in the template."""
+        compiler = _Compiler()
+        self._class = message_class(kind)
+        self._render = compiler.message(template, kind, scope, "request")
+        self.names = frozenset(compiler.names)
+        self.variants = compiler.variants
+
+    def render(self, values: Values, notices: list[Notice]) -> Message:
+        """Return the message of one request, and add notices of what was changed. Raises InvalidRequest for a value
+        that the message cannot hold."""
+        try:
+            return self._class(**(self._render(values, notices) or {}))
+        except UnicodeEncodeError as error:
+            raise InvalidRequest("The request contains half of a surrogate pair, which is not a character.") from error
+        except (TypeError, ValueError) as error:
+            raise InvalidRequest("The request has a value that the backend's message cannot hold.") from error
+
+    def try_out(self, values: Values) -> None:
+        """Render a trial request. Raises OptionError where a required field has no value."""
+        try:
+            self.render(values, []).SerializeToString()
+        except (EncodeError, InvalidRequest) as error:
+            raise mapping_error("request", f"a trial request cannot be written: {error}") from error
+
+    def parse(self, body: bytes) -> Message:
+        """Return the message that a body holds."""
+        return self._class.FromString(body)
+
+
+class _Compiler:
+    """Compiles one template. `names` collects the names that occur, `variants` the variants of each list of items."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.variants: dict[str, frozenset[str]] = {}
+
+    def message(self, template: Json, kind: MessageType, scope: Scope, place: str) -> Render:
+        if not isinstance(template, dict):
+            raise mapping_error(place, f"{kind.full_name} is a message; write an object")
+        condition = self._condition(template, scope, place)
+        parts = [
+            (key, self._field(value, _find(key, kind, place), scope, f"{place}.{key}"))
+            for key, value in template.items()
+            if key != WITH
+        ]
+        _check_oneofs([key for key, _ in parts], kind, place)
+
+        def render(values: Values, notices: list[Notice]) -> Value:
+            if condition is not None and values.get(condition) is None:
+                return None
+            made = {key: value for key, part in parts if (value := part(values, notices)) is not None}
+            return made if made or not parts else None
+
+        return render
+
+    def _condition(self, template: Mapping[str, Json], scope: Scope, place: str) -> str | None:
+        if WITH not in template:
+            return None
+        name = template[WITH]
+        if not isinstance(name, str):
+            raise mapping_error(f"{place}.{WITH}", 'write one name, such as "$system"')
+        self._name(name, scope, f"{place}.{WITH}")
+        return name
+
+    def _field(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        if not field.is_repeated:
+            return self._single(template, field, scope, place)
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            return self._map(template, field.message_type, scope, place)
+        if isinstance(template, list):
+            return _listed([self._single(item, field, scope, f"{place}[{n}]") for n, item in enumerate(template)])
+        if isinstance(template, dict) and EACH in template:
+            return self._each(template, field, scope, place)
+        if isinstance(template, str) and template in scope.texts:
+            self.names.add(template)
+            convert = converter("text", field, template)
+            if convert is None:
+                raise mapping_error(place, f"{template} is a list of text; the field is of {type_name(field)}")
+            return _mapped(template, convert)
+        if isinstance(template, str) and template.startswith(MARK):
+            self._name(template, scope, place)
+        if isinstance(template, dict):
+            _check_keys(template, (EACH,), place)
+        raise mapping_error(place, f"the field is repeated; write a list or {EACH}")
+
+    def _map(self, template: Json, entry: MessageType, scope: Scope, place: str) -> Render:
+        if entry.fields_by_name["key"].type != FieldDescriptor.TYPE_STRING:
+            raise mapping_error(place, "only maps with keys of text can be written")
+        if not isinstance(template, dict):
+            raise mapping_error(place, "the field is a map; write an object")
+        field = entry.fields_by_name["value"]
+        parts = [(key, self._single(value, field, scope, f"{place}.{key}")) for key, value in template.items()]
+        return lambda values, notices: (
+            {key: value for key, part in parts if (value := part(values, notices)) is not None} or None
+        )
+
+    def _each(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
+        name = template[EACH]
+        if not isinstance(name, str) or name not in scope.items:
+            raise unknown_name(f"{place}.{EACH}", f"there is no list {name!r} here", str(name), scope.items)
+        self.names.add(name)
+        variants = scope.items[name]
+        if AS in template or not variants.by:
+            _check_keys(template, (EACH, AS), place)
+            if AS not in template:
+                raise mapping_error(place, f"{name} needs the key {AS!r}")
+            inner = self._single(template[AS], field, variants.all(), f"{place}.{AS}")
+            return _every(name, None, {"": inner})
+        if template.get(BY) != variants.by:
+            raise mapping_error(f"{place}.{BY}", f"the items of {name} differ by {variants.by}")
+        _check_keys(template, (EACH, BY, *variants.scopes), place)
+        renders = {
+            word: self._single(template[word], field, inner, f"{place}.{word}")
+            for word, inner in variants.scopes.items()
+            if word in template
+        }
+        self.variants[name] = self.variants.get(name, frozenset()) | renders.keys()
+        if missing := [word for word in variants.required if word not in renders]:
+            raise mapping_error(place, f"{name} needs the variant {missing[0]!r}")
+        return _every(name, variants.by, renders)
+
+    def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
+        match template:
+            case str() if template.startswith(MARK):
+                return self._leaf(template, field, scope, place)
+            case dict() if CASE in template:
+                return self._case(template, field, scope, place)
+            case dict() if JSON in template:
+                return self._json(template, field, scope, place)
+            case _ if field.message_type is None or not isinstance(template, dict):
+                return _constant(template, field, place)
+            case _ if field.message_type.full_name == STRUCT:
+                raise mapping_error(place, 'a Struct takes a name, such as "$arguments" or "$parameters"')
+            case _:
+                return self.message(template, field.message_type, scope, place)
+
+    def _leaf(self, name: str, field: Field, scope: Scope, place: str) -> Render:
+        self._name(name, scope, place)
+        kind = scope.kind(name)
+        convert = None if kind is None else converter(kind, field, name)
+        if convert is None:
+            raise mapping_error(place, f"{name} is {scope.described(name)}; the field is of {type_name(field)}")
+        return _named(name, convert)
+
+    def _name(self, name: str, scope: Scope, place: str) -> None:
+        if not scope.knows(name):
+            raise unknown_name(place, f"there is no name {name!r} here", name, [*scope.names(), f"{FIELD}NAME"])
+        self.names.add(name)
+
+    def _case(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
+        name = template[CASE]
+        words = scope.cases.get(name, ()) if isinstance(name, str) else ()
+        if not isinstance(name, str) or not words:
+            raise unknown_name(f"{place}.{CASE}", f"there are no cases of {name!r}", str(name), scope.cases)
+        _check_keys(template, (CASE, *words), place)
+        self.names.add(name)
+        renders = {
+            word: self._single(value, field, scope, f"{place}.{word}")
+            for word, value in template.items()
+            if word != CASE
+        }
+        self.variants[name] = self.variants.get(name, frozenset()) | renders.keys()
+
+        def render(values: Values, notices: list[Notice]) -> Value:
+            chosen = renders.get(values[name])
+            return None if chosen is None else chosen(values, notices)
+
+        return render
+
+    def _json(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
+        _check_keys(template, (JSON,), place)
+        if field.cpp_type != FieldDescriptor.CPPTYPE_STRING:
+            raise mapping_error(place, f"JSON is text; the field is of {type_name(field)}")
+        shape = template[JSON]
+        for name, at in _names_with_places(shape, f"{place}.{JSON}"):
+            self._name(name, scope, at)
+        as_bytes = field.type == FieldDescriptor.TYPE_BYTES
+
+        def render(values: Values, notices: list[Notice]) -> Value:
+            filled = render_json(shape, values)
+            if filled is None:
+                return None
+            text = json.dumps(filled, ensure_ascii=False, separators=(",", ":"))
+            return text.encode() if as_bytes else text
+
+        return render
+
+
+def _names_with_places(shape: Json, place: str) -> Iterator[tuple[str, str]]:
+    match shape:
+        case str() if shape.startswith(MARK):
+            yield shape, place
+        case dict():
+            for key, below in shape.items():
+                yield from _names_with_places(below, f"{place}.{key}")
+        case list():
+            for position, below in enumerate(shape):
+                yield from _names_with_places(below, f"{place}[{position}]")
+        case _:
+            pass
+
+
+def _find(key: str, kind: MessageType, place: str) -> Field:
+    if key in KEYS:
+        raise mapping_error(f"{place}.{key}", "it cannot stand here")
+    if key not in kind.fields_by_name:
+        known = KEYS if key.startswith(MARK) else kind.fields_by_name
+        raise unknown_name(f"{place}.{key}", f"{kind.full_name} has no field {key!r}", key, known)
+    return kind.fields_by_name[key]
+
+
+def _check_oneofs(keys: Sequence[str], kind: MessageType, place: str) -> None:
+    taken: dict[str, str] = {}
+    for key in keys:
+        oneof = kind.fields_by_name[key].containing_oneof
+        if oneof is not None and (other := taken.setdefault(oneof.full_name, key)) != key:
+            raise mapping_error(place, f"{other!r} and {key!r} are of one oneof")
+
+
+def _check_keys(template: Mapping[str, Json], known: Sequence[str], place: str) -> None:
+    for key in template:
+        if key not in known:
+            raise unknown_name(f"{place}.{key}", f"unknown key {key!r}", key, known)
+
+
+def _constant(template: Json, field: Field, place: str) -> Render:
+    if isinstance(template, dict):
+        _check_keys(template, (CASE, JSON), place)
+    if isinstance(template, str) and _NAME_INSIDE.search(template):
+        raise mapping_error(place, "a name cannot stand inside a text")
+    if field.enum_type is not None and isinstance(template, str) and template not in field.enum_type.values_by_name:
+        names = field.enum_type.values_by_name
+        raise unknown_name(place, f"{field.enum_type.full_name} has no value {template!r}", template, names)
+    if not fits(template, field):
+        raise mapping_error(place, f"{json.dumps(template)} is no value of {type_name(field)}")
+    value = literal(template, field)
+    return lambda values, notices: value
+
+
+def _named(name: str, convert: Convert) -> Render:
+    def render(values: Values, notices: list[Notice]) -> Value:
+        value = values.get(name)
+        return None if value is None else convert(value, notices)
+
+    return render
+
+
+def _mapped(name: str, convert: Convert) -> Render:
+    return lambda values, notices: [convert(value, notices) for value in values.get(name) or ()] or None
+
+
+def _listed(renders: Sequence[Render]) -> Render:
+    return lambda values, notices: (
+        [value for render in renders if (value := render(values, notices)) is not None] or None
+    )
+
+
+def _every(name: str, by: str | None, renders: Mapping[str, Render]) -> Render:
+    def render(values: Values, notices: list[Notice]) -> Value:
+        made = []
+        for item in values.get(name) or ():
+            chosen = renders.get("" if by is None else item[by])
+            value = None if chosen is None else chosen({**values, **item}, notices)
+            made += [] if value is None else [value]
+        return made or None
+
+    return render

@@ -1,0 +1,153 @@
+"""The mappings of the three invented services, as settings.json would hold them."""
+
+from typing import Any, Final, TypeAlias
+
+from tests.paths import ROOT
+
+# Any: JSON that tests change at any depth.
+Entry: TypeAlias = dict[str, Any]
+
+SET: Final = str(ROOT / "tests" / "adapters" / "proto" / "services.pb")
+
+TALK: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "grpc_web",
+    "method": "acme.talk.v1.Talk/Speak",
+    "request": {
+        "engine": "$model",
+        "text": "$prompt",
+        "limits": {"most_tokens": "$max_tokens", "heat": "$temperature", "until": "$stop"},
+        "seed": "$seed",
+    },
+    "read": [
+        {"error": {"when": {"failure": "set"}, "message": "failure.sentence", "code": "failure.number"}},
+        {
+            "text": "so_far",
+            "mode": "total",
+            "finish": {
+                "at": "ending",
+                "reasons": {"ENDING_DONE": "stop", "ENDING_FULL": "length"},
+                "failures": ["ENDING_BROKEN"],
+            },
+            "usage": {"prompt": "tokens_in", "completion": "tokens_out", "mode": "max"},
+        },
+    ],
+}
+
+PARTS: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "connect",
+    "method": "acme.parts.v1.Parts/Answer",
+    "request": {
+        "model": "$model",
+        "temperature": "$temperature",
+        "most_tokens": "$max_tokens",
+        "labels": {"from": "gateway"},
+        "turns": {
+            "$each": "$turns",
+            "by": "$role",
+            "system": {"speaker": "SPEAKER_RULES", "parts": [{"text": "$text"}]},
+            "user": {
+                "speaker": "SPEAKER_PERSON",
+                "parts": {"$each": "$parts", "by": "$kind", "text": {"text": "$text"}},
+            },
+            "assistant": {
+                "speaker": "SPEAKER_MODEL",
+                "parts": {
+                    "$each": "$parts",
+                    "by": "$kind",
+                    "text": {"text": "$text"},
+                    "call": {"call": {"id": "$id", "name": "$name", "fields": "$arguments"}},
+                },
+            },
+            "tool": {
+                "speaker": "SPEAKER_TOOL",
+                "parts": [{"result": {"id": "$id", "name": "$name", "text": "$text"}}],
+            },
+        },
+        "tools": {"$each": "$tools", "as": {"name": "$name", "about": "$description", "schema": "$parameters"}},
+        "choice": {
+            "$case": "$choice",
+            "none": {"mode": "MODE_NEVER"},
+            "required": {"mode": "MODE_ALWAYS"},
+            "named": {"tool": "$chosen"},
+        },
+    },
+    "read": [
+        {"error": {"when": {"ended.crash": "set"}, "message": "ended.crash.reason"}},
+        {"start": {"id": "id", "model": "model"}},
+        {
+            "each": "parts",
+            "rules": [
+                {"reasoning": "thought"},
+                {"text": "text"},
+                {
+                    "when": {"call": "set"},
+                    "call": {"id": "call.id", "name": "call.name", "arguments": "call.fields"},
+                },
+            ],
+        },
+        {"usage": {"prompt": "counts.input", "completion": "counts.output", "reasoning": "counts.thinking"}},
+        {
+            "finish": {
+                "oneof": "ended.why",
+                "reasons": {"fully": "stop", "too_long": "length"},
+                "failures": ["crash"],
+            }
+        },
+    ],
+}
+
+DELTAS: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "frames_varint",
+    "method": "acme.deltas.v1.Deltas/Complete",
+    "path": "/complete",
+    "max_tokens": 256,
+    "request": {
+        "model": "$model",
+        "max_tokens": "$max_tokens",
+        "stop": "$stop",
+        "messages": {
+            "$each": "$turns",
+            "by": "$role",
+            "system": {"role": "system", "content": "$text"},
+            "user": {"role": "user", "content": "$text"},
+            "assistant": {
+                "role": "assistant",
+                "content": "$text",
+                "calls": {"$each": "$calls", "as": {"id": "$id", "name": "$name", "arguments": "$arguments"}},
+            },
+            "tool": {"role": "tool", "call_id": "$id", "content": "$text"},
+        },
+        "functions": {
+            "$each": "$tools",
+            "as": {
+                "name": "$name",
+                "description": "$description",
+                "parameters": {"$json": {"schema": "$parameters", "strict": False}},
+            },
+        },
+    },
+    "read": [
+        {"error": {"when": {"problem": "set"}, "message": "problem", "status": 503}},
+        {
+            "each": "outputs",
+            "when": {"index": 0},
+            "reasoning": "thinking",
+            "text": "content",
+            "call": {
+                "each": "calls",
+                "index": "index",
+                "id": "id",
+                "name": "name",
+                "arguments": "arguments",
+                "mode": "delta",
+            },
+            "finish": {"at": "reason", "none": ["running"]},
+        },
+        {"usage": {"completion": "new_tokens", "mode": "sum"}},
+    ],
+}
+
+MAPPINGS: Final = {"talk": TALK, "parts": PARTS, "deltas": DELTAS}

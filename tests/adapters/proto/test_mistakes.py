@@ -1,0 +1,172 @@
+"""Every name of a mapping that is misspelt is refused at start, with its place and the name that was meant."""
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from adapters.proto.carriers import CARRIERS
+from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
+from gateway.registry import load_adapter
+from gateway.settings import BackendSettings
+from tests.adapters.proto.mappings import DELTAS, MAPPINGS, PARTS, TALK, Entry
+
+# Words of the service itself, which no schema holds, and a path and a file.
+FREE = {"gateway", "from", "system", "user", "assistant", "tool", "running", "/complete", TALK["schema"]["set"]}
+# JSON inside a text has any keys, and a text field may have any value.
+FREE_PLACES = {("$json", "schema"), ("$json", "strict"), ("labels", "from")}
+FREE_VALUE = ("when", "problem")
+Path = tuple[str | int, ...]
+
+
+def load(entry: Entry) -> object:
+    return load_adapter("x", BackendSettings("proto", "http://host", options=entry), 1 << 20)
+
+
+def refusal(entry: Entry) -> str:
+    """The message of the refusal."""
+    with pytest.raises(SettingsError) as refused:
+        load(entry)
+    return refused.value.message
+
+
+def names(value: Any, path: Path = ()) -> Iterator[tuple[Path, str, bool]]:
+    """The place of every key and every text of a mapping, with the text, and whether it is a key."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            if (*path[-1:], key) not in FREE_PLACES:
+                yield (*path, key), key, True
+            yield from names(below, (*path, key))
+    elif isinstance(value, list):
+        for position, below in enumerate(value):
+            yield from names(below, (*path, position))
+    elif isinstance(value, str) and value not in FREE and path[-2:] != FREE_VALUE:
+        yield path, value, False
+
+
+def misspelt(entry: Entry, path: Path, old: str, new: str, key: bool) -> Entry:
+    changed = copy.deepcopy(entry)
+    place: Any = changed
+    for step in path[:-1]:
+        place = place[step]
+    if key:
+        items = [(new if name == old else name, below) for name, below in place.items()]
+        place.clear()
+        place.update(items)
+    else:
+        place[path[-1]] = new
+    return changed
+
+
+def variants(text: str) -> Iterator[tuple[str, str]]:
+    """Each name inside a text, misspelt: of a path every part."""
+    for found in re.finditer(r"[A-Za-z_]\w*", text):
+        yield found[0], text[: found.end()] + "q" + text[found.end() :]
+
+
+CASES = [
+    pytest.param(service, path, text, new, meant, key, id=f"{service}-{'.'.join(map(str, path))}-{new}")
+    for service, entry in MAPPINGS.items()
+    for path, text, key in names(entry)
+    for meant, new in variants(text)
+]
+
+
+@pytest.mark.parametrize(("service", "path", "text", "new", "meant", "key"), CASES)
+def test_a_misspelt_name_is_refused_with_the_one_that_was_meant(
+    service: str, path: Path, text: str, new: str, meant: str, key: bool
+) -> None:
+    message = refusal(misspelt(MAPPINGS[service], path, text, new, key))
+    steps = path[:-1] if key or isinstance(path[-1], int) else path
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    assert message.removeprefix("unknown setting '").startswith(f"backends.x{place}"), message
+    assert meant in message.replace(new, ""), message
+
+
+def changed(entry: Entry, **keys: Json) -> Entry:
+    return {**copy.deepcopy(entry), **keys}
+
+
+def rule(entry: Entry, position: int, **keys: Json) -> Entry:
+    made = copy.deepcopy(entry)
+    made["read"][position].update(keys)
+    return made
+
+
+REFUSED: list[tuple[Entry, str]] = [
+    (changed(TALK, carrier="grpc"), f"carrier: gRPC over HTTP/2 is not supported; there are {', '.join(CARRIERS)}"),
+    (changed(TALK, carrier="body"), "carrier: 'body' carries one message, but acme.talk.v1.Talk/Speak streams"),
+    (changed(TALK, carrier="sse_base64", ends="status"), "ends: the carrier 'sse_base64' reports no status"),
+    (changed(TALK, ends="close"), "ends: the carrier 'grpc_web' reports a status"),
+    (changed(TALK, path="speak"), "path: the path 'speak' must begin with /"),
+    (changed(TALK, request={"engine": "$model"}), "request: the template must contain $prompt, $transcript or $turns"),
+    (changed(TALK, request={"text": "$prompt", "engine": "x/$model"}), "request.engine: a name cannot stand inside"),
+    (changed(TALK, request={"text": ["$prompt"]}), "request.text: "),
+    (changed(TALK, request={"text": "$prompt", "limits": "hot"}), 'request.limits: "hot" is no value of'),
+    (changed(TALK, request={"text": "$prompt", "seed": "$temperature"}), "request.seed: $temperature is a number"),
+    (changed(TALK, request={"text": "$prompt", "seed": 2**63}), "request.seed: 9223372036854775808 is no value"),
+    (changed(TALK, request={"text": "$prompt", "limits": {"until": "$model"}}), "request.limits.until: the field is"),
+    (changed(TALK, request={"text": "$prompt", "limits": {"$case": "$choice"}}), "request.limits.$case: there are no"),
+    (changed(TALK, tool_format="hermes"), "tool_format: there is no tool format 'hermes'"),
+    (changed(TALK, read=[{"text": "so_far"}]), "read: no rule tells the end of the response"),
+    (changed(TALK, read=[{"finish": {"at": "ending"}}]), "read[0].finish: ENDING_BROKEN has no meaning"),
+    (changed(TALK, read=[{}]), "read[0]: the rule reads nothing"),
+    (rule(TALK, 1, text="tokens_in"), "read[1].text: 'tokens_in' is of int64; it must be text or bytes"),
+    (rule(TALK, 1, text="so_far.x"), "read[1].text: 'so_far' is a field of string, which has no fields"),
+    (rule(TALK, 1, usage={}), "read[1].usage: the rule reads nothing"),
+    (rule(TALK, 0, error={"when": {}}), "read[0].error.when: an error needs a condition"),
+    (rule(TALK, 0, error={"when": {"failure": "set"}, "status": 200}), "read[0].error.status: 200 is no status"),
+    (rule(TALK, 1, call={"name": "so_far", "arguments": "so_far"}), "read: the calls of a template with $prompt"),
+    (
+        rule(TALK, 1, finish={"at": "ending", "reasons": {"ENDING_OPEN": "stop"}, "failures": []}),
+        "read[1].finish: ENDING_BROKEN has no meaning",
+    ),
+    (
+        rule(
+            TALK,
+            1,
+            finish={
+                "at": "ending",
+                "reasons": {"ENDING_OPEN": "stop", "ENDING_DONE": "stop", "ENDING_FULL": "length"},
+                "failures": ["ENDING_BROKEN"],
+            },
+        ),
+        "read[1].finish.reasons: ENDING_OPEN is the value 0, which stands for 'not set' here",
+    ),
+    (rule(TALK, 1, finish={}), "read[1].finish: write one of `at`, `oneof` and `reason`"),
+    (rule(TALK, 1, finish={"reason": "stop"}), "read[1].finish: a `reason` needs a condition"),
+    (rule(PARTS, 2, each="counts"), "read[2].each: 'counts' is no repeated field of messages"),
+    (rule(PARTS, 1, text="parts.text"), "read[1].text: 'parts' is repeated; use each"),
+    (rule(PARTS, 2, rules=[{"error": {"when": {"text": "set"}}}]), "read[2].rules[0].error: an error belongs"),
+    (
+        rule(
+            PARTS,
+            2,
+            rules=[{"call": {"id": "call.id", "name": "call.name", "arguments": "call.fields", "mode": "delta"}}],
+        ),
+        "read[2].rules[0].call.mode: a Struct holds whole arguments",
+    ),
+    (
+        rule(DELTAS, 1, call={"each": "calls", "name": "name", "arguments": "arguments", "mode": "total"}),
+        "read[1].call.mode: 'total' needs an `index` or an `id`",
+    ),
+    (changed(PARTS, read=PARTS["read"][3:]), "read: no rule reads text or calls"),
+    (changed(PARTS, read=[{"each": "parts", "text": "text"}, PARTS["read"][4]]), "read: the mapping has $tools, but"),
+    (changed(PARTS, request={**PARTS["request"], "tools": []}), "request: the mapping has a rule `call`, but it has"),
+    (
+        changed(PARTS, request={**PARTS["request"], "choice": {"$case": "$choice", "none": {"mode": "MODE_NEVER"}}}),
+        "request: the cases of $choice need 'required'",
+    ),
+    (
+        changed(PARTS, request={**PARTS["request"], "choice": {"mode": "MODE_FREE", "tool": "$chosen"}}),
+        "request.choice: 'mode' and 'tool' are of one oneof",
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "said"), REFUSED, ids=[said[:60] for _, said in REFUSED])
+def test_a_mapping_that_cannot_work_is_refused(entry: Entry, said: str) -> None:
+    assert refusal(entry).startswith(f"backends.x.{said}")
