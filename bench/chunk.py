@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.gemini import GeminiAdapter, GeminiOptions
 from adapters.openai_chat import OpenAIChatAdapter
@@ -20,8 +22,11 @@ from adapters.warp.options import WarpOptions
 from bench import payload
 from gateway.adapter import Adapter
 from gateway.core.policy import Policy
-from gateway.dialects.openai_chat.decode import decode
-from gateway.dialects.openai_chat.stream import ChatStreamEncoder
+from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
+from gateway.dialects.base import AnswerHead, Dialect, RequestHead
+from gateway.dialects.document import read_document
+from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
+from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.exchange import Exchange
 
 CHUNKS: Final = 512
@@ -30,26 +35,48 @@ _ROUNDS: Final = 60
 _LIMIT: Final = 1 << 20
 _TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
 
-# A backend, its response, and the tools that the client offers.
-PATHS: Final[Mapping[str, tuple[Adapter, Callable[[int], Sequence[bytes]], tuple[str, ...]]]] = {
-    "native": (OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT), payload.chunks, ()),
-    "messages": (AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT), payload.message_events, ()),
-    "responses": (OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT), payload.response_events, ()),
-    "gemini": (GeminiAdapter(GeminiOptions(), _LIMIT), payload.gemini_chunks, ()),
-    "protobuf": (WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames, ()),
-    "text": (_TEXT, payload.words, ()),
-    "text beside tools": (_TEXT, payload.words, ("write_file",)),
-    "arguments in text": (_TEXT, payload.written_call, ("write_file",)),
+_NATIVE: Final = OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT)
+_MESSAGES: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT)
+_RESPONSES: Final = OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT)
+_REQUEST: Final = payload.request("m", stream=True)
+_WITH_TOOL: Final = payload.request("m", stream=True, tools=("write_file",))
+
+
+class Path(msgspec.Struct, frozen=True):
+    """A backend, its response, and the client that reads it: its dialect and its request."""
+
+    adapter: Adapter
+    write: Callable[[int], Sequence[bytes]]
+    request: bytes = _REQUEST
+    dialect: Dialect = OpenAIChatDialect()
+
+
+_MESSAGES_CLIENT: Final = (payload.messages_request("m", stream=True), AnthropicMessagesDialect())
+_RESPONSES_CLIENT: Final = (payload.responses_request("m", stream=True), OpenAIResponsesDialect())
+PATHS: Final[Mapping[str, Path]] = {
+    "native": Path(_NATIVE, payload.chunks),
+    "native, Messages client": Path(_NATIVE, payload.chunks, *_MESSAGES_CLIENT),
+    "native, Responses client": Path(_NATIVE, payload.chunks, *_RESPONSES_CLIENT),
+    "messages": Path(_MESSAGES, payload.message_events),
+    "messages, Messages client": Path(_MESSAGES, payload.message_events, *_MESSAGES_CLIENT),
+    "responses": Path(_RESPONSES, payload.response_events),
+    "responses, Responses client": Path(_RESPONSES, payload.response_events, *_RESPONSES_CLIENT),
+    "gemini": Path(GeminiAdapter(GeminiOptions(), _LIMIT), payload.gemini_chunks),
+    "protobuf": Path(WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames),
+    "text": Path(_TEXT, payload.words),
+    "text beside tools": Path(_TEXT, payload.words, _WITH_TOOL),
+    "arguments in text": Path(_TEXT, payload.written_call, _WITH_TOOL),
 }
 
 
 def microseconds(path: str, per_read: int) -> float:
     """Measure the processor time for a chunk of one response, with this many chunks per read."""
-    adapter, write, tools = PATHS[path]
-    events = write(CHUNKS)
+    measured = PATHS[path]
+    events = measured.write(CHUNKS)
     reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
-    exchange = Exchange(adapter, decode(payload.request("m", stream=True, tools=tools)), Policy())
-    encoder = ChatStreamEncoder("id", 1, "m")
+    request = measured.dialect.decode(read_document(measured.request), RequestHead("/", b"", {}))
+    exchange = Exchange(measured.adapter, request.conversation, Policy())
+    encoder = measured.dialect.stream_encoder(request, AnswerHead("0" * 24, 1, "m"))
     gc.collect()
     begun = time.process_time()
     for read in reads:

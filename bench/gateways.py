@@ -95,6 +95,8 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
             "Messages client": Streams(messages, payload.model()),
             "Responses backend": Streams(chat, "responses"),
             "Responses client and backend": Streams(responses, "responses"),
+            "Messages backend": Streams(chat, "messages"),
+            "Messages client and backend": Streams(messages, "messages"),
         },
     )
     relay = (python, "-m", "uvicorn", "bench.relay:app", "--no-access-log", "--log-level", "warning", "--port")
@@ -121,11 +123,13 @@ def _settings(folder: Path) -> Path:
         "backends": {
             "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
             "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
+            "messages": {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter", "base_url": BACKEND},
             "responses": {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter", "base_url": BACKEND},
             "text": {"adapter": "adapters.text:TextAdapter", "base_url": BACKEND, "wire": "llama_cpp"},
         },
         "models": {
             "agent": {"backend": "agent", "name": "auto"},
+            "messages": {"backend": "messages"},
             "responses": {"backend": "responses"},
             "text": {"backend": "text"},
             "*": {"backend": "native"},

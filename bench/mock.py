@@ -1,4 +1,4 @@
-"""Serves chat completions, the agent wire and plain text as the measured backend: `python -m bench.mock PORT`."""
+"""Serves every wire of the measured gateway as its backend: `python -m bench.mock PORT`."""
 
 import asyncio
 import re
@@ -33,6 +33,7 @@ _ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-
 _WIRES: Final[Mapping[bytes, Callable[[int, str], Sequence[bytes]]]] = {
     b"/ai/multi-agent": payload.frames,
     b"/completion": payload.words,
+    b"/v1/messages": payload.message_events,
     b"/responses": payload.response_events,
 }
 

@@ -62,12 +62,9 @@ class _Stream:
         try:
             for chunk in self._sse.feed(data):
                 self._event(chunk, events)
-                # What follows may not have arrived yet: it counts in no case.
-                if self._reader.complete:
-                    self.done = True
-                    return events
             if self._sse.fault is not None and not self._reader.finished:
                 raise self._sse.fault
+            self.done = self._reader.complete
         except BackendError as error:
             error.keep(events)
             raise
@@ -75,8 +72,6 @@ class _Stream:
 
     def close(self) -> list[Event]:
         events: list[Event] = []
-        if self.done:
-            return events
         try:
             tail = self._sse.tail()
             if tail is not None:

@@ -6,12 +6,13 @@
 Nearly every event of a stream has this form. The type lists the fields it may have; any other event is read in full.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from adapters.openai_responses.event_reader import EventReader
+from adapters.openai_responses.output_item import Pieces
 from adapters.openai_responses.part_events import PIECES
 from gateway.core.events import Event
 
@@ -31,42 +32,50 @@ class _Delta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     logprobs: _Empty | None = None
 
 
-_Position: TypeAlias = tuple[str, int, int, int]
 _decode = msgspec.json.Decoder(_Delta).decode
 
 
 class DeltaFastPath:
-    """Holds the part of the last piece. Any event that is read in full may end it."""
+    """Holds the last piece and its part. Any event that is read in full may end the part."""
 
     def __init__(self, reader: EventReader) -> None:
         self._reader = reader
-        self._position: _Position | None = None
-        self._add: Callable[[str], Event]
+        self._last: _Delta | None = None
+        self._part: Pieces | None = None
 
     def read(self, chunks: Iterator[bytes], events: list[Event]) -> bytes | None:
         """Add the events of all further pieces. Return the first event that must be read in full, or None after the
         last one."""
+        last, part = self._last, self._part
         for chunk in chunks:
             try:
                 delta = _decode(chunk)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 break
-            position = (delta.type, delta.output_index, delta.content_index, delta.summary_index)
-            if position != self._position and not self._find(delta, position):
+            # One by one, because a tuple of these would be made for every piece.
+            if (
+                last is None
+                or delta.output_index != last.output_index
+                or delta.content_index != last.content_index
+                or delta.summary_index != last.summary_index
+                or delta.type != last.type
+            ):
+                last, part = delta, self._find(delta)
+            if part is None:
                 break
-            events.append(self._add(delta.delta))
+            text = delta.delta
+            part.keep(text)
+            events.append(part.make(text))
         else:
+            self._last, self._part = last, part
             return None
-        self._position = None
+        self._last = self._part = None
         return chunk
 
-    def _find(self, delta: _Delta, position: _Position) -> bool:
-        part = PIECES.get(delta.type)
-        if part is None:
-            return False
-        index = {"content_index": delta.content_index, "summary_index": delta.summary_index, None: 0}[part.position]
-        pieces = self._reader.open_part(delta.output_index, (part.part, index))
-        if pieces is None:
-            return False
-        self._position, self._add = position, pieces.add
-        return True
+    def _find(self, delta: _Delta) -> Pieces | None:
+        """Return the open part that the piece belongs to."""
+        event = PIECES.get(delta.type)
+        if event is None:
+            return None
+        index = {"content_index": delta.content_index, "summary_index": delta.summary_index, None: 0}[event.position]
+        return self._reader.open_part(delta.output_index, (event.part, index))

@@ -18,19 +18,21 @@ _MENDED: Final = "\ufffd"
 
 
 class Pieces:
-    """The pieces of one text; `make` makes the event of each."""
+    """The pieces of one text; `make` makes the event of each, and `keep` keeps the piece for the comparison with the
+    whole text."""
 
     def __init__(self, make: Callable[[str], Event]) -> None:
-        self._make = make
+        self.make = make
         self._pieces: list[str] = []
+        self.keep = self._pieces.append
 
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
     def add(self, piece: str) -> Event:
         """Return the event of one more piece, which is not empty."""
-        self._pieces.append(piece)
-        return self._make(piece)
+        self.keep(piece)
+        return self.make(piece)
 
     def joined(self) -> str:
         """Return the text of all pieces."""

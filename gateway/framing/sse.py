@@ -63,17 +63,35 @@ class SSEDecoder:
         if not self._between:
             first, blank, data = data.partition(BLANK)
             self._lines(first + blank, events)
-        whole = data.rfind(BLANK) + _END if BLANK in data else 0
+        # Nearly every read ends with a blank line: a search from there is the shortest.
+        last = data.rfind(BLANK)
+        whole = 0 if last < 0 else last + _END
         if whole:
-            split = self._fast_path.split(data[:whole])
-            if split is None:
-                self._lines(data[:whole], events)
-                self._fast_path.learn(data)
-            else:
-                events += split
+            self._whole(data[:whole], events)
         if whole < len(data):
             self._lines(data[whole:], events)
         self._between = self._started and not (self._partial or self._data or self._after_cr)
+
+    def _whole(self, data: bytes, events: list[bytes]) -> None:
+        """Reads events that end with a blank line each: at once if they begin alike, or if all but the first do."""
+        split = self._fast_path.split(data)
+        if split is None:
+            first, _, data = data.partition(BLANK)
+            self._unlike(first, events)
+            split = self._fast_path.split(data)
+        if split is not None:
+            events += split
+        elif data:
+            for event in data[:-_END].split(BLANK):
+                if (found := self._fast_path.read(event)) is not None:
+                    events.append(found)
+                else:
+                    self._unlike(event, events)
+
+    def _unlike(self, event: bytes, events: list[bytes]) -> None:
+        """Reads an event that may begin in another way than the last one, line by line."""
+        self._lines(event + BLANK, events)
+        self._fast_path.learn(event)
 
     def tail(self) -> bytes | None:
         """Returns the data of an event without its blank line; None when there is none. Raises BackendProtocolError."""

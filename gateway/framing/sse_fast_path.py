@@ -3,9 +3,9 @@
 # law: tests/framing/test_sse.py::test_events_that_begin_alike_are_read_like_any
 """Splits whole server-sent events that begin alike and hold one line of data each.
 
-A backend writes the same fields before the data of every event. That text is learned from an event that was read line
-by line; a read in which every event begins with it is split at it. Lines may end with LF or with CRLF, all of a read
-alike.
+A backend writes the same fields before the data of nearly every event. That text is learned from an event that was read
+line by line; a read in which every event begins with it is split at it, and in any other read each such event is cut
+behind it. Lines may end with LF or with CRLF, all of a read alike.
 """
 
 from typing import Final
@@ -48,13 +48,22 @@ class SSEFastPath:
         # One space behind the colon is not part of the data.
         return None if self._spaceless and lead.text + b" " in data else events
 
-    def learn(self, data: bytes) -> None:
-        """Expects the text before the data of this first event in the next ones, if that data is one line. The lines
-        of `data` end with LF.
+    def read(self, event: bytes) -> bytes | None:
+        """Returns the data of one event, without its blank line, that begins with the learned text and has one line of
+        data; None for any other, which must be read line by line. The lines of `event` end with LF."""
+        lead = self._lf.text
+        if not event.startswith(lead) or len(event) > self._max_event:
+            return None
+        data = event[len(lead) :]
+        return None if b"\n" in data or (self._spaceless and data.startswith(b" ")) else data
+
+    def learn(self, event: bytes) -> None:
+        """Expects the text before the data of this event in the next ones, if that data is one line. The lines of
+        `event` end with LF.
 
         Other fields may precede the data line; none may follow it.
         """
-        *others, line = data.partition(BLANK)[0].split(b"\n")
+        *others, line = event.split(b"\n")
         if not line.startswith(_DATA) or any(other.startswith(b"data") for other in others):
             return
         colon = _DATA + b" " if line[len(_DATA) :].startswith(b" ") else _DATA
