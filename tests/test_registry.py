@@ -19,13 +19,9 @@ from gateway.registry import (
 )
 from gateway.server.api.app import create_app
 from gateway.settings import BackendSettings, Settings, read_settings
-from tests.adapters.proto.mappings import TALK
+from tests.adapters.proto.mappings import REQUIRED_OPTIONS
 
 LIMIT = 1 << 20
-
-
-# The options that an adapter requires.
-REQUIRED: dict[str, dict[str, Json]] = {"proto": TALK}
 
 
 def entry(adapter: str, options: Mapping[str, Json] = EMPTY) -> BackendSettings:
@@ -50,7 +46,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_a_built_in_adapter_has_a_short_name_beside_its_import_string(name: str) -> None:
     short, long = (
-        load_adapter("b", entry(adapter, REQUIRED.get(name, {})), LIMIT) for adapter in (name, ADAPTERS[name])
+        load_adapter("b", entry(adapter, REQUIRED_OPTIONS.get(name, {})), LIMIT) for adapter in (name, ADAPTERS[name])
     )
     assert type(short) is type(long) and type(short).__name__.endswith("Adapter")
 
@@ -86,7 +82,7 @@ def test_what_is_no_adapter_is_refused(name: str) -> None:
 
 def test_every_backend_entry_gets_its_adapter() -> None:
     backends: dict[str, Json] = {
-        name: {**REQUIRED.get(name, {}), "adapter": name, "base_url": "http://host"} for name in ADAPTERS
+        name: {**REQUIRED_OPTIONS.get(name, {}), "adapter": name, "base_url": "http://host"} for name in ADAPTERS
     }
     assert list(load_adapters(read_settings({"backends": backends}))) == list(ADAPTERS)
 

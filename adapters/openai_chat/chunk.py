@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from adapters.openai_chat.calls import CallTracker
+from adapters.call_tracker import CallTracker
 from adapters.openai_chat.failure import invalid_event, message_of, reported_failure
 from adapters.openai_chat.finish import decode_finish
 from adapters.token_count import token_count

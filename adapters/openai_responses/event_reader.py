@@ -139,7 +139,7 @@ class EventReader:
         made: OutputItem | None = None
         if kind == "message":
             made = MessageItem(self._passthrough)
-            self._message_start(index, item, events)
+            self._begin_message(index, item, events)
         elif kind == "reasoning":
             made = ReasoningItem(item, self._passthrough)
         elif kind in CALL_KINDS:
@@ -148,7 +148,7 @@ class EventReader:
         self._items[index] = made
         return made
 
-    def _message_start(self, index: int, item: JsonObject, events: list[Event]) -> None:
+    def _begin_message(self, index: int, item: JsonObject, events: list[Event]) -> None:
         """Pass on what the pieces of its text do not tell of a message: its own fields, and that it is another one."""
         unknown = _unknown_fields(item, _MESSAGE_FIELDS)
         if self._passthrough.passes and (unknown or isinstance(self._items.get(index - 1), MessageItem)):

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from adapters.openai_chat.calls import CallTracker
+from adapters.call_tracker import CallTracker
 from adapters.text.call_filter import CallFilter
 from adapters.text.frames import utf8
 from gateway.core.conversation import Json

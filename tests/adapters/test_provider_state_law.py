@@ -27,6 +27,7 @@ from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import ADAPTERS, DIALECTS, load_adapter, load_dialect
 from gateway.settings import BackendSettings
+from tests.adapters.proto.mappings import REQUIRED_OPTIONS
 
 CANARIES: Final[Mapping[str, bytes]] = {
     provider: f"state-of-{provider}".encode() for provider in ("anthropic", "openai", "google")
@@ -44,11 +45,15 @@ CARRIED: Final[Mapping[str, frozenset[str]]] = {
     "gemini": frozenset({"google"}),
     "openai_chat": frozenset({"google"}),
     "openai_responses": frozenset({"openai"}),
+    "proto": frozenset(),
     "text": frozenset(),
     "warp": frozenset(),
 }
 LOADED: Final[Mapping[str, Adapter]] = {
-    name: load_adapter(name, BackendSettings(adapter=name, base_url="http://host"), 1 << 20) for name in ADAPTERS
+    name: load_adapter(
+        name, BackendSettings(adapter=name, base_url="http://host", options=REQUIRED_OPTIONS.get(name, {})), 1 << 20
+    )
+    for name in ADAPTERS
 }
 # Without the fields of a chat message, which a chat backend receives as the client wrote them.
 PAIRS: Final = [

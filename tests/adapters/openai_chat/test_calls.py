@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from adapters.openai_chat import calls
+from adapters import call_tracker
 from adapters.openai_chat.decoder import ChatDecoder
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendProtocolError
@@ -262,8 +262,8 @@ def test_arguments_are_judged_by_work_that_grows_with_their_size(
         judged.append(len(data))
         return decode_json(data)
 
-    monkeypatch.setattr(calls, "decode_json", judge)
-    tracker = calls.CallTracker(1)
+    monkeypatch.setattr(call_tracker, "decode_json", judge)
+    tracker = call_tracker.CallTracker(1)
     fed = 0
     for arguments in (begin, *(piece for _ in range(5000))):
         tracker.feed([entry(0, "a", "f", arguments)])
@@ -278,8 +278,8 @@ def test_long_arguments_are_not_read_again_with_every_piece(monkeypatch: pytest.
         judged.append(len(data))
         return decode_json(data)
 
-    monkeypatch.setattr(calls, "decode_json", judge)
-    tracker = calls.CallTracker(1)
+    monkeypatch.setattr(call_tracker, "decode_json", judge)
+    tracker = call_tracker.CallTracker(1)
     fed = 0
     for arguments in ('{"text":"', *["{" + "x" * 300_000 + "}"] * 10):
         tracker.feed([entry(0, "a", "f", arguments)])
@@ -287,7 +287,7 @@ def test_long_arguments_are_not_read_again_with_every_piece(monkeypatch: pytest.
     assert 0 < sum(judged) <= fed
 
 
-class _Looked(dict[str, calls._Call]):
+class _Looked(dict[str, call_tracker._Call]):
     times = 0
 
     def __contains__(self, key: object) -> bool:
@@ -296,7 +296,7 @@ class _Looked(dict[str, calls._Call]):
 
 
 def test_an_id_is_derived_without_trying_all_that_are_taken() -> None:
-    tracker = calls.CallTracker(1)
+    tracker = call_tracker.CallTracker(1)
     tracker._by_id = looked = _Looked()
     n = 500
     tracker.feed([entry(at, f"a_1_{n + at}", "f", "{}") for at in range(n)])

@@ -151,3 +151,6 @@ DELTAS: Final[Entry] = {
 }
 
 MAPPINGS: Final = {"talk": TALK, "parts": PARTS, "deltas": DELTAS}
+
+# The options that an adapter requires, by its name: a test of all adapters can construct them with these.
+REQUIRED_OPTIONS: Final[dict[str, Entry]] = {"proto": TALK}
