@@ -105,17 +105,23 @@ def _left_out(messages: Sequence[Json], places: range, kept: set[int | None]) ->
             yield f"[{place}] {_summary(messages[place])}", "", False
 
 
+# Where a message of any dialect has its content, and the id of the call that it makes or answers.
+_CONTENT: Final = ("content", "parts", "output", "arguments", "input", "summary")
+_CALL_IDS: Final = ("tool_call_id", "call_id")
+
+
 def _summary(message: object) -> str:
     if not isinstance(message, dict):
         return str(message)
     calls = message.get("tool_calls")
     called = f" calls {', '.join(_call_name(call) for call in calls)}" if isinstance(calls, list) and calls else ""
-    answers = f" ({message['tool_call_id']})" if "tool_call_id" in message else ""
-    content = message.get("content")
+    call_id = next((message[field] for field in _CALL_IDS if field in message), None)
+    answers = "" if call_id is None else f" ({call_id})"
+    content = next((message[field] for field in _CONTENT if message.get(field) is not None), None)
     text = (
         content if isinstance(content, str) else "" if content is None else f"{len(str(content))} characters of parts"
     )
-    return _visible(f"{message.get('role')}{answers}:{called} {text}")
+    return _visible(f"{message.get('role') or message.get('type')}{answers}:{called} {text}")
 
 
 def _call_name(call: object) -> str:

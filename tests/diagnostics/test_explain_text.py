@@ -40,6 +40,43 @@ def test_before_and_after_stand_side_by_side() -> None:
     assert any(line.startswith(" ") and "| [+] tool (c1): Error" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "request_fields", "line"),
+    [
+        (
+            "openai_responses",
+            {
+                "input": [
+                    {"role": "user", "content": "hi"},
+                    {"type": "function_call_output", "call_id": "c", "output": "7"},
+                ]
+            },
+            "[1] function_call_output (c): 7 ",
+        ),
+        (
+            "anthropic_messages",
+            {"max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]},
+            "[0] user: 32 characters of parts",
+        ),
+        ("gemini", {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}, "[0] user: 16 characters of parts"),
+        ("ollama", {"messages": [{"role": "user", "content": "hi"}]}, "[0] user: hi"),
+    ],
+)
+def test_the_messages_of_every_dialect_are_shown(
+    dialect: str,
+    request_fields: dict[str, Json],
+    line: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    saved = tmp_path / "request.json"
+    saved.write_text(json.dumps({"model": "m", **request_fields}))
+    (tmp_path / "settings.json").write_text("{}")
+    with pytest.raises(SystemExit):
+        main(["explain", str(saved), "--settings", str(tmp_path / "settings.json"), "--dialect", dialect])
+    assert line in capsys.readouterr().out
+
+
 def test_what_was_left_out_stands_alone() -> None:
     lines = page(BROKEN[:3], {"max_history_messages": 0}, width=80)
     assert any(line.startswith("[0] user: first") and line.endswith("| ") for line in lines)
