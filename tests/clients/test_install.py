@@ -26,7 +26,7 @@ def installed(folder: Path, said: str) -> tuple[int, str]:
 def test_programs_that_cannot_be_installed_are_named_and_fail_nothing(tmp_path: Path) -> None:
     status, printed = installed(tmp_path, "the network is unreachable")
     assert status == 0
-    assert len(printed.splitlines()) == 3
+    assert len(printed.splitlines()) == 4
     assert all(line.startswith("NOT RUN: the clients of requirements/clients/") for line in printed.splitlines())
 
 

@@ -14,6 +14,7 @@ from gateway.core.errors import (
     InvalidRequest,
     InvalidToolCall,
     Kind,
+    OptionError,
     OwnWords,
     ServerShutdown,
     SettingsError,
@@ -36,6 +37,7 @@ TABLE: list[tuple[type[GatewayError], type[GatewayError], int, Kind, str]] = [
     (InvalidToolCall, BackendError, 502, "upstream", "upstream_invalid_tool_call"),
     (ServerShutdown, GatewayError, 503, "server", "server_shutdown"),
     (SettingsError, GatewayError, 500, "server", "invalid_settings"),
+    (OptionError, SettingsError, 500, "server", "invalid_settings"),
 ]
 
 

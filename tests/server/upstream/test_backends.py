@@ -22,7 +22,7 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
     ("entry", "said"),
     [
         ({"adapter": "plain"}, "there is no adapter 'plain' (your own must be written module:Class); there are"),
-        ({"adapter": "plain"}, "'openai_chat', 'openai_responses', 'text', 'warp'"),
+        ({"adapter": "plain"}, "'openai_chat', 'openai_responses', 'proto', 'text', 'warp'"),
         ({"adapter": "openai"}, "; did you mean 'openai_chat'?"),
         ({"adapter": "no.such.module:X"}, "cannot be imported"),
         ({"adapter": "tests.server.plain:Plan"}, "there is no 'Plan'"),
