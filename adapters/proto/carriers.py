@@ -2,7 +2,7 @@
 
 import binascii
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
 
@@ -100,7 +100,7 @@ def find_carrier(name: str, method: Method) -> Carrier:
     streams = method.streams_requests or method.streams_responses
     if name == "connect" and not streams:
         return CONNECT_UNARY
-    carrier = CARRIERS[name]  # type: ignore[index]  # checked above
+    carrier = CARRIERS[cast(CarrierName, name)]
     if carrier.one and streams:
         raise mapping_error("carrier", f"{name!r} carries one message, but {method.path[1:]} streams")
     return carrier

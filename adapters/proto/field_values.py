@@ -148,8 +148,11 @@ def fits(value: Json, field: Field) -> bool:
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return isinstance(value, str)
     least, most = _BOUNDS[field.cpp_type]
-    number = isinstance(value, int) or (field.cpp_type in _FLOATS and isinstance(value, float))
-    return number and not isinstance(value, bool) and least <= value <= most  # type: ignore[operator]
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int) or (field.cpp_type in _FLOATS and isinstance(value, float)):
+        return least <= value <= most
+    return False
 
 
 def literal(value: Json, field: Field) -> Value:

@@ -123,7 +123,7 @@ class _Envelopes(_Prefixed):
                 yield payload
 
     def _check_end(self, payload: bytes) -> None:
-        """Raises BackendError unless the end reports success."""
+        """Raises BackendError unless the end reports success. Each carrier has its own form of the end."""
         raise NotImplementedError
 
 
