@@ -8,9 +8,9 @@ from adapters.proto.field_getters import Leaf, Place, conditions, find_items, fi
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import CallRule
 from adapters.proto.schema import MessageType
+from adapters.protobuf_values.arguments import encode_arguments
+from adapters.protobuf_values.tool_schema import Schema, Steps
 from adapters.text.frames import utf8
-from adapters.warp.decode.arguments import encode_arguments
-from adapters.warp.decode.schema import Schema, Steps
 from gateway.core.conversation import EMPTY, ToolSpec
 
 _NAME: Final[Mapping[Leaf, str]] = {"text": "text"}

@@ -12,7 +12,7 @@ from adapters.proto.frames import End, Frame
 from adapters.proto.read_rules import Rules
 from adapters.proto.rpc_status import grpc_error
 from adapters.proto.unknown_values import unknown_values
-from adapters.warp.decode.utf8_repair import repair_texts
+from adapters.protobuf_values.utf8_repair import repair_texts
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event

@@ -12,7 +12,7 @@ import msgspec
 from google.protobuf.descriptor import FieldDescriptor
 
 from adapters.proto.schema import Field, message_class
-from adapters.warp.encode.json_struct import NestedTooDeep, write_struct
+from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice

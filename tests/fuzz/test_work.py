@@ -14,11 +14,11 @@ import pytest
 
 from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.protobuf_values.arguments import encode_arguments
+from adapters.protobuf_values.tool_schema import Schema, Steps
+from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.text import TextAdapter, TextOptions
 from adapters.warp import WarpAdapter
-from adapters.warp.decode.arguments import encode_arguments
-from adapters.warp.decode.schema import Schema, Steps
-from adapters.warp.decode.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from adapters.warp.options import WarpOptions
 from gateway.adapter import Adapter

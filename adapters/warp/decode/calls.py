@@ -9,10 +9,10 @@ from typing import Final
 
 from google.protobuf import json_format
 
-from adapters.warp.decode.arguments import encode_arguments
+from adapters.protobuf_values.arguments import encode_arguments
+from adapters.protobuf_values.tool_schema import Schema, Steps
 from adapters.warp.decode.message_state import MessageState
 from adapters.warp.decode.output import Output, unknown_numbers
-from adapters.warp.decode.schema import Schema, Steps
 from adapters.warp.multi_agent_pb2 import Message
 from adapters.warp.options import WarpOptions
 from gateway.core.conversation import EMPTY, Conversation

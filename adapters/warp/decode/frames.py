@@ -4,9 +4,9 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.decode.delta_fast_path import AppendedText, DeltaFastPath
 from adapters.warp.decode.output import Output
-from adapters.warp.decode.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from gateway.core.errors import BackendProtocolError
 from gateway.core.malformed_event import malformed_event

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, cast
 
+from adapters.protobuf_values.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 from adapters.warp.options import WarpOptions
 from gateway.core.conversation import Conversation, JsonObject, ToolSpec
 from gateway.core.errors import Unsupported

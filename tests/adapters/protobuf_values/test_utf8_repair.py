@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.warp.decode.utf8_repair import repair_texts
+from adapters.protobuf_values.utf8_repair import repair_texts
 from adapters.warp.multi_agent_pb2 import ResponseEvent
 from tests.adapters.warp.script import add, mcp_call, output, reasoning
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from google.protobuf.struct_pb2 import Struct, Value
 
-from adapters.warp.decode.schema import Place, Schema
+from adapters.protobuf_values.tool_schema import Place, Schema
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidToolCall
 

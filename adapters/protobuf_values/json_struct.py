@@ -1,4 +1,4 @@
-"""Writes JSON objects into google.protobuf.Struct, the Warp wire's only type for schemas and arguments."""
+"""Writes JSON objects into google.protobuf.Struct: schemas and arguments."""
 
 import math
 import sys

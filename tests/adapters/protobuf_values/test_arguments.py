@@ -6,8 +6,8 @@ from google.protobuf.struct_pb2 import Struct, Value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.warp.decode.arguments import encode_arguments
-from adapters.warp.decode.schema import Schema, Steps
+from adapters.protobuf_values.arguments import encode_arguments
+from adapters.protobuf_values.tool_schema import Schema, Steps
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import InvalidToolCall
 from tests.adapters.warp.script import struct

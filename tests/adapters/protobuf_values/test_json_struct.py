@@ -7,8 +7,8 @@ from google.protobuf.struct_pb2 import Struct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapters.protobuf_values.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode.json_struct import MAX_DEPTH, NestedTooDeep, write_struct
 from gateway.core.conversation import Json, JsonObject
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
