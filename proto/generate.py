@@ -13,7 +13,10 @@ ROOT = PROTO.parent
 GOOGLE = Path(grpc_tools.__file__).resolve().parent / "_proto"
 
 # folder of sources under proto/ -> package that holds what is generated from them
-PACKAGES = {"warp": "adapters/warp"}
+PACKAGES = {
+    "status": "adapters/proto",
+    "warp": "adapters/warp",
+}
 
 
 def generate() -> dict[Path, bytes]:

@@ -31,6 +31,7 @@ WIRE_WORDS = {
         "TOO_MANY_TOOL_CALLS",
         "UNEXPECTED_TOOL_CALL",
     },
+    "adapters.proto.rpc_status": {"RATE_LIMIT_EXCEEDED"},
     "gateway.dialects.gemini.errors": {
         "DEADLINE_EXCEEDED",
         "INVALID_ARGUMENT",

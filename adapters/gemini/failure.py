@@ -9,7 +9,7 @@ from gateway.core.errors import BackendError, BackendProtocolError, BackendRejec
 from gateway.framing.json_text import NotJson, decode_json
 
 # A wrong key is a 400 of this reason.
-_KEY_REASONS: Final = frozenset({"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"})
+KEY_REASONS: Final = frozenset({"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"})
 _UNAUTHORIZED: Final = 401
 _TOO_LONG: Final = "maximum number of tokens"
 _TOO_LONG_CODE: Final = "context_length_exceeded"
@@ -48,7 +48,7 @@ def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> Backe
     message = _text(said.get("message"))
     known = headers
     for detail in _details(said):
-        if detail.get("reason") in _KEY_REASONS:
+        if detail.get("reason") in KEY_REASONS:
             status = _UNAUTHORIZED
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and "retry-after" not in headers:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
 
+from adapters.gemini.failure import KEY_REASONS
+from adapters.proto.status_details import NO_DETAILS, StatusDetails, connect_details, status_details
 from adapters.text.failure import decode_failure, reported_failure
 from gateway.core.backend_status import NO_RETRY, status_error
 from gateway.core.conversation import Json
@@ -40,8 +42,13 @@ STATUSES: Final[Mapping[int, tuple[str, int]]] = {
 _BY_NAME: Final = {name: code for code, (name, _) in STATUSES.items()}
 _UNKNOWN: Final = 2
 _UNIMPLEMENTED: Final = 12
+_UNAUTHORIZED: Final = 401
+_DELAYS: Final = frozenset({"retry-after", "retry-after-ms"})
 _DATA_LOSS: Final = 15
 _EXHAUSTED: Final = 8
+_INVALID_ARGUMENT: Final = 3
+# A quota without an end by waiting is exhausted; a rate limit calls itself by this name.
+_RATE_LIMIT: Final = "RATE_LIMIT_EXCEEDED"
 _TOO_LARGE: Final = re.compile(r"larger than max|message too large", re.IGNORECASE)
 _MILLISECONDS: Final = re.compile(r"[0-9]{1,9}")
 
@@ -57,7 +64,8 @@ def grpc_error(headers: Mapping[str, str]) -> BackendError | None:
     code = int(status) if status.isdecimal() and len(status) < 4 else _UNKNOWN
     pushback = headers.get("grpc-retry-pushback-ms", "").strip()
     patience = {"retry-after-ms": pushback} if _MILLISECONDS.fullmatch(pushback) else {}
-    return rpc_error(code, unquote(headers.get("grpc-message", ""), errors="replace"), patience)
+    details = status_details(headers.get("grpc-status-details-bin", "").strip())
+    return rpc_error(code, unquote(headers.get("grpc-message", ""), errors="replace"), patience, details)
 
 
 def connect_end(body: bytes) -> BackendError | None:
@@ -73,7 +81,8 @@ def connect_end(body: bytes) -> BackendError | None:
     if found is None:
         return None
     fields = found if isinstance(found, dict) else {}
-    return rpc_error(_BY_NAME.get(_text(fields.get("code")), _UNKNOWN), _text(fields.get("message")), {})
+    code = _BY_NAME.get(_text(fields.get("code")), _UNKNOWN)
+    return rpc_error(code, _text(fields.get("message")), {}, connect_details(fields.get("details")))
 
 
 def connect_failure(body: bytes, headers: Mapping[str, str]) -> BackendError | None:
@@ -85,7 +94,7 @@ def connect_failure(body: bytes, headers: Mapping[str, str]) -> BackendError | N
     code = _BY_NAME.get(_text(document.get("code"))) if isinstance(document, dict) else None
     if code is None or not isinstance(document, dict):
         return None
-    return rpc_error(code, _text(document.get("message")), headers)
+    return rpc_error(code, _text(document.get("message")), headers, connect_details(document.get("details")))
 
 
 def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, connect: bool) -> BackendError:
@@ -97,19 +106,31 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, *, connec
     return failure or decode_failure(status, headers, body)
 
 
-def rpc_error(code: int, message: str, headers: Mapping[str, str]) -> BackendError:
-    """Return the error for a code other than OK; an unknown code counts as UNKNOWN. `headers` may tell the delay."""
+def rpc_error(code: int, message: str, headers: Mapping[str, str], details: StatusDetails = NO_DETAILS) -> BackendError:
+    """Return the error for a code other than OK; an unknown code counts as UNKNOWN. `headers` and `details` may tell
+    the delay; the headers are those of the transport and win."""
+    if details.delay_s is not None and not headers.keys() & _DELAYS:
+        headers = {**headers, "retry-after": f"{details.delay_s:.3f}".rstrip("0").rstrip(".")}
+    error = _error(code, message, headers, details)
+    error.words = "; ".join(filter(None, (message, *details.words)))
+    return error
+
+
+def _error(code: int, message: str, headers: Mapping[str, str], details: StatusDetails) -> BackendError:
     _, status = STATUSES.get(code, STATUSES[_UNKNOWN])
     if code == _DATA_LOSS:
-        lost = BackendProtocolError(
+        return BackendProtocolError(
             "The backend lost part of its response.", code="upstream_invalid_response", headers=NO_RETRY
         )
-        lost.words = message
-        return lost
+    if code == _INVALID_ARGUMENT and details.reason in KEY_REASONS:
+        return status_error(_UNAUTHORIZED, headers)
     if status == 400:
-        return reported_failure({"code": status, "message": message})
-    if code == _EXHAUSTED and _TOO_LARGE.search(message[:2000]):
-        status = 413
+        return reported_failure({"code": status, "message": message or "; ".join(details.words)})
+    if code == _EXHAUSTED:
+        if _TOO_LARGE.search(message[:2000]):
+            return status_error(413, headers, message=message)
+        exhausted = details.quota and details.delay_s is None and details.reason != _RATE_LIMIT
+        return status_error(status, headers, message=message, code="insufficient_quota" if exhausted else None)
     error = status_error(status, headers, message=message)
     if code == _UNIMPLEMENTED:
         detail = "the backend does not implement the method (gRPC status 12); only the operator can correct this"
