@@ -4,11 +4,12 @@ An adapter is sans-IO: it never opens a socket, reads a clock, an environment va
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
 from gateway.core.conversation import Conversation, Json, Role
+from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
@@ -145,6 +146,13 @@ class ProviderAdapter(Protocol):
     """
 
     provider: ClassVar[str]
+
+
+@runtime_checkable
+class SchemaAdapter(Protocol):
+    """Extends an Adapter whose messages a protobuf schema describes. `schema` is that of its options."""
+
+    schema: DescriptorSet
 
 
 class ListingAdapter(Protocol):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from gateway.commands import schema
+
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
@@ -51,6 +53,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--profile", default="none", help="the provider profile whose rules are checked as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
+    schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
         command.add_argument(
@@ -238,4 +241,5 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "local": _local,
     "explain": _explain,
     "lint": _lint,
+    "schema": schema.run,
 }

@@ -30,6 +30,7 @@ class ProtoAdapter:
 
     def __init__(self, options: ProtoOptions, max_event: int) -> None:
         """Checks the whole mapping against the schema. Raises OptionError with the place of the first fault."""
+        self.schema = options.schema
         method = Schema(options.schema).method(options.method)
         self._carrier = find_carrier(options.carrier, method)
         self._request = find_request(options, method.request, max_event)

@@ -60,7 +60,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors")),
     ImportRule("gateway.core.malformed_event", _ours("core.notices")),
-    ImportRule("gateway.adapter", _ours(_VALUES)),
+    ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
     ImportRule(
         "gateway.capabilities", _ours(f"{_VALUES} core.profiles core.json_schema adapter history tool_calls framing")
@@ -82,6 +82,11 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "gateway.diagnostics",
         _ours("core adapter dialects.base dialects.document exchange history registry settings"),
     ),
+    ImportRule(
+        "gateway.protobuf",
+        _ours("core.errors core.descriptor_set settings.check"),
+        others=("msgspec", "google.protobuf"),
+    ),
     ImportRule("gateway.settings", _ours(f"{_VALUES} core.profiles core.descriptor_set")),
     ImportRule(
         "gateway.settings.descriptor_files",
@@ -93,6 +98,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.server.upstream.http1", others=("httptools", "msgspec"), io=None),
     ImportRule("gateway.asgi", gateway=None, others=None, io=None),
     ImportRule("gateway.cli", gateway=None, others=None, io=None),
+    ImportRule("gateway.commands", gateway=None, others=None, io=None),
     ImportRule("gateway.__main__", ("gateway.cli",)),
     ImportRule("gateway.demo", (*_ours("core framing"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
     ImportRule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),

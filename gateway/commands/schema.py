@@ -1,0 +1,89 @@
+"""Runs `dragoman schema`: shows the outline of a protobuf schema, or the differences of two."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gateway.core.descriptor_set import DescriptorSet
+    from gateway.settings import Settings
+
+HELP: Final = "show or compare the protobuf schemas of backends"
+_SOURCE_HELP: Final = "a descriptor set, a .proto file, or the name of a backend in the settings"
+_PROTO: Final = ".proto"
+
+
+def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    """Adds the arguments of each action."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="show the services, methods, messages and fields of a schema")
+    show.add_argument("source", metavar="SCHEMA", help=_SOURCE_HELP)
+    show.add_argument("symbol", metavar="SYMBOL", nargs="?", help="only this symbol, with the types that it uses")
+    diff = actions.add_parser("diff", help="compare two schemas: fields added, removed, renumbered and retyped")
+    diff.add_argument("before", metavar="BEFORE", help=_SOURCE_HELP)
+    diff.add_argument("after", metavar="AFTER", help="the other schema, likewise")
+    for action in (show, diff):
+        action.add_argument(
+            "--include", action="append", default=[], metavar="FOLDER", help="a folder for the imports of .proto files"
+        )
+        action.add_argument(
+            "--settings",
+            type=Path,
+            default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
+            help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
+        )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs one action. Raises SettingsError for a schema that cannot be read."""
+    return _ACTIONS[options.action](options)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from gateway.protobuf.outline import outline
+    from gateway.protobuf.symbols import read_symbols
+
+    print(outline(read_symbols(_read(options.source, options)), options.symbol), end="")
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from gateway.protobuf.differences import differences
+    from gateway.protobuf.symbols import read_symbols
+
+    before, after = (read_symbols(_read(source, options)) for source in (options.before, options.after))
+    found = differences(before, after)
+    for difference in found:
+        print(difference.text())
+    return 1 if found else 0
+
+
+_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"show": _show, "diff": _diff}
+
+
+def _read(source: str, options: argparse.Namespace) -> "DescriptorSet":
+    """Returns the schema in a file, or that of a backend. A file is preferred to a backend of the same name."""
+    from gateway.settings import load_settings
+    from gateway.settings.descriptor_files import read_descriptor_set
+
+    if source.endswith(_PROTO):
+        return read_descriptor_set({"files": [source], "include": options.include}, "schema")
+    if Path(source).is_file() or not options.settings.exists():
+        return read_descriptor_set({"set": source}, "schema")
+    return _of_backend(source, load_settings(options.settings))
+
+
+def _of_backend(name: str, settings: "Settings") -> "DescriptorSet":
+    from gateway.adapter import SchemaAdapter
+    from gateway.core.errors import SettingsError
+    from gateway.registry import load_adapter
+    from gateway.settings import nearest
+
+    entry = settings.backends.get(name)
+    if entry is None:
+        raise SettingsError(f"there is no file and no backend {name!r}{nearest(name, settings.backends)}")
+    adapter = load_adapter(name, entry, int(settings.limits.max_event_mb * 2**20))
+    if not isinstance(adapter, SchemaAdapter):
+        raise SettingsError(f"backends.{name}: its adapter has no protobuf schema")
+    return adapter.schema

@@ -1,0 +1,68 @@
+import pytest
+
+from gateway.core.descriptor_set import DescriptorSet
+from gateway.core.errors import SettingsError
+from gateway.protobuf.outline import outline
+from gateway.protobuf.symbols import read_symbols
+from tests.protobuf.schemas import ECHO, SHARED, descriptors
+
+SYMBOLS = read_symbols(descriptors(ECHO, SHARED))
+ECHO_TEXT = """\
+message acme.Echo
+  oneof content
+    string text = 1
+    bytes data = 2
+  map<string, int64> tags = 3
+  repeated string parts = 4
+  acme.shared.Counts counts = 5
+  optional acme.Echo.Mood mood = 6
+  acme.Echo inner = 7
+"""
+COUNTS_TEXT = """\
+message acme.shared.Counts
+  int32 used = 1
+"""
+MOOD_TEXT = """\
+enum acme.Echo.Mood
+  CALM = 0
+  LOUD = 1
+"""
+SAY = "  rpc Say(acme.Echo) returns (stream acme.Echo)\n"
+COUNT = "  rpc Count(acme.Unused) returns (acme.shared.Counts)\n"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "blocks"),
+    [
+        (
+            None,
+            [f"service acme.Echoes\n{SAY}{COUNT}", ECHO_TEXT, "message acme.Unused\n", COUNTS_TEXT, MOOD_TEXT],
+        ),
+        ("acme.Echoes/Say", [f"service acme.Echoes\n{SAY}", ECHO_TEXT, COUNTS_TEXT, MOOD_TEXT]),
+        ("acme.Echoes/Count", [f"service acme.Echoes\n{COUNT}", "message acme.Unused\n", COUNTS_TEXT]),
+        ("acme.Echo", [ECHO_TEXT, COUNTS_TEXT, MOOD_TEXT]),
+        ("acme.Echo.Mood", [MOOD_TEXT]),
+    ],
+)
+def test_an_outline_has_the_symbol_and_the_types_that_it_uses(symbol: str | None, blocks: list[str]) -> None:
+    assert outline(SYMBOLS, symbol) == "\n".join(blocks)
+
+
+@pytest.mark.parametrize("symbol", ["acme.Ecko", "acme.Echoes/Sey", "acme.Echo.TagsEntry"])
+def test_an_unknown_symbol_is_refused_with_the_nearest(symbol: str) -> None:
+    with pytest.raises(SettingsError, match=r"did you mean 'acme\.Echo"):
+        outline(SYMBOLS, symbol)
+
+
+def test_bytes_that_are_no_descriptor_set_are_refused() -> None:
+    with pytest.raises(SettingsError, match="not a FileDescriptorSet"):
+        read_symbols(DescriptorSet(b"\x0a\xff"))
+
+
+def test_the_types_of_google_are_left_out() -> None:
+    from google.protobuf import struct_pb2
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    struct = FileDescriptorProto()
+    struct_pb2.DESCRIPTOR.CopyToProto(struct)
+    assert outline(read_symbols(descriptors(struct, SHARED))) == COUNTS_TEXT
