@@ -9,7 +9,7 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from gateway.server.process.fd_limits import MOST
-from gateway.server.upstream.http1.origin import read_url
+from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.transport import Transport, encode_head
 
 BACKEND: Final = read_url(os.environ.get("BENCH_BACKEND", "http://127.0.0.1:9200") + "/v1/chat/completions")

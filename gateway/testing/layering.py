@@ -95,7 +95,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ),
     ImportRule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
     ImportRule("gateway.server", gateway=None, others=None, io=None),
-    ImportRule("gateway.server.upstream.http1", others=("httptools", "msgspec"), io=None),
+    ImportRule("gateway.server.upstream.http", io=None),
+    ImportRule(
+        "gateway.server.upstream.http1", _ours("server.upstream.http"), others=("httptools", "msgspec"), io=None
+    ),
     ImportRule("gateway.asgi", gateway=None, others=None, io=None),
     ImportRule("gateway.cli", gateway=None, others=None, io=None),
     ImportRule("gateway.commands", gateway=None, others=None, io=None),

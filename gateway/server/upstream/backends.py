@@ -11,8 +11,9 @@ from gateway.registry import load_adapter
 from gateway.server.access.admission import backend_concurrency
 from gateway.server.upstream.credentials import Credential, credential_for, header_secrets, redact_secrets
 from gateway.server.upstream.demo_backends import DemoBackends
-from gateway.server.upstream.http1.origin import Url, read_url
-from gateway.server.upstream.http1.request_head import Lines, check_header
+from gateway.server.upstream.http.headers import check_header
+from gateway.server.upstream.http.origin import Url, read_url
+from gateway.server.upstream.http1.request_head import Lines
 from gateway.server.upstream.transport import encode_head
 from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, Timeouts
 from gateway.settings.model_names import ANY, ModelNames, exact_names

@@ -17,7 +17,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
 from gateway.server.telemetry.log import LOGGER
-from gateway.server.upstream.http1.request_head import check_header, is_header_value
+from gateway.server.upstream.http.headers import check_header, is_header_value
 from gateway.settings import BackendSettings, RefreshCredential, secret
 
 EARLY_S: Final = 300

@@ -25,8 +25,8 @@ from gateway.core.errors import (
 )
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.backends import Backend, Backends
+from gateway.server.upstream.http.errors import TooLarge, Truncated
 from gateway.server.upstream.http1.content_coding import ContentDecoder
-from gateway.server.upstream.http1.errors import TooLarge, Truncated
 from gateway.server.upstream.transport import ERROR_BODY_CAP, gateway_version
 
 KEPT_S: Final = 60

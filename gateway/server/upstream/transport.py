@@ -13,10 +13,8 @@ from typing import Final
 
 from gateway.core.backend_status import NO_RETRY
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, BackendUnavailable
-from gateway.server.upstream.http1.backend_connection import BackendConnection
-from gateway.server.upstream.http1.connect import Connector
-from gateway.server.upstream.http1.content_coding import ContentDecoder
-from gateway.server.upstream.http1.errors import (
+from gateway.server.upstream.http.connect import Connector
+from gateway.server.upstream.http.errors import (
     ConnectError,
     ConnectTimeout,
     HttpError,
@@ -27,7 +25,9 @@ from gateway.server.upstream.http1.errors import (
     TooLarge,
     Truncated,
 )
-from gateway.server.upstream.http1.origin import Origin, Url
+from gateway.server.upstream.http.origin import Origin, Url
+from gateway.server.upstream.http1.backend_connection import BackendConnection
+from gateway.server.upstream.http1.content_coding import ContentDecoder
 from gateway.server.upstream.http1.pool import ConnectionPool
 from gateway.server.upstream.http1.request_head import Lines, encode_lines, encode_request
 from gateway.server.upstream.http1.response_decoder import ResponseDecoder

@@ -6,14 +6,15 @@ import select
 from collections.abc import Callable
 from typing import Final
 
-from gateway.server.upstream.http1.backend_connection_state import ACTIVE, BACKEND_TRANSITIONS, BackendState
-from gateway.server.upstream.http1.errors import (
+from gateway.server.upstream.http.connect import SocketProtocol
+from gateway.server.upstream.http.errors import (
     HttpError,
     HttpProtocolError,
     RemoteDisconnected,
     StaleConnection,
     Truncated,
 )
+from gateway.server.upstream.http1.backend_connection_state import ACTIVE, BACKEND_TRANSITIONS, BackendState
 from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 
 # The number of unread bytes after which the connection stops reading from the backend.
@@ -21,9 +22,11 @@ HIGH_WATER: Final = 64 * 1024
 _NO_SOCKET: Final = (BackendState.NEW, BackendState.CLOSED)
 
 
-class BackendConnection(asyncio.Protocol):
+class BackendConnection(SocketProtocol):
     """Serves one request at a time. `since` is when the last one ended. `paused`: so many bytes are unread that reading
     from the backend stops until `resume`. `on_open` and `on_lost` are called once, when the socket opens and closes."""
+
+    alpn = "http/1.1"
 
     def __init__(
         self,
@@ -95,11 +98,6 @@ class BackendConnection(asyncio.Protocol):
         # asyncio's own transports fail when they are aborted after they have closed by themselves.
         if self._state is BackendState.FAILED:
             self._transport.abort()
-
-    def disown(self) -> None:
-        """Marks the connection as lost, since its opening was cancelled: uvloop then makes no further callback, even
-        for a socket that it has reported as open."""
-        self.connection_lost(None)
 
     # Methods for the event loop:
 

@@ -7,7 +7,7 @@ bytes cannot fill the memory, and the pieces of the output are no larger than th
 import zlib
 from typing import Final
 
-from gateway.server.upstream.http1.errors import HttpError, TooLarge, Truncated
+from gateway.server.upstream.http.errors import HttpError, TooLarge, Truncated
 
 # A stream of chunks that repeat all but a word shrinks to a thirtieth; a decompression bomb to a thousandth.
 RATIO: Final = 200

@@ -4,51 +4,15 @@ The parser is strict: no bare line feeds, no folded headers, never two lengths. 
 accepts: heads and trailers without end, other versions, other protocols, other transfer codings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import httptools
 
-from gateway.server.upstream.http1.errors import HttpError, HttpProtocolError, RemoteDisconnected, TooLarge, Truncated
+from gateway.server.upstream.http.errors import HttpError, HttpProtocolError, RemoteDisconnected, TooLarge, Truncated
+from gateway.server.upstream.http.headers import MAX_HEAD, MAX_HEADERS, decode_headers
 
-MAX_HEAD: Final = 64 * 1024
-MAX_HEADERS: Final = 128
 VERSIONS: Final = ("1.0", "1.1")
-_USUAL: Final = (
-    "access-control-allow-origin",
-    "access-control-expose-headers",
-    "alt-svc",
-    "cache-control",
-    "cf-cache-status",
-    "cf-ray",
-    "connection",
-    "content-length",
-    "content-type",
-    "date",
-    "keep-alive",
-    "openai-organization",
-    "openai-processing-ms",
-    "openai-version",
-    "server",
-    "set-cookie",
-    "strict-transport-security",
-    "transfer-encoding",
-    "vary",
-    "via",
-    "x-content-type-options",
-    "x-request-id",
-)
-
-
-class _HeaderNames(dict[bytes, str]):
-    """Maps header names to lower case. It does not grow, whatever names servers send."""
-
-    def __missing__(self, name: bytes) -> str:
-        return name.decode("latin-1").lower()
-
-
-# The two usual spellings of the most common names; a look-up is faster than decoding.
-_NAMES: Final = _HeaderNames({written.encode(): name for name in _USUAL for written in (name, name.title())})
 
 
 class ResponseDecoder:
@@ -211,17 +175,3 @@ class ResponseDecoder:
         size = sum(len(name) + len(value) + 2 for name, value in self._lines)
         if size > MAX_HEAD or len(self._lines) > MAX_HEADERS:
             raise Truncated if self.status else HttpProtocolError
-
-
-def decode_headers(lines: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Decodes header lines: names become lower case, repeated ones have their values joined."""
-    headers: dict[str, str] = {}
-    for name, value in lines:
-        headers[_NAMES[name]] = value.decode("latin-1")
-    if len(headers) < len(lines):
-        headers.clear()
-        for name, value in lines:
-            before = headers.get(_NAMES[name])
-            text = value.decode("latin-1")
-            headers[_NAMES[name]] = text if before is None else f"{before}, {text}"
-    return headers

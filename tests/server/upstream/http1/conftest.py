@@ -1,19 +1,3 @@
 """Runs every test of connections on both event loops."""
 
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Final
-
-import pytest
-import uvloop
-
-LOOPS: Final[Mapping[str, Callable[[], asyncio.AbstractEventLoop]]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return LOOPS
+from tests.server.upstream.event_loops import pytest_asyncio_loop_factories as pytest_asyncio_loop_factories

@@ -9,12 +9,12 @@ from typing import Final, Literal, TypeAlias
 import pytest
 
 from gateway.server.process.fd_limits import MOST
+from gateway.server.upstream.http.connect import Connector
+from gateway.server.upstream.http.errors import HttpError
+from gateway.server.upstream.http.origin import Origin
 from gateway.server.upstream.http1 import backend_connection
 from gateway.server.upstream.http1.backend_connection import BackendConnection
 from gateway.server.upstream.http1.backend_connection_state import BACKEND_TRANSITIONS, BackendInput, BackendState
-from gateway.server.upstream.http1.connect import Connector
-from gateway.server.upstream.http1.errors import HttpError
-from gateway.server.upstream.http1.origin import Origin
 from gateway.testing.faulty import answer
 from tests.server.api.test_keep_alive import comes_true
 from tests.transitions import arrows, followed, record, seen_all

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.server.upstream.http.errors import TooLarge, Truncated
 from gateway.server.upstream.http1.content_coding import FREE, PIECE, RATIO, ContentDecoder
-from gateway.server.upstream.http1.errors import TooLarge, Truncated
 
 LARGE: Final = 2**30
 TEXT: Final = b'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n' * 5

@@ -2,8 +2,9 @@
 
 import pytest
 
-from gateway.server.upstream.http1.origin import read_url
-from gateway.server.upstream.http1.request_head import check_header, encode_lines, encode_request
+from gateway.server.upstream.http.headers import check_header
+from gateway.server.upstream.http.origin import read_url
+from gateway.server.upstream.http1.request_head import encode_lines, encode_request
 
 URL = read_url("http://host:81/v1/chat?x=1")
 

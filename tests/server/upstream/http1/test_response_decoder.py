@@ -2,8 +2,9 @@
 
 import pytest
 
-from gateway.server.upstream.http1.errors import HttpError, HttpProtocolError, RemoteDisconnected, TooLarge, Truncated
-from gateway.server.upstream.http1.response_decoder import MAX_HEAD, MAX_HEADERS, ResponseDecoder
+from gateway.server.upstream.http.errors import HttpError, HttpProtocolError, RemoteDisconnected, TooLarge, Truncated
+from gateway.server.upstream.http.headers import MAX_HEAD, MAX_HEADERS
+from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"transfer-encoding: chunked\r\n\r\n"

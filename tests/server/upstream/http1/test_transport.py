@@ -16,10 +16,10 @@ import pytest
 
 from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.process.fd_limits import MOST
+from gateway.server.upstream.http import connect as connect
+from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.http1 import backend_connection as connection
-from gateway.server.upstream.http1 import connect as connect
 from gateway.server.upstream.http1 import pool
-from gateway.server.upstream.http1.origin import read_url
 from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 from gateway.server.upstream.transport import BackendResponse, Transport, encode_head
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, Script, answer, chunk, faulty_backend
@@ -529,7 +529,7 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trust the certificate."""
     context = ssl.create_default_context(cafile=CERTIFICATE)
     context.set_alpn_protocols(["http/1.1"])
-    monkeypatch.setattr(connect, "tls_context", lambda: context)
+    monkeypatch.setattr(connect, "tls_context", lambda _: context)
 
 
 @pytest.mark.usefixtures("trusted")
@@ -562,7 +562,7 @@ async def test_nobody_is_trusted_without_a_certificate_for_its_name(monkeypatch:
     async with secure(says(WHOLE)) as backend:
         await _untrusted(f"https://localhost:{backend.port}")
         context = ssl.create_default_context(cafile=CERTIFICATE)
-        monkeypatch.setattr(connect, "tls_context", lambda: context)
+        monkeypatch.setattr(connect, "tls_context", lambda _: context)
         await _untrusted(f"https://127.0.0.1:{backend.port}")
         assert backend.seen == []
 
@@ -595,6 +595,6 @@ async def _untrusted(base_url: str) -> None:
 
 
 def test_the_system_is_trusted_and_no_other_protocol_is_offered() -> None:
-    context = connect.tls_context()
+    context = connect.tls_context("http/1.1")
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert connect.tls_context() is context
+    assert connect.tls_context("http/1.1") is context

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.server.upstream.http1.origin import Origin, read_url
+from gateway.server.upstream.http.origin import Origin, read_url
 
 
 @pytest.mark.parametrize(

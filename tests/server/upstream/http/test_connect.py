@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 
 from gateway.server.process.fd_limits import MOST
-from gateway.server.upstream.http1 import connect as connect
+from gateway.server.upstream.http import connect as connect
+from gateway.server.upstream.http.connect import Place
+from gateway.server.upstream.http.errors import ConnectError
+from gateway.server.upstream.http.origin import Origin
 from gateway.server.upstream.http1.backend_connection import BackendConnection
-from gateway.server.upstream.http1.connect import Place
-from gateway.server.upstream.http1.errors import ConnectError
-from gateway.server.upstream.http1.origin import Origin
 
 LISTENS = "127.0.0.1"
 # Loopback everywhere on Linux, and nobody listens there.

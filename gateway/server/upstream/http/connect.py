@@ -8,11 +8,10 @@ import socket
 import ssl
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
-from gateway.server.upstream.http1.backend_connection import BackendConnection
-from gateway.server.upstream.http1.errors import ConnectError, ConnectTimeout, RemoteDisconnected, TLSError
-from gateway.server.upstream.http1.origin import Origin
+from gateway.server.upstream.http.errors import ConnectError, ConnectTimeout, RemoteDisconnected, TLSError
+from gateway.server.upstream.http.origin import Origin
 
 # The address family and the argument of `connect`.
 Place: TypeAlias = "tuple[int, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]"
@@ -20,6 +19,20 @@ Place: TypeAlias = "tuple[int, tuple[str, int] | tuple[str, int, int, int] | tup
 # RFC 8305, section 5: the delay after which the next address is tried in parallel.
 HEAD_START_S: Final = 0.25
 NAMES_S: Final = 30
+
+
+class SocketProtocol(asyncio.Protocol):
+    """The protocol of a socket that `Connector` opens. `alpn` is the name that TLS negotiates for it (RFC 7301)."""
+
+    alpn: ClassVar[str]
+
+    def disown(self) -> None:
+        """Marks the connection as lost, since its opening was cancelled: uvloop then makes no further callback, even
+        for a socket that it has reported as open."""
+        self.connection_lost(None)
+
+
+P = TypeVar("P", bound=SocketProtocol)
 
 
 class Connector:
@@ -32,8 +45,9 @@ class Connector:
         self._last_descriptor = last_descriptor
         self._known: dict[Origin, tuple[float, Sequence[Place]]] = {}
 
-    async def connect(self, address: Origin, due: float, make: Callable[[], BackendConnection]) -> BackendConnection:
-        """Returns a new connection; the loop's time `due` is the limit for opening it. Raises HttpError."""
+    async def connect(self, address: Origin, due: float | None, make: Callable[[], P]) -> P:
+        """Returns a new connection; the loop's time `due` is the limit for opening it, None for no limit. Raises
+        HttpError."""
         try:
             async with asyncio.timeout_at(due):
                 sock = await self._connect(address)
@@ -45,12 +59,10 @@ class Connector:
             self._known.pop(address, None)
             raise ConnectError from error
 
-    async def _start(
-        self, sock: socket.socket, address: Origin, make: Callable[[], BackendConnection]
-    ) -> BackendConnection:
-        context = tls_context() if address.tls else None
-        name = address.host if address.tls else None
+    async def _start(self, sock: socket.socket, address: Origin, make: Callable[[], P]) -> P:
         connection = make()
+        context = tls_context(connection.alpn) if address.tls else None
+        name = address.host if address.tls else None
         try:
             await self._loop.create_connection(lambda: connection, sock=sock, ssl=context, server_hostname=name)
         except asyncio.CancelledError:
@@ -80,10 +92,10 @@ class Connector:
 
 
 @cache
-def tls_context() -> ssl.SSLContext:
-    """Returns a context that trusts the system's certificates, checks host names, and negotiates HTTP/1.1 alone."""
+def tls_context(alpn: str) -> ssl.SSLContext:
+    """Returns a context that trusts the system's certificates, checks host names, and negotiates one protocol alone."""
     context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([alpn])
     return context
 
 
