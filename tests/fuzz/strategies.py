@@ -32,21 +32,23 @@ WILD: Final[st.SearchStrategy[Json]] = st.recursive(
 )
 
 
-def _objects(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
+def objects(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
+    """Objects with any of these fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
 
-def _lists(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
-    return st.lists(inner, max_size=3)
+def lists(inner: st.SearchStrategy[Json] | st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[Json]:
+    """Up to three of these."""
+    return st.lists(inner, max_size=3).map(lambda made: [*made])
 
 
 IDS: Final = st.sampled_from(["k0", "k1", "k1 ", "", "k/0", "\u00e9"]) | TEXTS
 NAMES: Final = st.sampled_from(["f", "g", "call_mcp_tool", "a b", ""]) | TEXTS
 PARTS: Final = st.lists(
-    _objects(
+    objects(
         type=st.sampled_from(["text", "image_url", "file", "input_audio", "refusal"]) | WILD,
         text=TEXTS | WILD,
-        image_url=_objects(url=TEXTS) | WILD,
+        image_url=objects(url=TEXTS) | WILD,
         cache_control=WILD,
     )
     | WILD,
@@ -54,11 +56,11 @@ PARTS: Final = st.lists(
 )
 CONTENTS: Final = TEXTS | PARTS | WILD
 CALLS: Final = st.lists(
-    _objects(
+    objects(
         id=IDS | WILD,
         type=st.sampled_from(["function", "custom"]) | WILD,
         index=st.integers(-1, 3),
-        function=_objects(name=NAMES, arguments=TEXTS | WILD) | WILD,
+        function=objects(name=NAMES, arguments=TEXTS | WILD) | WILD,
         extra_content=WILD,
     )
     | WILD,
@@ -71,7 +73,7 @@ MESSAGE: Final[Mapping[str, st.SearchStrategy[Json]]] = {
     "tool_call_id": IDS | WILD,
     "name": NAMES | WILD,
     "reasoning_content": TEXTS | WILD,
-    "function_call": _objects(name=NAMES, arguments=TEXTS) | WILD,
+    "function_call": objects(name=NAMES, arguments=TEXTS) | WILD,
     "refusal": WILD,
     "cache_control": WILD,
 }
@@ -80,32 +82,32 @@ ODD_MESSAGES: Final[st.SearchStrategy[list[Json]]] = st.lists(
     st.fixed_dictionaries({"role": ROLES | TEXTS}, optional=MESSAGE), max_size=8
 )
 MESSAGES: Final[st.SearchStrategy[list[Json]]] = ODD_MESSAGES | st.lists(
-    _objects(role=ROLES | WILD, **MESSAGE) | WILD, max_size=8
+    objects(role=ROLES | WILD, **MESSAGE) | WILD, max_size=8
 )
 
 
 WHOLE: Final = st.integers(-9, 9) | st.sampled_from([number for number in NUMBERS if isinstance(number, int)])
-FUNCTIONS: Final = _objects(name=NAMES, description=TEXTS, parameters=st.dictionaries(TEXTS, WILD, max_size=3))
+FUNCTIONS: Final = objects(name=NAMES, description=TEXTS, parameters=st.dictionaries(TEXTS, WILD, max_size=3))
 
-TOOLS: Final = _lists(_objects(type=st.sampled_from(["function", "custom"]) | TEXTS, function=FUNCTIONS))
-CHOSEN: Final = st.sampled_from(["auto", "none", "required"]) | _objects(
+TOOLS: Final = lists(objects(type=st.sampled_from(["function", "custom"]) | TEXTS, function=FUNCTIONS))
+CHOSEN: Final = st.sampled_from(["auto", "none", "required"]) | objects(
     type=st.sampled_from(["function", "custom", "allowed_tools"]),
-    function=_objects(name=NAMES),
-    custom=_objects(name=NAMES),
-    allowed_tools=_objects(mode=st.sampled_from(["auto", "required"]), tools=TOOLS),
+    function=objects(name=NAMES),
+    custom=objects(name=NAMES),
+    allowed_tools=objects(mode=st.sampled_from(["auto", "required"]), tools=TOOLS),
 )
 FIELDS: Final[Mapping[str, st.SearchStrategy[Json]]] = {
     **dict.fromkeys(("temperature", "top_p", "frequency_penalty", "presence_penalty"), FLOATS | WHOLE),
     **dict.fromkeys(("max_tokens", "max_completion_tokens", "seed", "n", "top_logprobs"), WHOLE),
     **dict.fromkeys(("stream", "parallel_tool_calls", "logprobs"), st.booleans()),
-    "stream_options": _objects(include_usage=st.booleans()),
+    "stream_options": objects(include_usage=st.booleans()),
     "tools": TOOLS,
     "tool_choice": CHOSEN,
     "function_call": CHOSEN,
-    "functions": _lists(FUNCTIONS),
+    "functions": lists(FUNCTIONS),
     "stop": TEXTS | st.lists(TEXTS, max_size=3),
     "logit_bias": st.dictionaries(TEXTS, FLOATS, max_size=2),
-    "response_format": _objects(type=st.sampled_from(["text", "json_object", "json_schema"]), json_schema=WILD),
+    "response_format": objects(type=st.sampled_from(["text", "json_object", "json_schema"]), json_schema=WILD),
 }
 
 
@@ -129,7 +131,7 @@ def requests(draw: st.DrawFn) -> Json:
 @st.composite
 def documents(draw: st.DrawFn) -> Json:
     """A request with any of the envelope's fields, sound as a rule. (`make contract` draws from the whole schema.)"""
-    document = {"model": draw(TEXTS), "messages": draw(MESSAGES | WILD), **draw(_objects(**FIELDS))}
+    document = {"model": draw(TEXTS), "messages": draw(MESSAGES | WILD), **draw(objects(**FIELDS))}
     for name in draw(st.lists(st.sampled_from(sorted(document)) | TEXTS, max_size=2)):
         document[name] = draw(WILD)
     return document

@@ -12,16 +12,13 @@ from adapters.gemini import GeminiAdapter, GeminiOptions
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.diagnostics.explain import explain
 from gateway.dialects.base import ClientRequest, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.gemini.dialect import GeminiDialect
-from gateway.exchange import Exchange
 from tests.dialects.gemini.test_conformance import ARRAY, CASE
 from tests.fuzz.counted import Work, count_work
-from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, spoiled
-from tests.fuzz.test_ollama import lists, objects, read
-from tests.fuzz.test_requests import ADAPTERS, LIMIT, POLICIES, PRESETS
+from tests.fuzz.exchanges import ADAPTERS, LIMIT, POLICIES, WIRES, check_exchanges
+from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled
 
 DIALECT: Final = GeminiDialect()
 # The last one receives every request as the client wrote it.
@@ -121,20 +118,11 @@ def test_any_body_is_a_conversation_or_an_invalid_request(form: str, body: bytes
         assert decoded(form, body) == request
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@given(form=st.sampled_from(["whole", "events", "array"]), body=BODIES, policy=POLICIES, wire=PRESETS)
-def test_any_request_gets_an_answer_or_an_error(name: str, form: str, body: bytes, policy: Policy, wire: bytes) -> None:
+@given(form=st.sampled_from(["whole", "events", "array"]), body=BODIES, policy=POLICIES, wire=WIRES)
+def test_any_request_gets_an_answer_or_an_error(form: str, body: bytes, policy: Policy, wire: bytes) -> None:
     request = decoded(form, body)
-    if request is None:
-        return
-    try:
-        exchange = Exchange(BACKENDS[name], request.conversation, policy)
-    except InvalidRequest as error:
-        assert DIALECT.encode_error(error).body
-        return
-    finally:
-        assert msgspec.json.encode(explain(request.conversation, policy, dialect=DIALECT))
-    read(exchange, CASE if form == "events" else ARRAY, DIALECT, request, wire)
+    if request is not None:
+        check_exchanges(BACKENDS, DIALECT, CASE if form == "events" else ARRAY, request, policy, wire)
 
 
 def calls(count: int) -> Json:

@@ -16,8 +16,8 @@ from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
+from tests.fuzz.exchanges import ADAPTERS, POLICIES
 from tests.fuzz.strategies import IDS, NAMES, SCALARS, TEXTS, WILD
-from tests.fuzz.test_requests import ADAPTERS, POLICIES
 
 DIALECT: Final = AnthropicMessagesDialect()
 TYPES: Final = st.sampled_from(

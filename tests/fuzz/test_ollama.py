@@ -11,37 +11,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, InvalidRequest
-from gateway.core.events import Event
+from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.diagnostics.explain import explain
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.ollama.dialect import OllamaDialect
 from gateway.dialects.openai_completions.dialect import OpenAICompletionsDialect
-from gateway.exchange import Exchange
-from gateway.testing.dialect_case import DialectCase
 from gateway.testing.dialect_checks import HEAD
 from tests.dialects.ollama.test_conformance import CASE as OLLAMA
 from tests.dialects.openai_completions.test_conformance import CASE as COMPLETIONS
 from tests.fuzz.counted import Work, count_work
-from tests.fuzz.strategies import FLOATS, FUNCTIONS, IDS, NAMES, ROLES, TEXTS, WHOLE, WILD, encoded, spoiled
-from tests.fuzz.test_requests import ADAPTERS, POLICIES, PRESETS
+from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES, check_exchanges
+from tests.fuzz.strategies import (
+    FLOATS,
+    FUNCTIONS,
+    IDS,
+    NAMES,
+    ROLES,
+    TEXTS,
+    WHOLE,
+    WILD,
+    encoded,
+    lists,
+    objects,
+    spoiled,
+)
 
 DIALECTS: Final[Mapping[str, Dialect]] = {
     "/api/chat": OllamaDialect(),
     "/api/generate": OllamaDialect(),
     "/v1/completions": OpenAICompletionsDialect(),
 }
-
-
-def objects(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
-    return st.fixed_dictionaries({}, optional=fields)
-
-
-def lists(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
-    return st.lists(inner, max_size=3).map(lambda made: [*made])
-
 
 IMAGES: Final = lists(st.sampled_from(["iVBORw0KGgoAAAAN", "R0lGODlhAQAB", "!", "", "/9j/4AAQ"]) | WILD)
 CALLS: Final = lists(
@@ -138,10 +138,9 @@ def test_any_body_is_a_conversation_or_an_invalid_request(asked: tuple[str, byte
         assert decoded(*asked) == request
 
 
-@pytest.mark.parametrize("name", ADAPTERS)
-@given(asked=ASKED, policy=POLICIES, stream=st.booleans(), wire=PRESETS)
+@given(asked=ASKED, policy=POLICIES, stream=st.booleans(), wire=WIRES)
 def test_any_request_gets_an_answer_or_an_error(
-    name: str, asked: tuple[str, bytes], policy: Policy, stream: bool, wire: bytes
+    asked: tuple[str, bytes], policy: Policy, stream: bool, wire: bytes
 ) -> None:
     path, body = asked
     dialect, case = DIALECTS[path], COMPLETIONS if path == "/v1/completions" else OLLAMA
@@ -152,33 +151,8 @@ def test_any_request_gets_an_answer_or_an_error(
         assert case.read_whole(dialect.encode_answer(request, HEAD, ())).finish in ("load", "unload")
         return
     conversation = msgspec.structs.replace(request.conversation, stream=stream)
-    try:
-        exchange = Exchange(ADAPTERS[name], conversation, policy)
-    except InvalidRequest as error:
-        assert dialect.encode_error(error).body
-        return
-    finally:
-        assert msgspec.json.encode(explain(conversation, policy, dialect=dialect))
-    read(exchange, case, dialect, request, wire)
-
-
-def read(exchange: Exchange, case: DialectCase, dialect: Dialect, request: ClientRequest, wire: bytes) -> None:
-    """What a strict client reads of the answer to these bytes."""
-    encoder = dialect.stream_encoder(request, HEAD)
-    events: list[Event] = []
-    data = b""
-    try:
-        for events_now in (exchange.feed(wire), exchange.close()):
-            events += events_now
-            data += encoder.feed(events_now)
-    except BackendError as error:
-        failed = case.read_stream(data + encoder.feed(error.take_events()) + encoder.fail(error))
-        assert failed.finish is None and failed.error is not None
-        return
-    streamed = case.read_stream(data + encoder.close())
-    whole = case.read_whole(dialect.encode_answer(request, HEAD, events))
-    assert (streamed.text, streamed.calls, streamed.finish) == (whole.text, whole.calls, whole.finish)
-    assert streamed.finish is not None
+    request = msgspec.structs.replace(request, conversation=conversation)
+    check_exchanges(ADAPTERS, dialect, case, request, policy, wire)
 
 
 SIZES: Final[Mapping[str, Callable[[int], bytes]]] = {

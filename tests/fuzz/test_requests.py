@@ -6,17 +6,10 @@ import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
-from adapters.text import TextAdapter, TextOptions
-from adapters.text.presets import PRESETS as TEXT_WIRES
-from adapters.warp import WarpAdapter
-from adapters.warp.options import WarpOptions
-from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event
-from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
-from gateway.core.profiles import PROFILES
+from gateway.core.policy import Policy
 from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import FORMATS, lint
 from gateway.dialects.openai_chat.completion import encode_completion
@@ -25,69 +18,8 @@ from gateway.dialects.openai_chat.request_models import ChatCompletionRequest
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.dialects.openai_errors import encode_error, encode_error_frame
 from gateway.exchange import Exchange
-from gateway.history.transcript.styles import STYLES
-from gateway.tool_calls.parsers.formats import FORMATS as TOOL_FORMATS
-from tests.fuzz.strategies import FIELDS, TEXTS, WILD, bodies, encoded, requests
-
-LIMIT: Final = 1 << 20
-
-ADAPTERS: Final[dict[str, Adapter]] = {
-    "openai chat": OpenAIChatAdapter(OpenAIChatOptions(), LIMIT),
-    "warp": WarpAdapter(WarpOptions(), LIMIT),
-    "warp, structured": WarpAdapter(WarpOptions(encoding="structured", accept_hex=True), LIMIT),
-    "warp, loose": WarpAdapter(
-        WarpOptions(strict_frames=False, rollback="stream", native_tools="expose", empty_answer="error"), LIMIT
-    ),
-    **{f"text: {wire}": TextAdapter(TextOptions(wire=wire), LIMIT) for wire in sorted(TEXT_WIRES)},
-    **{
-        f"text: {name}": TextAdapter(TextOptions(wire="plain", tool_format=name), LIMIT)
-        for name in sorted(TOOL_FORMATS)
-    },
-}
-POLICIES: Final = st.builds(
-    Policy,
-    max_tool_results=st.none() | st.integers(0, 3),
-    max_history_messages=st.none() | st.integers(0, 4),
-    max_tool_result_chars=st.none() | st.integers(0, 20),
-    trim_step=st.integers(1, 3),
-    tool_result_overflow=st.sampled_from(["elide", "drop"]),
-    repair=st.sampled_from(["repair", "repair", "strict", "off"]),
-    orphaned_results=st.sampled_from(["note", "drop"]),
-    flatten=st.builds(FlattenOptions, style=st.sampled_from(sorted(STYLES))),
-    wrapper_failure=st.sampled_from(["error", "pass"]),
-    images=st.sampled_from(["refuse", "placeholder"]),
-    profile=st.sampled_from(list(PROFILES.values())),
-    recent_tool_results=st.builds(RecentToolResults, enabled=st.booleans(), redact=st.sampled_from([(), ("a+",)])),
-    loop_guard=st.builds(LoopGuard, repeats=st.integers(0, 2), action=st.sampled_from(["notice", "nudge", "no_tools"])),
-)
-SAID: Final = (
-    TEXTS | st.sampled_from(["<tool_call>", '{"name": "f", "arguments": {', "}}", "User: ", "Action: f\n"]) | WILD
-)
-CHOICES: Final = st.lists(
-    st.fixed_dictionaries(
-        {}, optional={"text": SAID, "finish_reason": SAID, "delta": st.fixed_dictionaries({"content": SAID})}
-    ),
-    max_size=2,
-)
-# What backends write, more or less.
-CHUNKS: Final = st.fixed_dictionaries(
-    {},
-    optional={
-        **dict.fromkeys(
-            ("content", "response", "token", "generated_text", "text", "error", "usage", "stop_type"), SAID
-        ),
-        **dict.fromkeys(("stop", "done"), st.booleans() | WILD),
-        "message": st.fixed_dictionaries({"content": SAID}) | WILD,
-        "choices": CHOICES | WILD,
-    },
-).map(encoded)
-PRESETS: Final = st.binary(max_size=80) | st.lists(
-    st.sampled_from([b"data: ", b"\n\n", b"\n", b"[DONE]", b"event: x", b"CgA=", b"EgA=", b"GgA="])
-    | CHUNKS.map(lambda chunk: b"data: %b\n\n" % chunk)
-    | CHUNKS.map(lambda chunk: b"%b\n" % chunk)
-    | st.binary(max_size=20),
-    max_size=12,
-).map(b"".join)
+from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES
+from tests.fuzz.strategies import FIELDS, WILD, bodies, encoded, requests
 
 
 def _read(body: bytes) -> Conversation | None:
@@ -112,7 +44,7 @@ def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
 SOUND: Final = requests().map(encoded)
 
 
-@given(body=SOUND | SOUND | bodies(), policy=POLICIES, name=st.sampled_from(list(ADAPTERS)), wire=PRESETS)
+@given(body=SOUND | SOUND | bodies(), policy=POLICIES, name=st.sampled_from(list(ADAPTERS)), wire=WIRES)
 def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, name: str, wire: bytes) -> None:
     conversation = _read(body)
     if conversation is None:

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, InvalidRequest
-from gateway.core.events import Event
+from gateway.core.errors import InvalidRequest
 from gateway.core.policy import Policy
-from gateway.diagnostics.explain import explain
 from gateway.dialects.base import ClientRequest, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.openai_responses.call_items import FORMS
@@ -20,24 +18,12 @@ from gateway.dialects.openai_responses.decode import decode_document, tool_names
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.dialects.openai_responses.items import ItemEncoder
 from gateway.dialects.openai_responses.request_models import ResponsesRequest
-from gateway.exchange import Exchange
-from gateway.testing.dialect_checks import HEAD
-from tests.dialects.openai_responses.client import read_stream, read_whole
+from tests.dialects.openai_responses.test_conformance import CASE
 from tests.fuzz.counted import Work, count_work
-from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, spoiled
-from tests.fuzz.test_requests import ADAPTERS, POLICIES, PRESETS
+from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES, check_exchanges
+from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled
 
 DIALECT: Final = OpenAIResponsesDialect()
-
-
-def objects(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[dict[str, Json]]:
-    return st.fixed_dictionaries({}, optional=fields)
-
-
-def lists(inner: st.SearchStrategy[dict[str, Json]]) -> st.SearchStrategy[Json]:
-    return st.lists(inner, max_size=4).map(lambda made: [*made])
-
-
 TYPES: Final = st.sampled_from(
     [
         *("message", "reasoning", "item_reference", "compaction", "compaction_trigger", "additional_tools", "x_call"),
@@ -144,27 +130,11 @@ def test_any_body_is_a_conversation_or_an_invalid_request(body: bytes) -> None:
             encoder.encode(turn.changed(*turn.blocks))
 
 
-@given(body=BODIES, policy=POLICIES, name=st.sampled_from(list(ADAPTERS)), wire=PRESETS)
-def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, name: str, wire: bytes) -> None:
+@given(body=BODIES, policy=POLICIES, wire=WIRES)
+def test_any_request_gets_an_answer_or_an_error(body: bytes, policy: Policy, wire: bytes) -> None:
     request = decoded(body)
-    if request is None:
-        return
-    assert msgspec.json.encode(explain(request.conversation, policy, ADAPTERS[name], "backend", DIALECT))
-    try:
-        exchange = Exchange(ADAPTERS[name], request.conversation, policy)
-    except InvalidRequest as error:
-        assert 400 <= error.status < 500
-        return
-    written = DIALECT.stream_encoder(request, HEAD)
-    events: list[Event] = []
-    try:
-        events += [*exchange.feed(wire), *exchange.close()]
-    except BackendError as error:
-        read = read_stream(written.feed(events) + written.fail(error))
-        assert read.finish is None and read.error
-        return
-    whole = read_whole(DIALECT.encode_answer(request, HEAD, events))
-    assert read_stream(written.feed(events) + written.close()).text == whole.text
+    if request is not None:
+        check_exchanges(ADAPTERS, DIALECT, CASE, request, policy, wire)
 
 
 def test_every_field_of_the_request_is_drawn() -> None:
