@@ -76,7 +76,7 @@ def microseconds(path: str, per_read: int) -> float:
     reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
     request = measured.dialect.decode(read_document(measured.request), RequestHead("/", b"", {}))
     exchange = Exchange(measured.adapter, request.conversation, Policy())
-    encoder = measured.dialect.stream_encoder(request, AnswerHead("0" * 24, 1, "m"))
+    encoder = measured.dialect.stream_encoder(request, AnswerHead("0" * 24, 1, "m", lambda: 1))
     gc.collect()
     begun = time.process_time()
     for read in reads:

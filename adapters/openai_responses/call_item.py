@@ -6,16 +6,21 @@ from typing import Final
 import msgspec
 
 from adapters.openai_responses.failure import invalid_call, invalid_event
-from adapters.openai_responses.output_item import Pieces, Place
-from gateway.core.conversation import JsonObject
+from adapters.openai_responses.output_item import Pieces, Place, fields_of_end, unknown_fields
+from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.notices import Notice
-from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, INPUT
+from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS
+from gateway.dialects.openai_responses.custom_input import INPUT
 from gateway.dialects.openai_responses.names import ClientTool, ToolNames
 from gateway.framing.json_text import NotJson, decode_json
+from gateway.response.passthrough import Passthrough
 
 # The type of the only part of a call.
 CALL_INPUT: Final = "input"
+# What the events of a call and the form of its tool tell.
+_KNOWN: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
+_INCOMPLETE: Final[JsonObject] = {"status": "incomplete"}
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -44,12 +49,21 @@ class CallItem:
     tool stands in an object then. `names` returns the names of the request's tools.
     """
 
-    def __init__(self, index: int, item: JsonObject, names: Callable[[], ToolNames], ids: CallIds) -> None:
+    def __init__(
+        self,
+        index: int,
+        item: JsonObject,
+        names: Callable[[], ToolNames],
+        ids: CallIds,
+        passthrough: Passthrough,
+    ) -> None:
         self._index = index
         self._kind = CALL_KINDS[str(item["type"])]
         self._form = FORMS[self._kind]
         self._names = names
         self._ids = ids
+        self._passthrough = passthrough
+        self._begun: JsonObject = EMPTY
         self._input = Pieces(self._delta)
         self._started = False
 
@@ -64,7 +78,10 @@ class CallItem:
         if call_id != sent_id:
             detail = "a call's id was missing or already used"
             yield Notice("backend", "changed", "CALL_ID_MADE", detail, tool_call_id=call_id, level="warning")
-        yield ToolCallStart(self._index, call_id, self._name(name, item))
+        self._begun = self._unknown(item)
+        extra, notices = self._passthrough.extra(self._begun)
+        yield from notices
+        yield ToolCallStart(self._index, call_id, self._name(name, item), extra=extra)
         if self._kind == "custom":
             yield ToolCallDelta(self._index, f'{{"{INPUT}":"')
 
@@ -93,16 +110,28 @@ class CallItem:
         written = item.get(self._form.field)
         if written is not None:
             yield from self.whole((CALL_INPUT, 0), written if isinstance(written, str) else _encode(written).decode())
-        if item.get("status") != "incomplete":
+        incomplete = item.get("status") == "incomplete"
+        if not incomplete:
             if self._kind == "custom":
                 yield ToolCallDelta(self._index, '"}')
             elif not self._input:
                 yield ToolCallDelta(self._index, "{}")
-        yield from self.cut()
+        yield from self._end(fields_of_end(self._begun, self._unknown(item)), incomplete=incomplete)
 
     def cut(self) -> Iterator[Event]:
         if self._started:
-            yield ToolCallEnd(self._index)
+            yield from self._end(EMPTY, incomplete=True)
+
+    def _end(self, fields: JsonObject, *, incomplete: bool) -> Iterator[Event]:
+        """Yield the end. To a client of another dialect, the finish reason says that a call is incomplete."""
+        extra, notices = self._passthrough.extra(fields)
+        yield from notices
+        if incomplete and self._passthrough.passes:
+            extra = {**extra, **_INCOMPLETE}
+        yield ToolCallEnd(self._index, extra)
+
+    def _unknown(self, item: JsonObject) -> JsonObject:
+        return unknown_fields(item, _KNOWN | {self._form.field})
 
     def _name(self, name: str, item: JsonObject) -> str:
         """Return the name of the function that the call's tool is for any other API."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from adapters.openai_responses.call_item import CallIds, CallItem
 from adapters.openai_responses.failure import invalid_call, invalid_event, reported_failure
-from adapters.openai_responses.output_item import OutputItem, Pieces, Place
+from adapters.openai_responses.output_item import OutputItem, Pieces, Place, unknown_fields
 from adapters.openai_responses.part_events import PIECES, WHOLES, PartEvent
 from adapters.openai_responses.text_items import MessageItem, ReasoningItem
 from adapters.openai_responses.usage import decode_usage
@@ -37,8 +37,6 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 _DELTA_FIELDS: Final = frozenset(
     {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "delta", "obfuscation"}
 )
-# What the events of its text and its end tell of a message.
-_MESSAGE_FIELDS: Final = frozenset({"type", "id", "status", "role", "content"})
 # What the gateway tells its client itself. Any other field of a response is the backend's own.
 _RESPONSE_FIELDS: Final = frozenset(
     {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output"}
@@ -138,22 +136,15 @@ class EventReader:
         kind = item["type"]
         made: OutputItem | None = None
         if kind == "message":
-            made = MessageItem(self._passthrough)
-            self._begin_message(index, item, events)
+            made = message = MessageItem(self._passthrough)
+            events += message.begin(item, behind=isinstance(self._items.get(index - 1), MessageItem))
         elif kind == "reasoning":
             made = ReasoningItem(item, self._passthrough)
         elif kind in CALL_KINDS:
-            made = call = CallItem(index, item, self._names, self._ids)
+            made = call = CallItem(index, item, self._names, self._ids, self._passthrough)
             events += call.begin(item)
         self._items[index] = made
         return made
-
-    def _begin_message(self, index: int, item: JsonObject, events: list[Event]) -> None:
-        """Pass on what the pieces of its text do not tell of a message: its own fields, and that it is another one."""
-        unknown = _unknown_fields(item, _MESSAGE_FIELDS)
-        if self._passthrough.passes and (unknown or isinstance(self._items.get(index - 1), MessageItem)):
-            began: JsonObject = {"type": "response.output_item.added", "item": {"type": "message", **unknown}}
-            events += self._passthrough.event(began, "a message")
 
     def _done(self, event: JsonObject, events: list[Event]) -> None:
         index, item = _index(event, "output_index"), _item(event)
@@ -171,7 +162,7 @@ class EventReader:
         text = event.get(part.text)
         if not isinstance(text, str):
             raise invalid_event(f"{part.text} is not text")
-        if unknown := _unknown_fields(event, _DELTA_FIELDS):
+        if unknown := unknown_fields(event, _DELTA_FIELDS):
             events += self._passthrough.fields("delta", unknown)
         if text:
             events += item.piece(place, text)
@@ -209,7 +200,7 @@ class EventReader:
 
     def _own_fields(self, response: JsonObject, events: list[Event]) -> None:
         """Pass on what the backend says of its response. To a client of another dialect it repeats the request."""
-        if self._passthrough.passes and (unknown := _unknown_fields(response, _RESPONSE_FIELDS)):
+        if self._passthrough.passes and (unknown := unknown_fields(response, _RESPONSE_FIELDS)):
             events += self._passthrough.fields("response", unknown)
 
     def _reason(self, event: JsonObject, response: JsonObject, events: list[Event]) -> Reason:
@@ -299,11 +290,6 @@ def _index(event: JsonObject, field: str) -> int:
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise invalid_event(f"{field} is not a position")
     return index
-
-
-def _unknown_fields(fields: JsonObject, known: frozenset[str]) -> JsonObject:
-    """Return the fields that are not known, without those that hold nothing."""
-    return {name: value for name, value in fields.items() if name not in known and value not in (None, [])}
 
 
 def _text(value: Json) -> str | None:

@@ -47,6 +47,16 @@ class Pieces:
         return None if whole and _MENDED not in joined and _MENDED not in whole else ""
 
 
+def unknown_fields(fields: JsonObject, known: frozenset[str]) -> JsonObject:
+    """Return the fields that are not known, without those that hold nothing."""
+    return {name: value for name, value in fields.items() if name not in known and value not in (None, [])}
+
+
+def fields_of_end(begun: JsonObject, ended: JsonObject) -> JsonObject:
+    """Return the fields of an item at its end that it did not have, or had with another value, when it began."""
+    return {name: value for name, value in ended.items() if begun.get(name) != value}
+
+
 class OutputItem(Protocol):
     """One item between its beginning and its end. Every method may raise BackendProtocolError."""
 

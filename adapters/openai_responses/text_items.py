@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from adapters.openai_responses.output_item import Pieces, Place
-from gateway.core.conversation import Json, JsonObject
-from gateway.core.events import Event, ReasoningDelta, ReasoningEnd, TextDelta
+from adapters.openai_responses.output_item import Pieces, Place, fields_of_end, unknown_fields
+from gateway.core.conversation import EMPTY, Json, JsonObject
+from gateway.core.events import Event, PassthroughFields, ReasoningDelta, ReasoningEnd, TextDelta
 from gateway.core.notices import Notice
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.openai_responses import PROVIDER
@@ -20,6 +20,12 @@ _TEXT_FIELDS: Final[Mapping[str, str]] = {
 }
 _PARAGRAPH: Final = "\n\n"
 _ANNOTATION: Final = "response.output_text.annotation.added"
+_BEGIN: Final = "response.output_item.added"
+_END: Final = "response.output_item.done"
+# What the events of its text and its end tell of a message.
+_MESSAGE_FIELDS: Final = frozenset({"type", "id", "status", "role", "content"})
+_TEXTS: Final = frozenset({"type", "summary", "content"})
+_REASONING_FIELDS: Final = _TEXTS | {"id", "status", "encrypted_content"}
 
 
 class _TextItem:
@@ -78,6 +84,13 @@ class MessageItem(_TextItem):
     def __init__(self, passthrough: Passthrough) -> None:
         super().__init__(TextDelta, passthrough)
         self._annotations = 0
+        self._begun: JsonObject = EMPTY
+
+    def begin(self, item: JsonObject, *, behind: bool) -> Iterator[Event]:
+        """Yield what the pieces of its text do not tell: its own fields, and that it stands `behind` another one."""
+        self._begun = unknown_fields(item, _MESSAGE_FIELDS)
+        if self._begun or behind:
+            yield from self._own_fields(_BEGIN, self._begun)
 
     def annotation(self, event: JsonObject) -> list[Event]:
         """Return the event of an annotation."""
@@ -86,6 +99,14 @@ class MessageItem(_TextItem):
 
     def end(self, item: JsonObject) -> Iterator[Event]:
         yield from self._whole_parts(item.get("content"))
+        if fields := fields_of_end(self._begun, unknown_fields(item, _MESSAGE_FIELDS)):
+            yield from self._own_fields(_END, fields)
+
+    def _own_fields(self, kind: str, fields: JsonObject) -> Iterator[Event]:
+        shown, notices = self._passthrough.extra(fields)
+        yield from notices
+        if self._passthrough.passes:
+            yield PassthroughFields("event", {"type": kind, "item": {"type": "message", **shown}})
 
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
         if kind == "refusal":
@@ -104,8 +125,8 @@ class MessageItem(_TextItem):
 class ReasoningItem(_TextItem):
     """Reasoning: its own text, a summary, or encrypted content alone.
 
-    A client of this dialect learns which of them it reads, and the id under which its provider reads it again. For any
-    other client an empty line stands between the parts.
+    A client of this dialect learns which of them it reads, and the id under which its provider reads it again, and gets
+    every field of the item. For any other client an empty line stands between the parts.
     """
 
     def __init__(self, item: JsonObject, passthrough: Passthrough) -> None:
@@ -115,8 +136,16 @@ class ReasoningItem(_TextItem):
     def end(self, item: JsonObject) -> Iterator[Event]:
         yield from self._whole_parts(item.get("summary"))
         yield from self._whole_parts(item.get("content"))
-        if (content := item.get("encrypted_content")) and isinstance(content, str):
-            yield ReasoningEnd(with_provider_state(PROVIDER, {"id": item.get("id"), "encrypted_content": content}))
+        if self._passthrough.passes:
+            state = unknown_fields(item, _TEXTS)
+        else:
+            _, notices = self._passthrough.extra(unknown_fields(item, _REASONING_FIELDS))
+            yield from notices
+            content = item.get("encrypted_content")
+            encrypted = bool(content) and isinstance(content, str)
+            state = {"id": item.get("id"), "encrypted_content": content} if encrypted else EMPTY
+        if state:
+            yield ReasoningEnd(with_provider_state(PROVIDER, state))
 
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
         summary = self._passthrough.passes and kind == "summary_text"

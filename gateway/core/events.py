@@ -68,9 +68,10 @@ class ToolCallDelta(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class ToolCallEnd(msgspec.Struct, frozen=True):
-    """End of a complete tool call."""
+    """End of a tool call. `extra` keeps unknown fields of the call that its start did not have."""
 
     index: int
+    extra: JsonObject = EMPTY
 
 
 @final

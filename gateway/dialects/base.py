@@ -12,7 +12,7 @@ clock, draws a random number or logs, and it knows no backend. The life of one r
    stream by `StreamEncoder.fail`. No failure may look like a complete answer.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -139,13 +139,14 @@ class AnswerHead(msgspec.Struct, frozen=True):
     """The facts of an answer that no event tells.
 
     `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids. `created` is the Unix time in whole
-    seconds, `model` the name that the client asked for. `diagnostics`: the client asks for all notices. `request_id` is
-    that of the response's headers.
+    seconds, and `clock` returns the present one. `model` is the name that the client asked for. `diagnostics`: the
+    client asks for all notices. `request_id` is that of the response's headers.
     """
 
     unique: str
     created: int
     model: str
+    clock: Callable[[], int]
     diagnostics: bool = False
     request_id: str = ""
 

@@ -74,7 +74,7 @@ class BlockFields(msgspec.Struct, frozen=True):
 
 
 class BlockEnd(msgspec.Struct, frozen=True):
-    """The open block closes. `state` is that of a piece of reasoning."""
+    """The open block closes. `state` is that of a piece of reasoning, or the fields that only the end of a call has."""
 
     state: JsonObject = EMPTY
 
@@ -129,7 +129,7 @@ class SequentialBlocks:
             case ToolCallDelta():
                 steps.append(BlockDelta(event.arguments))
             case ToolCallEnd():
-                self._close(steps)
+                self._close(steps, event.extra)
                 self._release(steps)
             case PassthroughFields():
                 self._open(_HeldBlock("other", fields=event.fields), steps)
@@ -187,7 +187,8 @@ class SequentialBlocks:
             case ToolCallDelta():
                 self._held_calls[event.index].pieces.append(event.arguments)
             case ToolCallEnd():
-                self._held_calls.pop(event.index).ended = True
+                block = self._held_calls.pop(event.index)
+                block.state, block.ended = event.extra, True
             case PassthroughFields():
                 self._held.append(_HeldBlock("other", fields=event.fields, ended=True))
             case _:

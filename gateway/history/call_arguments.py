@@ -20,6 +20,15 @@ def as_object(text: str) -> dict[str, Json]:
     return {AS_TEXT: text} if value is None else value
 
 
+def is_truncated(text: str) -> bool:
+    """Returns whether arguments end inside their JSON, as those of a call in which the model reached its limit."""
+    try:
+        decode_json(text.encode())
+    except NotJson as error:
+        return bool(text) and error.truncated
+    return False
+
+
 def read_object(text: str) -> dict[str, Json] | None:
     """Returns the object written in the arguments' text, an empty one for blank text; None for anything else."""
     if not text.strip():

@@ -1,6 +1,6 @@
 """Passes on what the core has no event for, or reports it: only a client of the backend's dialect can read it."""
 
-from gateway.core.conversation import JsonObject
+from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, PassthroughFields, Scope
 from gateway.core.notices import Level, Notice
 
@@ -18,6 +18,12 @@ class Passthrough:
             return [PassthroughFields(scope, fields)]
         names = ", ".join(sorted(name[:40] for name in fields))
         return self._notice("FIELD_NOT_SHOWN", f"the client's dialect has no field for {names}", "debug")
+
+    def extra(self, fields: JsonObject) -> tuple[JsonObject, list[Event]]:
+        """Return the unknown fields that the client gets, and the notice about those that it does not get."""
+        if self.passes or not fields:
+            return fields, []
+        return EMPTY, self.fields("event", fields)
 
     def event(self, event: JsonObject, what: str) -> list[Event]:
         """Return a whole event of the backend's stream, or the notice that the client does not get it."""

@@ -57,7 +57,7 @@ __all__ = ["CHECKS", "PROMPT_CHECKS", "ClientAnswer", "DialectCase", "DialectChe
 DialectCheck: TypeAlias = Callable[[DialectCase], None]
 
 LAW: Final = settings(max_examples=60, deadline=None, database=None, report_multiple_bugs=False)
-HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a model/of any:name")
+HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a model/of any:name", lambda: 1_700_000_002)
 GREETING: Final = Conversation(
     (Turn("user", (Text("Good morning."),)),), model="model", stream=True, include_usage=True
 )

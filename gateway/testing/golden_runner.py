@@ -24,6 +24,7 @@ from gateway.testing.golden import Golden, Scenario
 # The values that the server generates for each response.
 UNIQUE: Final = "golden"
 CREATED: Final = 1_700_000_000
+COMPLETED: Final = 1_700_000_002
 
 
 class ScenarioResult(msgspec.Struct, frozen=True):
@@ -57,7 +58,7 @@ def play(golden: Golden, cutting: Sequence[bytes]) -> ScenarioResult:
         body = dialect.encode_error(error).body
         return ScenarioResult(None, (), b"", b"", error.notices, error=error, error_body=body, paths=dialect.paths)
     describe = adapter.describe(exchange.request.body)
-    head = AnswerHead(UNIQUE, CREATED, request.conversation.model)
+    head = AnswerHead(UNIQUE, CREATED, request.conversation.model, lambda: COMPLETED)
     encoder = dialect.stream_encoder(request, head)
     events: list[Event] = []
     stream = b""

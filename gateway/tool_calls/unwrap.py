@@ -55,11 +55,11 @@ class Unwrapper:
             case ToolCallDelta() if event.index in self.held:
                 self._hold(event, shown)
             case ToolCallEnd() if event.index in self.held:
-                self._release(self.held.pop(event.index), shown)
+                self._release(self.held.pop(event.index), event, shown)
             case Finish():
                 # A call without an end is an error of the wire; the gateway must not drop it silently.
                 for index in sorted(self.held):
-                    self._release(self.held.pop(index), shown)
+                    self._release(self.held.pop(index), ToolCallEnd(index), shown)
                 shown.append(event)
             case _:
                 shown.append(event)
@@ -77,7 +77,7 @@ class Unwrapper:
             self._fail(held, "it is too long", shown)
             shown.extend(held.as_it_came())
 
-    def _release(self, held: "_Held", shown: list[Event]) -> None:
+    def _release(self, held: "_Held", end: ToolCallEnd, shown: list[Event]) -> None:
         start, text = held.start, "".join(held.parts)
         self._room += len(text)
         wrapper_tools = self._policy.wrapper_tools
@@ -85,7 +85,7 @@ class Unwrapper:
             opened = unwrap_arguments(text, wrapper_tools.get(start.name, WrapperTool()), wrapper_tools, self._declared)
         except BrokenWrapper as error:
             self._fail(held, str(error), shown)
-            shown.extend([*held.as_it_came(), ToolCallEnd(start.index)])
+            shown.extend([*held.as_it_came(), end])
             return
         detail = f"[MCP Gateway] Transformed {start.name} -> {opened.name}"
         shown.append(_notice("changed", "ENVELOPE_OPENED", detail, start.id, "info"))
@@ -98,7 +98,7 @@ class Unwrapper:
             shown.append(_notice("dropped", "ENVELOPE_FIELD_DROPPED", detail, start.id, "warning"))
         shown.append(ToolCallStart(start.index, start.id, opened.name, extra=start.extra))
         shown.append(ToolCallDelta(start.index, opened.arguments))
-        shown.append(ToolCallEnd(start.index))
+        shown.append(end)
 
     def _fail(self, held: "_Held", reason: str, shown: list[Event]) -> None:
         detail = f"[MCP Gateway] Failed to transform: {reason}"

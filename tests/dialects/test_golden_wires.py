@@ -23,7 +23,7 @@ from tests.dialects.cases import CASES
 from tests.golden_wires import READERS
 from tests.paths import ROOT
 
-HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a-model")
+HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a-model", lambda: 1_700_000_000)
 # A wire is cut at so many places, spread over its length.
 CUTS: Final = 40
 EVERY: Final = [found for found in read_all(ROOT / "tests" / "golden", READERS) if found.scenario.status == 200]

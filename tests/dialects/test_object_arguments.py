@@ -13,7 +13,7 @@ from gateway.exchange import Exchange
 from gateway.registry import load_dialect
 from tests.scripted import ScriptedAdapter
 
-HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "m", diagnostics=True)
+HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "m", lambda: 1_700_000_000, diagnostics=True)
 WRITTEN: Final = "no object"
 SCRIPT: Final[list[Event]] = [
     ResponseStart(),

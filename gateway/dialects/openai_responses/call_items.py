@@ -10,11 +10,9 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.dialects.openai_responses.custom_input import INPUT, custom_input
 from gateway.dialects.openai_responses.names import ClientTool, ToolKind
-from gateway.history.call_arguments import as_object, read_object
-
-# The only argument of a custom tool.
-INPUT: Final = "input"
+from gateway.history.call_arguments import as_object
 
 
 class CallForm(msgspec.Struct, frozen=True):
@@ -33,7 +31,7 @@ class CallForm(msgspec.Struct, frozen=True):
 
 FORMS: Final[Mapping[ToolKind, CallForm]] = {
     "function": CallForm("function_call", "function_call_output", "fc", "arguments", is_object=False),
-    "custom": CallForm("custom_tool_call", "custom_tool_call_output", "ctc", "input", is_object=False),
+    "custom": CallForm("custom_tool_call", "custom_tool_call_output", "ctc", INPUT, is_object=False),
     "tool_search": CallForm("tool_search_call", "tool_search_output", "tsc", "arguments"),
     "local_shell": CallForm("local_shell_call", "local_shell_call_output", "lsh", "action"),
     "shell": CallForm("shell_call", "shell_call_output", "sh", "action"),
@@ -60,18 +58,6 @@ def call_item(tool: ClientTool, call_id: str, arguments: str) -> dict[str, Json]
         written = {"type": "exec", "env": {}, **written}
     item[form.field] = written
     return item
-
-
-def custom_input(arguments: str) -> str:
-    """Returns the free text in the arguments of a custom tool, or the arguments where they are no such object."""
-    written = read_object(arguments)
-    text = None if written is None else written.get(INPUT)
-    return text if isinstance(text, str) and written is not None and len(written) == 1 else arguments
-
-
-def custom_arguments(text: str) -> str:
-    """Returns the arguments of a custom tool with this free text."""
-    return msgspec.json.encode({INPUT: text}).decode()
 
 
 def output_item(kind: ToolKind, call_id: str, output: Json, *, failed: bool = False) -> dict[str, Json]:

@@ -30,15 +30,9 @@ from gateway.core.provider_state import with_provider_state
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
-from gateway.dialects.openai_responses.call_items import (
-    CALL_KINDS,
-    FORMS,
-    OUTPUT_KINDS,
-    custom_arguments,
-    output_failed,
-    output_text,
-)
+from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, OUTPUT_KINDS, output_failed, output_text
 from gateway.dialects.openai_responses.content import read_content
+from gateway.dialects.openai_responses.custom_input import custom_arguments
 from gateway.dialects.openai_responses.items import ITEMS
 from gateway.dialects.openai_responses.names import ClientTool, ToolKind, ToolNames
 

@@ -5,7 +5,7 @@ Every item is written as a sequence of events, `(type, fields)` without the sequ
 - a message: added, part added, deltas of its text, text done, part done, item done;
 - reasoning: added, for each of its parts the same, item done;
 - a call of a function: added, deltas of its arguments, arguments done, item done;
-- a call of a custom tool: the same, with its whole input in one delta, because it stands inside JSON until then;
+- a call of a custom tool: the same, with deltas of the text inside its arguments;
 - a call of any other tool: added and done at once, because clients read no part of an action.
 """
 
@@ -17,7 +17,9 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.call_items import FORMS, call_item
+from gateway.dialects.openai_responses.custom_input import INPUT, CustomInput
 from gateway.dialects.openai_responses.names import ClientTool
+from gateway.history.call_arguments import is_truncated
 
 _LONGEST_ID: Final = 64
 _DIGEST: Final = 32
@@ -43,11 +45,12 @@ class OutputItem(Protocol):
         ...
 
     def delta(self) -> ItemEvent | None:
-        """Returns the event of a piece without the piece, None where pieces are not shown."""
+        """Returns the event of a piece without the piece, None where a piece is not shown as it is."""
         ...
 
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
-        """Returns the events behind the last piece. `state` is that of a piece of reasoning."""
+        """Returns the events behind the last piece. `state` is that of a piece of reasoning, or the fields that only
+        the end of a call has."""
         ...
 
 
@@ -89,11 +92,16 @@ class OutputMessage:
         if isinstance(logprobs, list):
             self._logprobs += logprobs
 
-    def annotation(self, event: JsonObject) -> ItemEvent:
-        """Adds the annotation in a backend's event, and returns the event for this message."""
+    def said(self, event: JsonObject) -> Iterable[ItemEvent]:
+        """Adds what a backend's event says of this message: fields of its end, or an annotation, which has an event of
+        its own."""
+        item = event.get("item")
+        if isinstance(item, dict):
+            self._item = {**self._item, **item}
+            return
         fields = {"annotation_index": len(self._annotations), "annotation": event.get("annotation")}
         self._annotations.append(fields["annotation"])
-        return ItemEvent("output_text.annotation.added", {**self._place, **fields})
+        yield ItemEvent("output_text.annotation.added", {**self._place, **fields})
 
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
         part = self._part("".join(self.pieces))
@@ -164,9 +172,8 @@ class OutputReasoning:
 
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
         yield from self._end_part()
-        own = provider_state(state, PROVIDER)
-        encrypted = {name: value for name, value in own.items() if name == "encrypted_content"}
-        self._item = {**self._item, **self._parts, **encrypted}
+        own = {name: value for name, value in provider_state(state, PROVIDER).items() if name not in self._item}
+        self._item = {**self._item, **self._parts, **own}
         yield done(self._item, self._index)
 
     def _end_part(self) -> Iterable[ItemEvent]:
@@ -186,11 +193,13 @@ class OutputReasoning:
 
 
 class OutputCall:
-    """A call of a tool that the client runs."""
+    """A call of a tool that the client runs. Only a backend of the same dialect sends further `fields`."""
 
-    def __init__(self, index: int, unique: str, tool: ClientTool, call_id: str) -> None:
+    def __init__(self, index: int, unique: str, tool: ClientTool, call_id: str, fields: JsonObject) -> None:
         self.pieces: list[str] = []
         self._index = index
+        self._fields = fields
+        self._input = CustomInput()
         self._tool = tool
         self._form = FORMS[tool.kind]
         self._id = _id(self._form.prefix, unique, index)
@@ -199,30 +208,39 @@ class OutputCall:
 
     def opening(self) -> Iterable[ItemEvent]:
         if not self._form.is_object:
-            yield added({**self._made("", "in_progress"), self._form.field: ""}, self._index)
+            yield added({**self._fields, **self._made("", "in_progress"), self._form.field: ""}, self._index)
 
     def delta(self) -> ItemEvent | None:
         return ItemEvent("function_call_arguments.delta", self._place) if self._tool.kind == "function" else None
 
+    def grow(self, piece: str) -> Iterable[ItemEvent]:
+        """Returns the events of a piece that is not shown as it is."""
+        if self._tool.kind == "custom":
+            yield from self._input_delta(self._input.add(piece))
+
     def closing(self, status: ItemStatus, state: JsonObject) -> Iterable[ItemEvent]:
         arguments = "".join(self.pieces)
-        if self._tool.kind == "function" and not arguments:
+        incomplete = state.get("status") == "incomplete"
+        if self._tool.kind == "function" and not arguments and not incomplete:
             # Clients parse the arguments: a call without any has the empty object, never empty text.
             arguments = "{}"
             yield ItemEvent("function_call_arguments.delta", {**self._place, "delta": arguments})
-        item = self._made(arguments, "completed")
+        incomplete = incomplete or is_truncated(arguments)
+        item = {**self._fields, **state, **self._made(arguments, "incomplete" if incomplete else "completed")}
         match self._tool.kind:
             case "function":
                 fields = {**self._place, "name": self._tool.name, "arguments": arguments}
                 yield ItemEvent("function_call_arguments.done", fields)
             case "custom":
-                text = item[self._form.field]
-                if text:
-                    yield ItemEvent("custom_tool_call_input.delta", {**self._place, "delta": text})
-                yield ItemEvent("custom_tool_call_input.done", {**self._place, "input": text})
+                yield from self._input_delta(self._input.close())
+                yield ItemEvent("custom_tool_call_input.done", {**self._place, INPUT: item[INPUT]})
             case _:
                 yield added({**item, "status": "in_progress"}, self._index)
         yield done(item, self._index)
+
+    def _input_delta(self, text: str) -> Iterable[ItemEvent]:
+        if text:
+            yield ItemEvent("custom_tool_call_input.delta", {**self._place, "delta": text})
 
     def _made(self, arguments: str, status: ItemStatus) -> Fields:
         return {"id": self._id, **call_item(self._tool, self._call_id, arguments), "status": status}

@@ -75,7 +75,7 @@ class ResponseObject(Struct, frozen=True):
     error: ResponseFailure | None
     incomplete_details: IncompleteDetails | None
     usage: ResponseUsage | None
-    completed_at: None
+    completed_at: int | None
     previous_response_id: None
     store: bool
     background: Literal[False]

@@ -66,6 +66,7 @@ class GrowingResponse:
 
     def __init__(self, head: AnswerHead, asked: JsonObject) -> None:
         self._base = _base(head, asked)
+        self._clock = head.clock
         self.output: dict[int, Json] = {}
         self.fields: dict[str, Json] = {}
         self.notices: list[Notice] = []
@@ -95,7 +96,9 @@ class GrowingResponse:
         """Returns the object of the complete answer."""
         said: dict[str, Json] = {"status": self.status, "output": self._items()}
         why = _ENDS[self._reason][1]
-        if why is not None:
+        if why is None:
+            said["completed_at"] = self._clock()
+        else:
             said["incomplete_details"] = {"reason": why}
         if self._usage is not None:
             said["usage"] = usage_object(self._usage)

@@ -6,9 +6,9 @@ constant head, its sequence number and its text; only these two are encoded for 
 A backend of the same dialect may send what no other event tells, as PassthroughFields:
 
 - of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`): an event of
-  an item that no other event tells, the start of a message with fields of its own, or an annotation of the present
-  text. Its `sequence_number` and `output_index` are replaced. An item that only ever was done (in an answer that was
-  not streamed) is `response.output_item.done` alone;
+  an item that no other event tells, the start or the end of a message with fields of its own, or an annotation of the
+  present text. Its `sequence_number` and `output_index` are replaced. An item that only ever was done (in an answer
+  that was not streamed) is `response.output_item.done` alone;
 - of the scope `delta`, before a delta: its own fields, such as `logprobs`. Before the first delta of a part of
   reasoning, `summary_index` says that it is a summary, and `item_id` under which id its maker reads the item again;
 - of the scope `response`, fields of the response object.
@@ -112,8 +112,10 @@ class ResponsesStreamEncoder:
             else:
                 self._event(event, out)
                 continue
-            self._pieces.append(piece)
-            if self._delta is not None:
+            if self._delta is None:
+                self._grow(piece, out)
+            else:
+                self._pieces.append(piece)
                 out.append(self._delta % (self._sequence, _encode(piece)))
                 self._sequence += 1
         return one_line_each(b"".join(out))
@@ -197,7 +199,7 @@ class ResponsesStreamEncoder:
                 self._write_delta(step.text, out)
             case BlockFields():
                 assert isinstance(self._item, OutputMessage)  # only an open text has fields
-                self._write_item(self._item.annotation(step.fields), out)
+                self._write_items(self._item.said(step.fields), out)
             case BlockEnd():
                 if self._item is not None:
                     self._write_items(self._item.closing(status, step.state), out)
@@ -218,7 +220,8 @@ class ResponsesStreamEncoder:
     def _new_item(self, block: BlockStart) -> OutputItem | None:
         """Returns the item of a block; None for reasoning of which the client may read nothing, not even its state."""
         if block.call is not None:
-            return OutputCall(self._items, self._unique, self._names.tool(block.call.name), block.call.id)
+            tool = self._names.tool(block.call.name)
+            return OutputCall(self._items, self._unique, tool, block.call.id, block.call.extra)
         if block.kind == "text":
             return OutputMessage(self._items, self._unique, block.fields)
         state = provider_state(block.fields, PROVIDER)
@@ -255,6 +258,8 @@ class ResponsesStreamEncoder:
         if self._delta is not None:
             out.append(self._delta % (self._sequence, _encode(text)))
             self._sequence += 1
+        elif isinstance(self._item, OutputCall):
+            self._write_items(self._item.grow(text), out)
 
     def _set_delta(self, item: OutputItem) -> None:
         """Encodes the constant part of the deltas of the open item."""
@@ -297,6 +302,8 @@ def _block_event(event: PassthroughFields) -> BlockEvent:
             return TextFields(event.fields)
         case {"type": "response.output_item.added", "item": dict(item)} if item.get("type") == "message":
             return TextStart(item)
+        case {"type": "response.output_item.done", "item": dict(item)} if item.get("type") == "message":
+            return TextFields(event.fields)
         case _:
             return event
 

@@ -181,7 +181,11 @@ class StreamResponder(_Response):
 
 
 def _head(context: RequestContext) -> AnswerHead:
-    return AnswerHead(unique(), int(time.time()), context.model, context.explain, context.id)
+    return AnswerHead(unique(), _unix_time(), context.model, _unix_time, context.explain, context.id)
+
+
+def _unix_time() -> int:
+    return int(time.time())
 
 
 async def _parts(events: Sequence[Event]) -> AsyncIterator[Sequence[Event]]:

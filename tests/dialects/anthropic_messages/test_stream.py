@@ -37,7 +37,7 @@ from gateway.dialects.base import AnswerHead
 from tests.dialects.anthropic_messages.client import StreamReader, frames
 from tests.dialects.anthropic_messages.requests import request
 
-HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "m", request_id="req_1")
+HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "m", lambda: 1_700_000_000, request_id="req_1")
 SIGNED: Final = ReasoningEnd(with_provider_state("anthropic", {"signature": "s"}))
 CALL: Final[tuple[Event, ...]] = (ToolCallStart(0, "toolu_1", "f"), ToolCallDelta(0, "{}"), ToolCallEnd(0))
 TEXT: Final = {"type": "text", "text": "a"}

@@ -28,7 +28,7 @@ from gateway.dialects.gemini.errors import encode_error
 from gateway.dialects.gemini.stream import GeminiStreamEncoder
 from gateway.dialects.gemini.stream_form import ARRAY, EVENTS, StreamForm
 
-HEAD: Final = AnswerHead("abc", 1, "m")
+HEAD: Final = AnswerHead("abc", 1, "m", lambda: 1)
 END: Final = Finish("stop")
 STATE: Final = with_provider_state("google", {"thought_signature": "c2ln"})
 OTHER_STATE: Final = with_provider_state("anthropic", {"signature": "x"})

@@ -25,7 +25,7 @@ from gateway.dialects.ollama.models import encode_model, encode_models
 from gateway.dialects.ollama.paths import CHAT_PATHS, GENERATE_PATHS
 from gateway.dialects.ollama.stream import NDJSON, OllamaStreamEncoder
 
-HEAD: Final = AnswerHead("0" * 24, 1_700_000_000, "m")
+HEAD: Final = AnswerHead("0" * 24, 1_700_000_000, "m", lambda: 1_700_000_000)
 TIME: Final = "2023-11-14T22:13:20Z"
 OPENING: Final = {"model": "m", "created_at": TIME}
 START: Final = ResponseStart()

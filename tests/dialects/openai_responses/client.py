@@ -204,6 +204,7 @@ class Stream:
 
     def function_call_arguments_done(self, event: dict[str, Any]) -> None:
         item = self.item(event, "function_call")
+        self.written = self.written or ""
         assert event["arguments"] == self.written and event["name"] == item["name"]
 
     def custom_tool_call_input_delta(self, event: dict[str, Any]) -> None:
@@ -243,6 +244,8 @@ class Stream:
 def check_response(response: dict[str, Any]) -> None:
     assert response.keys() >= RESPONSE_KEYS, RESPONSE_KEYS - response.keys()
     assert response["object"] == "response" and response["id"].startswith("resp_")
+    assert (response["completed_at"] is not None) == (response["status"] == "completed")
+    assert response["completed_at"] is None or response["completed_at"] >= response["created_at"]
     assert type(response["store"]) is bool and response["background"] is False
     for key in ("temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs"):
         assert isinstance(response[key], int | float)
@@ -267,7 +270,7 @@ def answer_of(
     calls = [
         ToolCall(item["call_id"], item["name"], item["arguments"])
         for item in items
-        if item["type"] == "function_call" and item.get("status") == "completed"
+        if item["type"] == "function_call" and item["status"] != "in_progress"
     ]
     return ClientAnswer(
         text,

@@ -201,7 +201,12 @@ def test_a_forced_call_is_refused_where_all_tools_are_hosted() -> None:
 
 BACK: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "function": ("f", '{"a":1}', {"type": "function_call", "name": "f", "arguments": '{"a":1}'}),
-    "broken arguments": ("f", '{"a', {"type": "function_call", "name": "f", "arguments": '{"a'}),
+    "truncated arguments": (
+        "f",
+        '{"a',
+        {"type": "function_call", "name": "f", "arguments": '{"a', "status": "incomplete"},
+    ),
+    "broken arguments": ("f", '{"a"}', {"type": "function_call", "name": "f", "arguments": '{"a"}'}),
     "no arguments": ("f", "", {"type": "function_call", "name": "f", "arguments": "{}"}),
     "unknown function": ("g", "{}", {"type": "function_call", "name": "g", "arguments": "{}"}),
     "namespace": (
@@ -222,7 +227,12 @@ BACK: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
     "custom with more than its input": (
         "patch",
         '{"input":"a","b":1}',
-        {"type": "custom_tool_call", "name": "patch", "input": '{"input":"a","b":1}'},
+        {"type": "custom_tool_call", "name": "patch", "input": 'a","b":1}'},
+    ),
+    "custom truncated": (
+        "patch",
+        '{"input":"a\\u00',
+        {"type": "custom_tool_call", "name": "patch", "input": "a\\u00", "status": "incomplete"},
     ),
     "custom without input": ("patch", "", {"type": "custom_tool_call", "name": "patch", "input": ""}),
     "custom in a namespace": (
@@ -231,6 +241,11 @@ BACK: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
         {"type": "custom_tool_call", "name": "patch", "namespace": "mcp__x", "input": "a"},
     ),
     "shell": ("shell", '{"commands":["ls"]}', {"type": "shell_call", "action": {"commands": ["ls"]}}),
+    "shell truncated": (
+        "shell",
+        '{"commands":["l',
+        {"type": "shell_call", "action": {"arguments": '{"commands":["l'}, "status": "incomplete"},
+    ),
     "shell with text": ("shell", "ls", {"type": "shell_call", "action": {"arguments": "ls"}}),
 }
 
