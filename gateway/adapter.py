@@ -148,11 +148,24 @@ class ProviderAdapter(Protocol):
     provider: ClassVar[str]
 
 
+class FieldPlace(msgspec.Struct, frozen=True):
+    """One field of the message that a backend receives, such as `turns[0].text`, the place in the backend's entry of
+    settings.json that made it, and its value as JSON."""
+
+    field: str
+    place: str
+    value: Json
+
+
 @runtime_checkable
 class SchemaAdapter(Protocol):
     """Extends an Adapter whose messages a protobuf schema describes. `schema` is that of its options."""
 
     schema: DescriptorSet
+
+    def field_places(self, conversation: Conversation, policy: Policy) -> tuple[FieldPlace, ...]:
+        """Returns every field of the message for a prepared conversation. Raises InvalidRequest like `encode`."""
+        ...
 
 
 class ListingAdapter(Protocol):

@@ -1,6 +1,7 @@
 """Serves any protobuf backend whose schema and mapping settings.json declares, over HTTP/1.1."""
 
 from collections.abc import Mapping
+from copy import copy
 from typing import ClassVar
 
 import msgspec
@@ -9,13 +10,14 @@ from adapters.proto.answer_writer import AnswerWriter
 from adapters.proto.call_rule import ArgumentsReader
 from adapters.proto.carriers import find_carrier
 from adapters.proto.decoder import ProtoDecoder
+from adapters.proto.field_places import TracedTemplate
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import ProtoOptions
 from adapters.proto.read_rules import Rules
 from adapters.proto.request import find_request
 from adapters.proto.rpc_status import http_failure
 from adapters.proto.schema import Schema, message_class
-from gateway.adapter import BackendRequest, Capabilities
+from gateway.adapter import BackendRequest, Capabilities, FieldPlace
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
@@ -76,6 +78,13 @@ class ProtoAdapter:
         message = self._request.template.parse(self._carrier.read(body))
         described: dict[str, Json] = MessageToDict(message, preserving_proto_field_name=True)
         return described
+
+    def field_places(self, conversation: Conversation, policy: Policy) -> tuple[FieldPlace, ...]:
+        """Return each field of the message for this conversation, with the place in `request` that made it."""
+        request = copy(self._request)
+        request.template = template = TracedTemplate(request.template)
+        request.encode(conversation, policy)
+        return template.places
 
 
 def _path(options: ProtoOptions, of_method: str) -> str:

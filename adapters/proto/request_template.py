@@ -42,7 +42,8 @@ class RequestTemplate:
 
     def __init__(self, template: Json, kind: MessageType, scope: Scope) -> None:
         """Raises OptionError, with the place in the template."""
-        compiler = _Compiler()
+        compiler = TemplateCompiler()
+        self.written, self.kind, self.scope = template, kind, scope
         self._class = message_class(kind)
         self._render = compiler.message(template, kind, scope, "request")
         self.names = frozenset(compiler.names)
@@ -70,7 +71,7 @@ class RequestTemplate:
         return self._class.FromString(body)
 
 
-class _Compiler:
+class TemplateCompiler:
     """Compiles one template. `names` collects the names that occur, `variants` the variants of each list of items."""
 
     def __init__(self) -> None:

@@ -39,8 +39,14 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
     return [*map(_tool_unsent, conversation.other_tools), *_unsent(conversation, capabilities)]
 
 
-def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[Notice]:
-    """Yields a notice for each field without effect. Raises Unsupported for a field that must have one."""
+def unsent_fields(conversation: Conversation, capabilities: Capabilities) -> tuple[str, ...]:
+    """Returns the paths of the request's fields that have no effect at this backend."""
+    if conversation.dialect == capabilities.passthrough:
+        return ()
+    return tuple(conversation.paths.param(name) for name, _ in _without_effect(conversation, capabilities))
+
+
+def _without_effect(conversation: Conversation, capabilities: Capabilities) -> Iterator[tuple[str, Json]]:
     params = conversation.params
     for name, value in params.items():
         if (
@@ -51,8 +57,13 @@ def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[
             or value is None
         ):
             continue
-        if name in DEPRECATED and params.get(DEPRECATED[name]) is None:
-            continue
+        if name not in DEPRECATED or params.get(DEPRECATED[name]) is not None:
+            yield name, value
+
+
+def _unsent(conversation: Conversation, capabilities: Capabilities) -> Iterator[Notice]:
+    """Yields a notice for each field without effect. Raises Unsupported for a field that must have one."""
+    for name, value in _without_effect(conversation, capabilities):
         if name in REFUSED:
             if REFUSED[name](value):
                 raise _unsupported(conversation, name, "this model's backend has no equivalent")

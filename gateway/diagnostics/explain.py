@@ -5,7 +5,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.adapter import Adapter, SentText
+from gateway.adapter import Adapter, FieldPlace, SchemaAdapter, SentText
+from gateway.capabilities.request_fields import unsent_fields
 from gateway.core.conversation import Conversation, Json, JsonObject, Turn, Violation
 from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.core.notices import Notice
@@ -44,12 +45,24 @@ class Grouped(msgspec.Struct, frozen=True):
     tool_call_ids: tuple[str, ...]
 
 
+class SchemaFacts(msgspec.Struct, frozen=True):
+    """The protobuf schema in use: the files that it comes from, and the digest of its descriptors."""
+
+    source: str
+    sha256: str
+
+
 class Encoded(msgspec.Struct, frozen=True):
-    """The body as it would be sent: its size, its bytes, and a readable form."""
+    """The body as it would be sent: its size, its bytes, and a readable form. Of a protobuf message that settings.json
+    describes also `schema`, the place that made each field (`fields`), and the fields of the request that have no place
+    in it (`unsent`)."""
 
     bytes: int
     hex: str
     decoded: Json
+    schema: SchemaFacts | None = None
+    fields: tuple[FieldPlace, ...] = ()
+    unsent: tuple[str, ...] = ()
 
 
 class Messages(msgspec.Struct, frozen=True):
@@ -154,7 +167,7 @@ def _with_encoding(
     if adapter is None:
         return _with_preview(explanation, conversation, prepared, policy)
     exchange = Exchange(adapter, conversation, policy)
-    encoded = _encoded(exchange.request.body, adapter)
+    encoded = _encoded(exchange, adapter, policy)
     turns = exchange.profiled.conversation.turns
     text = exchange.request.sent_text
     if text is not None:
@@ -218,8 +231,17 @@ def _tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
-def _encoded(body: bytes, adapter: Adapter) -> Encoded:
-    return Encoded(len(body), body.hex(), adapter.describe(body))
+def _encoded(exchange: Exchange, adapter: Adapter, policy: Policy) -> Encoded:
+    body = exchange.request.body
+    encoded = Encoded(len(body), body.hex(), adapter.describe(body))
+    if not isinstance(adapter, SchemaAdapter):
+        return encoded
+    return msgspec.structs.replace(
+        encoded,
+        schema=SchemaFacts(adapter.schema.source, adapter.schema.sha256),
+        fields=adapter.field_places(exchange.conversation, policy),
+        unsent=unsent_fields(exchange.conversation, adapter.capabilities),
+    )
 
 
 def _shown(turns: Sequence[Turn], dialect: Dialect) -> Indexed:

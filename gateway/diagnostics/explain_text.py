@@ -7,13 +7,15 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.diagnostics.explain import Explanation
+from gateway.diagnostics.explain import Encoded, Explanation, SchemaFacts
 
 RED: Final = "\x1b[31m"
 GREEN: Final = "\x1b[32m"
 YELLOW: Final = "\x1b[33m"
 BOLD: Final = "\x1b[1m"
 PLAIN: Final = "\x1b[0m"
+
+_LONGEST_VALUE: Final = 60
 
 # One line for each of these notices would fill the page for a long history.
 _QUIET: Final = frozenset({"seen", "ignored"})
@@ -46,6 +48,19 @@ def _sent(explanation: Explanation, colour: bool) -> Iterator[str]:
     messages = (msgspec.json.encode(message).decode() for message in explanation.wire)
     lines = explanation.text.split("\n") if flat else list(messages)
     yield from (f"  {_visible(line)}" for line in lines)
+    if explanation.encoded is not None and explanation.encoded.schema is not None:
+        yield from _fields(explanation.encoded, explanation.encoded.schema, colour)
+
+
+def _fields(encoded: Encoded, schema: SchemaFacts, colour: bool) -> Iterator[str]:
+    """Yields the fields of a protobuf message, one a line, each with the place in settings.json that made it."""
+    yield from ("", _paint("fields", BOLD, colour) + f": schema {schema.source}, sha256 {schema.sha256}", "")
+    width = max((len(one.field) for one in encoded.fields), default=0)
+    places = max((len(one.place) for one in encoded.fields), default=0)
+    for one in encoded.fields:
+        value = _cut(_visible(msgspec.json.encode(one.value).decode()), _LONGEST_VALUE)
+        yield f"  {one.field:<{width}} <- {one.place:<{places}} {value}"
+    yield from (f"  {name}: the request has no place for it" for name in encoded.unsent)
 
 
 def _refused(message: str, colour: bool) -> Iterator[str]:

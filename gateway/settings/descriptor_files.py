@@ -40,7 +40,7 @@ def read_descriptor_set(raw: Json, where: str) -> DescriptorSet:
     data = _compiled(source, f"{where}.files") if source.set is None else _read(Path(source.set), f"{where}.set")
     if len(data) > LARGEST:
         raise SettingsError(f"{where}: the descriptors have {len(data)} bytes; {LARGEST} are allowed")
-    return DescriptorSet(data)
+    return DescriptorSet(data, ", ".join(source.files) if source.set is None else source.set)
 
 
 def _read(path: Path, where: str) -> bytes:

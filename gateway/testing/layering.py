@@ -80,7 +80,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.registry", _ours("core adapter settings dialects.base dialects.route_table")),
     ImportRule(
         "gateway.diagnostics",
-        _ours("core adapter dialects.base dialects.document exchange history registry settings"),
+        _ours("core adapter capabilities dialects.base dialects.document exchange history registry settings"),
     ),
     ImportRule(
         "gateway.protobuf",
