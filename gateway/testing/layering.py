@@ -103,7 +103,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.cli", gateway=None, others=None, io=None),
     ImportRule("gateway.commands", gateway=None, others=None, io=None),
     ImportRule("gateway.__main__", ("gateway.cli",)),
-    ImportRule("gateway.demo", (*_ours("core framing"), "adapters.warp.multi_agent_pb2"), others=None, io=None),
+    ImportRule(
+        "gateway.demo",
+        (*_ours("core framing"), "adapters.proto.status_details_pb2", "adapters.warp.multi_agent_pb2"),
+        others=None,
+        io=None,
+    ),
     ImportRule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
     ImportRule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
     ImportRule("adapters", ADAPTER, others=("msgspec", "google.protobuf"), own_dialect=True),

@@ -10,7 +10,7 @@ from gateway.demo.chat.answer import Answer
 from gateway.demo.chat.response import DONE, chunk, deltas, error_body, finish_chunk, frame, usage_chunk
 from gateway.demo.player.demo_fault import DemoFault, Options
 from gateway.demo.player.playback import Cut, Part, Response
-from gateway.demo.player.stream_faults import StreamFaults
+from gateway.demo.player.stream_faults import SSEFaults
 
 _JSON: Final = {"content-type": "application/json"}
 
@@ -23,7 +23,7 @@ def _whole(answer: Answer) -> list[bytes]:
     return [*_frames(answer), frame(finish_chunk(answer)), DONE]
 
 
-_STREAM: Final = StreamFaults[Answer](_whole, after=3)
+_STREAM: Final = SSEFaults[Answer](_whole, after=3)
 
 
 def _status(_: Answer, options: Options) -> Response:

@@ -11,9 +11,9 @@ from gateway.demo.gemini.answer import Answer
 from gateway.demo.gemini.response import chunk, chunks, error_body, frame, frames
 from gateway.demo.player.demo_fault import DemoFault, Options
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.stream_faults import StreamFaults
+from gateway.demo.player.stream_faults import SSEFaults
 
-_STREAM: Final = StreamFaults[Answer](frames, after=3)
+_STREAM: Final = SSEFaults[Answer](frames, after=3)
 _STATUSES: Final = {400: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 _TYPE: Final = "type.googleapis.com/google.rpc."
 _BROKE: Final = error_body(500, "An internal error has occurred.", "INTERNAL")

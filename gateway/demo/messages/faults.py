@@ -11,11 +11,11 @@ from gateway.demo.messages.response import Event, block_events, error_body, fram
 from gateway.demo.messages.thinking import redact
 from gateway.demo.player.demo_fault import DemoFault, Options
 from gateway.demo.player.playback import Response, Wait
-from gateway.demo.player.stream_faults import StreamFaults
+from gateway.demo.player.stream_faults import SSEFaults
 
 _JSON: Final = {"content-type": "application/json"}
 # Behind the first words: the start of the message, of its first block, and a ping come before.
-_STREAM: Final = StreamFaults[Answer](frames, after=4)
+_STREAM: Final = SSEFaults[Answer](frames, after=4)
 _TYPES: Final = {
     400: "invalid_request_error",
     401: "authentication_error",

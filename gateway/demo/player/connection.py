@@ -5,9 +5,21 @@ import socket
 import struct
 from typing import Final
 
+from starlette.types import ASGIApp
+from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from gateway.demo.player.playback import FOREVER
 
 _RESET: Final = struct.pack("ii", 1, 0)
+
+
+def abort(transport: asyncio.Transport, reset: bool) -> None:
+    """Close a connection now, by a reset or by a FIN."""
+    if reset:
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    transport.abort()
 
 
 class DemoConnection(HttpToolsProtocol):
@@ -43,7 +55,33 @@ class DemoConnection(HttpToolsProtocol):
     async def cut(self, reset: bool) -> None:
         """Close the connection now, by a reset or by a FIN, and return when it is closed."""
         self.response_task = None
-        if reset:
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        self.transport.abort()
+        abort(self.transport, reset)
         await self.lost.wait()
+
+
+class Http1Server:
+    """Serves an application over HTTP/1.1, without uvicorn's server, which polls for shutdown only every tenth of a
+    second. `tasks` are the responses in progress."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._config = Config(
+            app,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            proxy_headers=False,
+            log_config=None,
+            access_log=False,
+            timeout_keep_alive=int(FOREVER),
+        )
+        self._config.load()
+        self._state = ServerState()
+        self.tasks = self._state.tasks
+
+    def connect(self) -> DemoConnection:
+        """Return the protocol of a new connection."""
+        return DemoConnection(self._config, self._state, {})
+
+    def connections(self) -> list[DemoConnection]:
+        """Return the open connections."""
+        return [connection for connection in self._state.connections if isinstance(connection, DemoConnection)]

@@ -3,19 +3,31 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Final
+from typing import Any, Final, Protocol
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gateway.demo.player.connection import DemoConnection
 from gateway.demo.player.playback import Response, play
 from gateway.demo.player.recorder import Recorder
 
 Answer = Callable[[Request], Awaitable[Response]]
 _LARGEST_BODY: Final = 64 * 1024 * 1024
 _TOO_LARGE: Final = Response((b"The body is too large.",), 413, {"content-type": "text/plain", "connection": "close"})
+
+
+class Connection(Protocol):
+    """What carries a response: a connection of HTTP/1.1, or a stream of HTTP/2.
+
+    `response_task` is cancelled when the client disconnects. (Any: only the task itself knows its result.)
+    """
+
+    response_task: asyncio.Task[Any] | None
+
+    async def cut(self, reset: bool) -> None:
+        """Close the connection now, by a reset or by a FIN, and return when it is closed."""
+        ...
 
 
 class _TooLarge(Exception):
@@ -55,7 +67,7 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Removed from the scope to avoid a reference cycle, which only the garbage collector would free.
-        connection: DemoConnection = scope["state"].pop("connection")
+        connection: Connection = scope["state"].pop("connection")
         connection.response_task = asyncio.current_task()
         try:
             async with self._watch():

@@ -31,18 +31,32 @@ class Cut(msgspec.Struct, frozen=True):
     how: Literal["reset", "fin", "end"]
 
 
-Part: TypeAlias = bytes | Wait | Cut
+class Reset(msgspec.Struct, frozen=True):
+    """The stream of the response ends here, by a RST_STREAM with this error code. Only HTTP/2 has it."""
+
+    code: int
+
+
+class Frames(msgspec.Struct, frozen=True):
+    """Frames of HTTP/2 that are sent as they are, outside the state of the connection; as the first part, instead of
+    the head. `write` builds them for the number of the stream."""
+
+    write: Callable[[int], bytes]
+
+
+Part: TypeAlias = bytes | Wait | Cut | Reset | Frames
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A status, headers and the parts of the body. Every part is a separate write, followed by a pause of `delay`
-    seconds; `hold` is the delay before the status."""
+    """A status, headers, the parts of the body, and trailers. Every part is a separate write, followed by a pause of
+    `delay` seconds; `hold` is the delay before the status."""
 
     parts: tuple[Part, ...] | Iterable[Part] = ()
     status: int = 200
     headers: Mapping[str, str] = STREAM
     hold: float = 0.0
     delay: float = 0.0
+    trailers: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not 200 <= self.status <= 599:
@@ -58,8 +72,9 @@ def json_answer(body: Json, status: int = 200) -> Response:
 async def play(response: Response, send: Send, cut: Callable[[bool], Awaitable[None]]) -> None:
     """Send the response; `cut` closes the connection, by a reset if its argument is true."""
     await asyncio.sleep(response.hold)
-    headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    trailers = response.trailers
+    start = {"type": "http.response.start", "status": response.status, "headers": _encoded(response.headers)}
+    await send({**start, "trailers": trailers is not None})
     for part in () if response.status in _BODILESS else response.parts:
         match part:
             case bytes():
@@ -73,4 +88,14 @@ async def play(response: Response, send: Send, cut: Callable[[bool], Awaitable[N
             case Cut(how):
                 await asyncio.sleep(_GRACE)
                 return await cut(how == "reset")
+            case Reset(code):
+                return await send({"type": "http2.reset", "code": code})
+            case Frames(write):
+                await send({"type": "http2.frames", "write": write})
     await send({"type": "http.response.body"})
+    if trailers is not None:
+        await send({"type": "http.response.trailers", "headers": _encoded(trailers)})
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]

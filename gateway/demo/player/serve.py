@@ -3,32 +3,44 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
+import msgspec
 from starlette.routing import Route, Router
-from uvicorn import Config
-from uvicorn.server import ServerState
+from starlette.types import ASGIApp
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.backend import chat_routes
 from gateway.demo.gemini.backend import gemini_routes
+from gateway.demo.grpc.backend import grpc_routes
 from gateway.demo.messages.backend import messages_routes
-from gateway.demo.player.connection import DemoConnection
-from gateway.demo.player.playback import FOREVER
+from gateway.demo.player.connection import Http1Server
+from gateway.demo.player.http2_connection import Http2Server
 from gateway.demo.player.recorder import RecordedRequest, Recorder
 from gateway.demo.responses.backend import responses_routes
 from gateway.demo.text.backend import text_routes
 from gateway.demo.warp.backend import agent_routes
 
-Kind = Literal["agent", "chat", "messages", "responses", "gemini", "text"]
+Kind = Literal["agent", "chat", "messages", "responses", "gemini", "text", "grpc"]
+DemoServer: TypeAlias = Http1Server | Http2Server
 
-KINDS: Final[dict[str, tuple[Callable[[Recorder], list[Route]], str]]] = {
-    "agent": (agent_routes, ""),
-    "chat": (chat_routes, "/v1"),
-    "messages": (messages_routes, ""),
-    "responses": (responses_routes, "/v1"),
-    "gemini": (gemini_routes, "/v1beta"),
-    "text": (text_routes, ""),
+
+class _Wire(msgspec.Struct, frozen=True):
+    """`prefix` is the path of the base_url."""
+
+    routes: Callable[[Recorder], list[Route]]
+    prefix: str = ""
+    server: Callable[[ASGIApp], DemoServer] = Http1Server
+
+
+KINDS: Final[dict[str, _Wire]] = {
+    "agent": _Wire(agent_routes),
+    "chat": _Wire(chat_routes, "/v1"),
+    "messages": _Wire(messages_routes),
+    "responses": _Wire(responses_routes, "/v1"),
+    "gemini": _Wire(gemini_routes, "/v1beta"),
+    "text": _Wire(text_routes),
+    "grpc": _Wire(grpc_routes, server=Http2Server),
 }
 
 
@@ -69,37 +81,25 @@ async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> Async
     """Serve one kind of demo backend (a key of `KINDS`) until the block ends. Raises ValueError for others."""
     if kind not in KINDS:
         raise ValueError(f"there is no demo backend {kind!r}; there are {', '.join(KINDS)}")
-    build, prefix = KINDS[kind]
+    wire = KINDS[kind]
     recorder = Recorder()
-    # Only uvicorn's protocol is used, because its server polls for shutdown only every tenth of a second.
-    config = Config(
-        Router(build(recorder), redirect_slashes=False),
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        proxy_headers=False,
-        log_config=None,
-        access_log=False,
-        timeout_keep_alive=int(FOREVER),
-    )
-    config.load()
-    state = ServerState()
-    server = await asyncio.get_running_loop().create_server(lambda: DemoConnection(config, state, {}), host, port)
+    server = wire.server(Router(wire.routes(recorder), redirect_slashes=False))
+    listening = await asyncio.get_running_loop().create_server(server.connect, host, port)
     try:
-        bound_host, bound_port = server.sockets[0].getsockname()[:2]
-        yield DemoBackend(kind, f"http://{bound_host}:{bound_port}{prefix}", recorder)
+        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
+        yield DemoBackend(kind, f"http://{bound_host}:{bound_port}{wire.prefix}", recorder)
     finally:
         recorder.closing = True
-        await _stop(server, state)
+        await _stop(listening, server)
 
 
-async def _stop(server: asyncio.Server, state: ServerState) -> None:
+async def _stop(listening: asyncio.Server, server: DemoServer) -> None:
     """Close every connection and wait for every response in progress."""
-    server.close()
-    connections = [connection for connection in state.connections if isinstance(connection, DemoConnection)]
+    listening.close()
+    connections = server.connections()
     for connection in connections:
         connection.transport.abort()
     await asyncio.gather(*(connection.lost.wait() for connection in connections))
-    if state.tasks:
-        await asyncio.wait(state.tasks)
-    await server.wait_closed()
+    if server.tasks:
+        await asyncio.wait(server.tasks)
+    await listening.wait_closed()

@@ -37,9 +37,7 @@ class StreamFaults(Generic[Answer]):
             "stall_first": DemoFault(f"silence {first}: seconds=3600", self._stall_first, "stall"),
             "stall_headers": DemoFault("silence instead of a status: seconds=3600", self._stall_headers, "no_head"),
             "slow": DemoFault("a pause between events: ms=50", self._slow),
-            "bad_json": DemoFault(f"an event with invalid JSON: {after}", self._bad_json, "malformed"),
             "held_open": DemoFault("a complete response on a connection that stays open", self._held_open, "held"),
-            "comments": DemoFault("comment lines between events", self._comments, "comments"),
             "bytewise": DemoFault("the stream in small writes: chunk=1", self._bytewise, "split"),
         }
 
@@ -83,20 +81,33 @@ class StreamFaults(Generic[Answer]):
         wait = Wait(float(options.get("ms", "50")) / 1000)
         return Response(tuple(part for found in self._frames(answer) for part in (found, wait)))
 
-    def _bad_json(self, answer: Answer, options: Options) -> Response:
-        return self.around(answer, options, b'data: {"type": "brok\n\n')
-
     def _held_open(self, answer: Answer, options: Options) -> Response:
         return Response((*self._frames(answer), Wait()))
-
-    def _comments(self, answer: Answer, options: Options) -> Response:
-        comment = b": still here \xe2\x80\xa6\n\n"
-        return Response(tuple(part for found in self._frames(answer) for part in (comment, found)))
 
     def _bytewise(self, answer: Answer, options: Options) -> Response:
         size = max(1, int(options.get("chunk", "1")))
         wire = b"".join(self._frames(answer))
         return Response(tuple(wire[at : at + size] for at in range(0, len(wire), size)))
+
+
+class SSEFaults(StreamFaults[Answer]):
+    """The faults of a wire whose events are server-sent events of JSON."""
+
+    def faults(self) -> dict[str, DemoFault[Answer]]:
+        """Return the faults by name."""
+        after = f"after={self._after}"
+        return {
+            **super().faults(),
+            "bad_json": DemoFault(f"an event with invalid JSON: {after}", self._bad_json, "malformed"),
+            "comments": DemoFault("comment lines between events", self._comments, "comments"),
+        }
+
+    def _bad_json(self, answer: Answer, options: Options) -> Response:
+        return self.around(answer, options, b'data: {"type": "brok\n\n')
+
+    def _comments(self, answer: Answer, options: Options) -> Response:
+        comment = b": still here \xe2\x80\xa6\n\n"
+        return Response(tuple(part for found in self._frames(answer) for part in (comment, found)))
 
 
 def as_object(fault: Response, body: bytes) -> Response:

@@ -8,7 +8,7 @@ import msgspec
 from gateway.core.conversation import JsonObject
 from gateway.demo.player.demo_fault import DemoFault, Options
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.stream_faults import StreamFaults
+from gateway.demo.player.stream_faults import SSEFaults
 from gateway.demo.responses.answer import Answer
 from gateway.demo.responses.response import (
     Event,
@@ -24,7 +24,7 @@ from gateway.demo.responses.response import (
 
 _JSON: Final = {"content-type": "application/json"}
 # Behind the first words of a message: created, in_progress, the item, its part and two deltas come before.
-_STREAM: Final = StreamFaults[Answer](frames, after=6)
+_STREAM: Final = SSEFaults[Answer](frames, after=6)
 _BROKE: Final = ("server_error", "The model broke down.")
 _OVERLOADED: Final = ("server_is_overloaded", "The model is overloaded.")
 

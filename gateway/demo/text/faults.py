@@ -8,7 +8,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.demo.player.demo_fault import DemoFault, Options
 from gateway.demo.player.playback import Part, Response
-from gateway.demo.player.stream_faults import StreamFaults
+from gateway.demo.player.stream_faults import SSEFaults
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, piece_event
 
 _JSON: Final = {"content-type": "application/json"}
@@ -18,7 +18,7 @@ def _whole(answer: Written) -> list[bytes]:
     return [*frames(answer), frame(last_event(answer))]
 
 
-_STREAM: Final = StreamFaults[Written](_whole, after=3)
+_STREAM: Final = SSEFaults[Written](_whole, after=3)
 
 
 def _status(answer: Written, options: Options) -> Response:

@@ -1,0 +1,79 @@
+"""Serves the service `Generation` over gRPC."""
+
+from typing import Final
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
+from starlette.requests import Request
+from starlette.routing import Route
+
+from gateway.core.conversation import Json
+from gateway.demo.grpc import generation_pb2 as pb
+from gateway.demo.grpc.answer import answer_grpc
+from gateway.demo.grpc.faults import FAULTS
+from gateway.demo.grpc.request import Refused, read_grpc
+from gateway.demo.grpc.response import INVALID_ARGUMENT, UNIMPLEMENTED, complete, failed
+from gateway.demo.player.endpoint import get, post, read_body
+from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.player.recorder import Recorder
+from gateway.demo.scripted_model.markers import find_marker
+
+METHOD: Final = "/dragoman.demo.v1.Generation/Generate"
+_MEDIA_TYPES: Final = ("application/grpc", "application/grpc+proto")
+_PREFIX: Final = 5
+
+
+def grpc_routes(recorder: Recorder) -> list[Route]:
+    """Return the routes: the method, every other path, and the recorded requests."""
+
+    async def generate(request: Request) -> Response:
+        return await _generate(request, recorder)
+
+    async def unknown(request: Request) -> Response:
+        return failed(UNIMPLEMENTED, f"there is no method {request.url.path}; there is {METHOD}")
+
+    async def requests(request: Request) -> Response:
+        return json_answer(recorder.show())
+
+    return [
+        post(METHOD, generate, recorder),
+        get("/__demo/requests", requests),
+        post("/{method:path}", unknown),
+    ]
+
+
+async def _generate(request: Request, recorder: Recorder) -> Response:
+    body = await read_body(request)
+    recorder.record(request, body, _shown)
+    if request.headers.get("content-type") not in _MEDIA_TYPES:
+        return Response((), 415, {})
+    if request.headers.get("te") != "trailers":
+        return failed(INVALID_ARGUMENT, "the request lacks `te: trailers`")
+    if body[:1] == b"\1":
+        return failed(UNIMPLEMENTED, "the request's message is compressed; this service reads identity")
+    try:
+        asked = read_grpc(_message(body))
+    except (ValueError, DecodeError, Refused) as error:
+        return failed(INVALID_ARGUMENT, str(error))
+    answer = answer_grpc(asked, recorder.count)
+    marker = find_marker(asked.marked_question, "demo")
+    if marker is None:
+        return complete(answer)
+    if marker.name not in FAULTS:
+        return failed(INVALID_ARGUMENT, f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
+    return FAULTS[marker.name].play(answer, marker.options)
+
+
+def _message(body: bytes) -> pb.GenerateRequest:
+    """Return the only message of a body. Raises ValueError or DecodeError."""
+    if len(body) < _PREFIX or body[0] or int.from_bytes(body[1:_PREFIX], "big") != len(body) - _PREFIX:
+        raise ValueError("the body is not one message behind a flag of 0 and its length")
+    return pb.GenerateRequest.FromString(body[_PREFIX:])
+
+
+def _shown(body: bytes) -> Json:
+    try:
+        shown: Json = MessageToDict(_message(body), preserving_proto_field_name=True)
+    except (ValueError, DecodeError):
+        return None
+    return shown
