@@ -4,7 +4,7 @@ An adapter is sans-IO: it never opens a socket, reads a clock, an environment va
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -61,11 +61,16 @@ class SentText(msgspec.Struct, frozen=True):
     apart: bool = False
 
 
+# A header that tells the backend how much time is left: gRPC's, and Connect's.
+TimeoutHeader: TypeAlias = Literal["grpc-timeout", "connect-timeout-ms"]
+
+
 class BackendRequest(msgspec.Struct, frozen=True):
     """One HTTP request to the backend, without its credential. `path` is joined to the backend's base_url.
 
     `accepts` lists the allowed media types of a 200 response. `notices` report what encoding had to change or leave
-    out. `sent_text` is the text in the body, where the conversation is sent as text.
+    out. `sent_text` is the text in the body, where the conversation is sent as text. `http2`: it is sent over HTTP/2.
+    `deadline` names the header in which the transport writes what remains of `timeouts.total`.
     """
 
     path: str
@@ -75,6 +80,8 @@ class BackendRequest(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
     method: str = "POST"
     sent_text: SentText | None = None
+    http2: bool = False
+    deadline: TimeoutHeader | None = None
 
 
 class Decoder(Protocol):
@@ -113,6 +120,15 @@ class HeadDecoder(Protocol):
 
     def head(self, headers: Mapping[str, str]) -> None:
         """Takes the headers of a 200 response, in lower case, before the body. Raises BackendError for a failure."""
+        ...
+
+
+class TrailerDecoder(Protocol):
+    """Extends a Decoder whose wire reports its status in the trailers of a response (gRPC). They never come through
+    `feed`, so that no body can forge them."""
+
+    def trailers(self, headers: Mapping[str, str]) -> list[Event]:
+        """Takes the trailers, in lower case, after the body and before `close`. Raises BackendError like `feed`."""
         ...
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, cast
 
-from gateway.adapter import Adapter, HeadDecoder, Holding
+from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
 from gateway.capabilities.content import dropped_fields, keep_to
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
@@ -26,6 +26,7 @@ from gateway.tool_calls.unwrap import Unwrapper
 SHOWN_BODY: Final = 4096
 # Only these may need a change before they are sent; the deltas of a response do not.
 _MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish, UsageReport})
+_NO_TRAILERS: Final[Mapping[str, str]] = {}
 _NO_FILTERS: Final = (None, None, None, None)
 # A response whose tokens may have to be estimated is measured each time it has grown by this number of events.
 _UNSIZED: Final = 512
@@ -160,12 +161,13 @@ class Exchange:
                 self._add_size()
         return events
 
-    def close(self) -> list[Event]:
-        """Ends the body (not needed once `done`). Raises BackendError, usually BackendTruncated."""
+    def close(self, trailers: Mapping[str, str] = _NO_TRAILERS) -> list[Event]:
+        """Ends the body (not needed once `done`), with the trailers behind it, whose names are in lower case. Raises
+        BackendError, usually BackendTruncated."""
         if self.done:
             return []
         try:
-            events = self._decoder.close()
+            events = self._decoded_end(trailers)
         except BackendError as error:
             return self._emit(error.take_events(), error)
         events = self._emit(events)
@@ -174,6 +176,16 @@ class Exchange:
             truncated.keep(events)
             raise truncated
         return events
+
+    def _decoded_end(self, trailers: Mapping[str, str]) -> list[Event]:
+        if not trailers or not hasattr(self._decoder, "trailers"):
+            return self._decoder.close()
+        events = cast(TrailerDecoder, self._decoder).trailers(trailers)
+        try:
+            return events + self._decoder.close()
+        except BackendError as error:
+            error.keep(events)
+            raise
 
     def estimate(self) -> tuple[Event, ...]:
         """Returns the events after a complete response: nothing unless `uncounted`."""

@@ -1,4 +1,4 @@
-"""Serves any protobuf backend whose schema and mapping settings.json declares, over HTTP/1.1."""
+"""Serves any protobuf backend whose schema and mapping settings.json declares."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -50,7 +50,14 @@ class ProtoAdapter:
         message, notices, sent_text = self._request.encode(conversation, policy)
         body = self._carrier.write(message.SerializeToString(deterministic=True))
         return BackendRequest(
-            self._path, self._carrier.headers, body, self._carrier.accepts, notices, sent_text=sent_text
+            self._path,
+            self._carrier.headers,
+            body,
+            self._carrier.accepts,
+            notices,
+            sent_text=sent_text,
+            http2=self._carrier.http2,
+            deadline=self._carrier.deadline,
         )
 
     def decoder(self, conversation: Conversation) -> ProtoDecoder:

@@ -61,6 +61,11 @@ class ProtoDecoder:
         """Return the events of the next bytes. Raises BackendError, which keeps the events before the fault."""
         return self._collect(lambda: self._read(self._frames.feed(data)))
 
+    def trailers(self, headers: Mapping[str, str]) -> list[Event]:
+        """Return the events that the status in the trailers completes. Raises BackendError, which keeps the events
+        before it, unless the status is OK."""
+        return self._collect(lambda: self._status(headers))
+
     def close(self) -> list[Event]:
         """Return the events at the end of the bytes. Raises BackendTruncated, which keeps the events before it, unless
         the response was complete."""
@@ -75,6 +80,14 @@ class ProtoDecoder:
             error.keep(self._writer.take())
             raise
         return self._writer.take()
+
+    def _status(self, headers: Mapping[str, str]) -> None:
+        if self.done or not self._carrier.http2:
+            return
+        if error := grpc_error(headers):
+            raise error
+        self._read(self._frames.end())
+        self._end()
 
     def _end_of_bytes(self) -> None:
         if self.done:

@@ -127,6 +127,10 @@ class _Envelopes(_Prefixed):
         raise NotImplementedError
 
 
+class GrpcFrames(_Envelopes):
+    """No envelope ends the stream: its status is in the trailers of HTTP/2, which no body can forge."""
+
+
 class GrpcWebFrames(_Envelopes):
     """The last envelope holds trailers: lines of `name: value`."""
 

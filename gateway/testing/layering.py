@@ -99,6 +99,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule(
         "gateway.server.upstream.http1", _ours("server.upstream.http"), others=("httptools", "msgspec"), io=None
     ),
+    ImportRule("gateway.server.upstream.http2", _ours("server.upstream.http"), others=("h2", "msgspec"), io=None),
     ImportRule("gateway.asgi", gateway=None, others=None, io=None),
     ImportRule("gateway.cli", gateway=None, others=None, io=None),
     ImportRule("gateway.commands", gateway=None, others=None, io=None),

@@ -27,7 +27,9 @@ from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.process.fd_limits import check_lack
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
-from gateway.server.telemetry.tracing.traceparent import traceparent_line
+from gateway.server.telemetry.tracing.traceparent import traceparent_header
+from gateway.server.upstream.backend_faults import truncated
+from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.deadlines import (
     ClientDisconnected,
@@ -37,7 +39,7 @@ from gateway.server.upstream.deadlines import (
     idle_timeout,
     total_timeout,
 )
-from gateway.server.upstream.transport import BackendResponse, truncated
+from gateway.server.upstream.timeout_header import timeout_header
 
 COMPRESSED: Final = Notice(
     "backend",
@@ -229,7 +231,10 @@ class GenerateEndpoint:
                 # the end.
                 over = ended and not events
                 if over:
-                    events = await _in_thread(deadlines, exchange.close) if large else exchange.close()
+                    trailers = answer.trailers
+                    events = (
+                        await _in_thread(deadlines, exchange.close, trailers) if large else exchange.close(trailers)
+                    )
             except BackendError as error:
                 await writer.rescue(error.take_events())
                 raise
@@ -256,7 +261,10 @@ class GenerateEndpoint:
         credential: Mapping[str, str],
         deadlines: Deadlines,
     ) -> Coroutine[None, None, BackendResponse]:
-        lines = backend.lines(request, credential)
+        head = backend.head(request, credential)
+        more = traceparent_header(context.traceparent, head.names) if context.traceparent else ()
+        if request.deadline is not None:
+            more = (*more, timeout_header(request.deadline, deadlines.total_due - monotonic()))
 
         def sent() -> None:
             context.phase = "head"
@@ -266,10 +274,10 @@ class GenerateEndpoint:
             context.backend_status = status
 
         return self._state.transport.send(
-            lines,
+            head,
             request.body,
             backend.timeouts.connect,
-            more=traceparent_line(context.traceparent, lines.names) if context.traceparent else b"",
+            more=more,
             on_try=context.try_backend,
             on_sent=sent,
             on_status=answered,

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from gateway.adapter import Adapter, BackendRequest
@@ -14,7 +15,8 @@ from gateway.server.upstream.demo_backends import DemoBackends
 from gateway.server.upstream.http.headers import check_header
 from gateway.server.upstream.http.origin import Url, read_url
 from gateway.server.upstream.http1.request_head import Lines
-from gateway.server.upstream.transport import encode_head
+from gateway.server.upstream.http2.request_head import RequestFields
+from gateway.server.upstream.transport import encode_head, encode_http2_head
 from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, Timeouts
 from gateway.settings.model_names import ANY, ModelNames, exact_names
 
@@ -22,6 +24,11 @@ DEMO = "demo:"
 DEMOS = ("agent", "chat", "messages", "responses", "gemini", "text")
 # An adapter has one head, or one for streams and one for whole responses.
 HEADS = 4
+
+
+# The version of HTTP, method, path, the adapter's headers and the credential's: the inputs of a head besides the
+# settings.
+_MadeOf: TypeAlias = tuple[bool, str, str, Mapping[str, str], Mapping[str, str]]
 
 
 class Backend:
@@ -43,8 +50,7 @@ class Backend:
         self.headers = {key.lower(): value for key, value in settings.headers.items()}
         self._secrets = tuple(header_secrets(settings.headers.values()))
         self._urls: dict[str, Url] = {}
-        # Method, path, the adapter's headers and the credential's: the inputs of a head besides the settings.
-        self._heads: list[tuple[tuple[str, str, Mapping[str, str], Mapping[str, str]], Lines]] = []
+        self._heads: list[tuple[_MadeOf, Lines | RequestFields]] = []
 
     def url(self, path: str) -> Url:
         """Returns the URL of a path below base_url; built once."""
@@ -53,23 +59,24 @@ class Backend:
             url = self._urls[path] = read_url(self.base_url.rstrip("/") + path)
         return url
 
-    def lines(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
+    def head(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines | RequestFields:
         """Returns the head of a request: the adapter's headers, overridden by those of the settings, overridden by the
         credential. Requests that differ only in their body share one encoded head. Raises ValueError for headers that
         cannot be sent."""
-        wanted = (request.method, request.path, request.headers, credential)
-        for made_of, lines in self._heads:
+        wanted = (request.http2, request.method, request.path, request.headers, credential)
+        for made_of, head in self._heads:
             if made_of == wanted:
-                return lines
+                return head
         return self._encode(request, credential)
 
-    def _encode(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
+    def _encode(self, request: BackendRequest, credential: Mapping[str, str]) -> Lines | RequestFields:
         headers = {**request.headers, **self.headers, **credential}
-        lines = encode_head(request.method, self.url(request.path), headers)
+        encode = encode_http2_head if request.http2 else encode_head
+        encoded = encode(request.method, self.url(request.path), headers)
         # Copies, since their owners may change them. A replaced credential does not recur.
-        made_of = (request.method, request.path, dict(request.headers), dict(credential))
-        self._heads = [(made_of, lines), *(head for head in self._heads if head[0][3] == credential)][:HEADS]
-        return lines
+        made_of = (request.http2, request.method, request.path, dict(request.headers), dict(credential))
+        self._heads = [(made_of, encoded), *(head for head in self._heads if head[0][4] == credential)][:HEADS]
+        return encoded
 
     def redact(self, text: str) -> str:
         """Returns the text without the credential, and without any value of `headers`, which may be a secret."""

@@ -24,10 +24,11 @@ from gateway.core.errors import (
     InvalidRequest,
 )
 from gateway.server.telemetry.log import LOGGER
+from gateway.server.upstream.backend_response import ERROR_BODY_CAP
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.server.upstream.http.errors import TooLarge, Truncated
 from gateway.server.upstream.http1.content_coding import ContentDecoder
-from gateway.server.upstream.transport import ERROR_BODY_CAP, gateway_version
+from gateway.server.upstream.transport import gateway_version
 
 KEPT_S: Final = 60
 FAILURE_KEPT_S: Final = 5

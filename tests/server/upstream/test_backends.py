@@ -1,12 +1,15 @@
 """Tests the fields of backend entries, and the backend of each model name."""
 
+from collections.abc import Mapping
+
 import msgspec
 import pytest
 
 from gateway.adapter import BackendRequest
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.server.upstream.backends import Backends
+from gateway.server.upstream.backends import Backend, Backends
+from gateway.server.upstream.http1.request_head import Lines
 from gateway.settings import read_settings
 from gateway.testing.gateway import hello, running_gateway
 
@@ -48,36 +51,42 @@ def test_wrong_entries_are_named(entry: dict[str, Json], said: str) -> None:
     assert "secret" not in caught.value.message
 
 
+def http1_head(backend: Backend, request: BackendRequest, credential: Mapping[str, str]) -> Lines:
+    head = backend.head(request, credential)
+    assert isinstance(head, Lines)
+    return head
+
+
 def test_addresses_and_headers() -> None:
     entry: dict[str, Json] = {"base_url": "http://host/v1/", "headers": {"X-Team": "blue"}}
     _, backend = backends(entry, {"m": {"backend": "b"}}).route("m")
     assert str(backend.url("/chat")) == "http://host/v1/chat"
     assert backend.url("/chat") is backend.url("/chat")
     request = BackendRequest("/chat", {"accept": "a", "x-team": "red"}, b"", ())
-    lines = backend.lines(request, {"authorization": "k"})
-    assert lines.text.startswith(b"POST /v1/chat HTTP/1.1\r\nhost: host\r\nuser-agent: dragoman/")
-    assert lines.text.endswith(b"accept: a\r\nx-team: blue\r\nauthorization: k\r\ncontent-length: ")
+    head = http1_head(backend, request, {"authorization": "k"})
+    assert head.text.startswith(b"POST /v1/chat HTTP/1.1\r\nhost: host\r\nuser-agent: dragoman/")
+    assert head.text.endswith(b"accept: a\r\nx-team: blue\r\nauthorization: k\r\ncontent-length: ")
 
 
 def test_a_head_is_built_once_and_never_for_another_request_or_credential() -> None:
     _, backend = backends({"base_url": "http://host"}, {"m": {"backend": "b"}}).route("m")
     own, key = {"accept": "a"}, {"authorization": "secret-1"}
     asked = BackendRequest("/chat", own, b"one", ())
-    lines = backend.lines(asked, key)
-    assert backend.lines(msgspec.structs.replace(asked, body=b"two", headers=dict(own)), dict(key)) is lines
+    head = http1_head(backend, asked, key)
+    assert http1_head(backend, msgspec.structs.replace(asked, body=b"two", headers=dict(own)), dict(key)) is head
     for other in (
         BackendRequest("/other", own, b"", ()),
         BackendRequest("/chat", own, b"", (), method="GET"),
         *[BackendRequest("/chat", {**own, "x-number": str(number)}, b"", ()) for number in range(20)],
     ):
-        text = backend.lines(other, key).text
+        text = http1_head(backend, other, key).text
         assert text.startswith(f"{other.method} {other.path} HTTP/1.1\r\n".encode())
         assert all(f"\r\n{name}: {value}\r\n".encode() in text for name, value in other.headers.items())
     # What a head was made of may be changed later, in place even.
     own["accept"] = "c"
-    assert b"accept: c\r\n" in backend.lines(asked, key).text
+    assert b"accept: c\r\n" in http1_head(backend, asked, key).text
     key["authorization"] = "secret-2"
-    renewed = backend.lines(asked, key)
+    renewed = http1_head(backend, asked, key)
     assert b"secret-2" in renewed.text and b"secret-1" not in renewed.text
     assert "secret" not in repr(renewed)
 

@@ -155,7 +155,7 @@ async def test_the_backend_waits_while_its_bytes_are_decompressed(monkeypatch: p
             held.append(len(self._rest))
             return found
 
-    monkeypatch.setattr("gateway.server.upstream.transport.ContentDecoder", Watched)
+    monkeypatch.setattr("gateway.server.upstream.backend_response.ContentDecoder", Watched)
     comments = b"".join(b": %s\n\n" % random.Random(number).randbytes(500).hex().encode() for number in range(6000))
     packed = zlib.compress(TEXT % b"one" + comments + FINISH, wbits=31)
     assert len(packed) > 3 * 2**20

@@ -34,7 +34,7 @@ def encode_traceparent(parent: Parent) -> str:
     return f"00-{parent.trace_id:032x}-{parent.span_id:016x}-{int(parent.sampled):02x}"
 
 
-def traceparent_line(traceparent: str, names: Container[str]) -> bytes:
-    """Returns the header line for a request head with these names of headers; empty when it has one already, as the
-    settings may set it."""
-    return b"" if "traceparent" in names else b"traceparent: %b\r\n" % traceparent.encode()
+def traceparent_header(traceparent: str, names: Container[str]) -> tuple[tuple[str, str], ...]:
+    """Returns the header for a request with these names of headers; empty when it has one already, as the settings may
+    set it."""
+    return () if "traceparent" in names else (("traceparent", traceparent),)

@@ -7,6 +7,9 @@ HttpError
 ├── RemoteDisconnected  the connection ended before the head of the response
 │   └── StaleConnection ... and, on a reused connection, before the request was written in full
 ├── HttpProtocolError   the head of the response is malformed or too large
+│   └── NoHttp2         ... because the backend does not speak HTTP/2
+├── Unprocessed         HTTP/2: the backend says that it has not begun with the request
+├── Throttled           HTTP/2: the backend asks for fewer requests
 ├── Truncated           the body ended, or its framing broke, before its end
 └── TooLarge            the body is larger than allowed
 """
@@ -38,6 +41,18 @@ class StaleConnection(RemoteDisconnected):
 
 class HttpProtocolError(HttpError):
     """Malformed bytes, too many headers, or ambiguous framing."""
+
+
+class NoHttp2(HttpProtocolError):
+    """TLS negotiated no HTTP/2, or the first bytes are those of HTTP/1.1."""
+
+
+class Unprocessed(HttpError):
+    """REFUSED_STREAM, a GOAWAY below the stream, or no stream allowed: the request has not run (RFC 9113, 8.7)."""
+
+
+class Throttled(HttpError):
+    """ENHANCE_YOUR_CALM (RFC 9113, section 7)."""
 
 
 class Truncated(HttpError):

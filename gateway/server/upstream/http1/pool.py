@@ -4,6 +4,8 @@ import asyncio
 import re
 from typing import Final
 
+from gateway.server.upstream.http.connect import Connector
+from gateway.server.upstream.http.origin import Origin
 from gateway.server.upstream.http1.backend_connection import BackendConnection
 
 # Less than the usual timeout of servers and the proxies between.
@@ -17,23 +19,21 @@ _TIMEOUT: Final = re.compile(r"timeout\s*=\s*(\d{1,6})", re.IGNORECASE)
 
 
 class ConnectionPool:
-    """`connection` makes a connection to be opened, `acquire` and `release` lend open ones, `close` closes all.
+    """`acquire` and `open` lend a connection that is open, or a new one; `release` takes it back, `close` closes all.
 
     The youngest is lent first, so that after a burst the others age and are closed.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, connector: Connector, address: Origin) -> None:
         self._loop = loop
+        self._connector = connector
+        self._address = address
         self._open: set[BackendConnection] = set()
         # The time until which each can be lent.
         self._idle: dict[BackendConnection, float] = {}
         self._shy_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
-
-    def connection(self) -> BackendConnection:
-        """Returns a protocol for a new socket."""
-        return BackendConnection(self._loop, self._open.add, self._lost)
 
     def acquire(self, now: float) -> BackendConnection | None:
         """Returns an open and silent connection, if there is one."""
@@ -45,6 +45,10 @@ class ConnectionPool:
                 return connection
             connection.abort()
         return None
+
+    async def open(self, due: float) -> BackendConnection:
+        """Returns a new connection; the loop's time `due` is the limit for opening it. Raises HttpError."""
+        return await self._connector.connect(self._address, due, self._connection)
 
     def release(self, connection: BackendConnection, granted: str = "") -> None:
         """Keeps a connection for the next request, or closes it. `granted` is the response's Keep-Alive header."""
@@ -71,6 +75,9 @@ class ConnectionPool:
     def size(self) -> int:
         """The number of open connections."""
         return len(self._open)
+
+    def _connection(self) -> BackendConnection:
+        return BackendConnection(self._loop, self._open.add, self._lost)
 
     def _lost(self, connection: BackendConnection) -> None:
         self._open.discard(connection)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gateway.server.upstream.http.headers import check_header
+from gateway.server.upstream.http.headers import Headers, check_header
 from gateway.server.upstream.http.origin import Origin, Url
 
 
@@ -34,6 +34,7 @@ def encode_lines(method: str, url: Url, headers: Iterable[tuple[str, str]]) -> L
     return Lines(url.address, "\r\n".join(head).encode("latin-1"), last, frozenset(sent))
 
 
-def encode_request(lines: Lines, body: bytes, more: bytes = b"") -> bytes:
-    """Returns the whole request. `more` are header lines of this one alone, each with its end."""
-    return b"%b%d\r\n%b\r\n%b" % (lines.text, len(body), more, body)
+def encode_request(lines: Lines, body: bytes, more: Headers = ()) -> bytes:
+    """Returns the whole request. `more` are headers of this one alone."""
+    added = "".join([f"{name}: {value}\r\n" for name, value in more]).encode("latin-1") if more else b""
+    return b"%b%d\r\n%b\r\n%b" % (lines.text, len(body), added, body)

@@ -5,7 +5,7 @@ accepts: heads and trailers without end, other versions, other protocols, other 
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 import httptools
 
@@ -20,8 +20,10 @@ class ResponseDecoder:
 
     `status` is 0 until the head is complete. Header names are lower case; a repeated one has its values joined.
     `ended`: the body is complete. `reusable`: and the connection can be reused. `fed` counts the received bytes,
-    `taken` is that count when the body was last taken.
+    `taken` is that count when the body was last taken. `trailers` is empty: those of HTTP/1.1 are not used.
     """
+
+    trailers: ClassVar[Mapping[str, str]] = {}
 
     __slots__ = (
         "_between",

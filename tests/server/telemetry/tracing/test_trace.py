@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from gateway.core.conversation import Json
 from gateway.server.telemetry.tracing.trace import Trace
-from gateway.server.telemetry.tracing.traceparent import Parent, encode_traceparent, traceparent_line
+from gateway.server.telemetry.tracing.traceparent import Parent, encode_traceparent, traceparent_header
 from gateway.testing.gateway import RunningGateway, hello
 from tests.server.backend import END, HEAD, Connection, answer, events
 from tests.server.telemetry.tracing.collector import (
@@ -268,5 +268,5 @@ async def test_nothing_is_kept_of_a_request_that_has_ended() -> None:
 
 def test_a_traceparent_of_the_settings_is_the_only_one() -> None:
     traceparent = encode_traceparent(Parent(1, 3, True))
-    assert traceparent_line(traceparent, frozenset({"host", "traceparent"})) == b""
-    assert traceparent_line(traceparent, frozenset({"host"})) == f"traceparent: 00-{1:032x}-{3:016x}-01\r\n".encode()
+    assert traceparent_header(traceparent, frozenset({"host", "traceparent"})) == ()
+    assert traceparent_header(traceparent, frozenset({"host"})) == (("traceparent", f"00-{1:032x}-{3:016x}-01"),)

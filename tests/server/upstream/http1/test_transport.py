@@ -16,12 +16,13 @@ import pytest
 
 from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.process.fd_limits import MOST
+from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.http import connect as connect
 from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.http1 import backend_connection as connection
 from gateway.server.upstream.http1 import pool
 from gateway.server.upstream.http1.response_decoder import ResponseDecoder
-from gateway.server.upstream.transport import BackendResponse, Transport, encode_head
+from gateway.server.upstream.transport import Transport, encode_head
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, Script, answer, chunk, faulty_backend
 
 BODY: Final = b"body of the request"

@@ -1,0 +1,79 @@
+"""Holds the response of one stream: its head, its body as it arrives, and its trailers. No IO."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gateway.server.upstream.http.errors import HttpError, HttpProtocolError, TooLarge, Truncated
+from gateway.server.upstream.http.headers import MAX_HEADERS, decode_headers
+
+# The window of a stream: the number of bytes that a backend may send before any of them is read.
+WINDOW: Final = 64 * 1024
+_STATUS: Final = re.compile(rb"[2-9][0-9]{2}")
+_NONE: Final[Mapping[str, str]] = {}
+
+
+class StreamResponse:
+    """`status` is 0 until the head is complete. Names of headers and trailers are lower case; a repeated one has its
+    values joined. `ended`: the response is complete. `error` is what made it end otherwise. `owed` is the number of
+    bytes of the window that were taken and not given back."""
+
+    __slots__ = ("_chunks", "_left", "ended", "error", "headers", "owed", "status", "trailers")
+
+    def __init__(self, most: int) -> None:
+        """Expects a response with a body of at most so many bytes."""
+        self.status = 0
+        self.headers = _NONE
+        self.trailers = _NONE
+        self.ended = False
+        self.error: HttpError | None = None
+        self.owed = 0
+        self._chunks: list[bytes] = []
+        self._left = most
+
+    @property
+    def waiting(self) -> int:
+        """The number of body bytes that are not taken yet."""
+        return sum(map(len, self._chunks))
+
+    def read(self) -> bytes:
+        """Returns the body bytes received since the last call."""
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self.owed += len(data)
+        return data
+
+    def fail(self, error: HttpError) -> None:
+        """Records the first fault of an incomplete response. Bytes before it can still be read."""
+        if not self.ended and self.error is None:
+            self.error = error
+
+    def on_head(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
+        """Takes the fields of the head; the first one is `:status`."""
+        (_, status), *lines = fields
+        if len(lines) > MAX_HEADERS or not _STATUS.fullmatch(status):
+            self.fail(HttpProtocolError())
+            return
+        self.headers = decode_headers(lines)
+        self.status = int(status)
+
+    def on_data(self, data: bytes, size: int) -> None:
+        """Takes bytes of the body, which occupied `size` bytes of the window, padding included."""
+        self.owed += size - len(data)
+        if len(data) > self._left:
+            data = data[: self._left]
+            self.fail(TooLarge())
+        self._left -= len(data)
+        if data:
+            self._chunks.append(data)
+
+    def on_trailers(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
+        """Takes the fields of the trailers."""
+        if len(fields) > MAX_HEADERS:
+            self.fail(Truncated())
+            return
+        self.trailers = decode_headers(fields)
+
+    def on_end(self) -> None:
+        """Takes the end of the response."""
+        self.ended = self.error is None
