@@ -3,10 +3,8 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -28,7 +26,7 @@ def transcripts() -> list[tuple[str, str]]:
 
 
 class Started:
-    def __init__(self, port: int, printed: str) -> None:
+    def __init__(self, port: str, printed: str) -> None:
         self.port = port
         self.printed = printed
 
@@ -41,24 +39,17 @@ class Started:
 def started() -> Iterator[Started]:
     """`make run`, as the page says, on a free port."""
     # Not `gateway_command`: what the page promises is the target of the Makefile.
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
-    command = ["make", "--no-print-directory", "run", f"PORT={port}"]
+    command = ["make", "--no-print-directory", "run", "PORT=0"]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
         printed = "".join(process.stdout.readline() for _ in range(3))
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield Started(port, printed)
+        port = re.search(r"http://[^:]+:(\d+)", printed)
+        assert port, printed
+        yield Started(port[1], printed)
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(20)
 
