@@ -18,8 +18,11 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "gemini": re.compile(rb"dialects\.gemini|enerateContent|finishReason|usageMetadata|functionResponse"),
     "anthropic_messages": re.compile(rb"anthropic_messages|anthropic-version|content_block|message_start"),
 }
-# A text backend may be an Ollama, too.
-OTHERS: Final[Mapping[str, tuple[str, ...]]] = {"ollama": ("adapters/text/presets.py",)}
+# A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON.
+OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ollama": ("adapters/text/presets.py",),
+    "openai_chat": ("adapters/proto/openai_json.py",),
+}
 
 
 def _places(dialect: str) -> tuple[str, ...]:

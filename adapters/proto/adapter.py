@@ -6,15 +6,16 @@ from typing import ClassVar
 
 import msgspec
 
-from adapters.proto.answer_writer import AnswerWriter
-from adapters.proto.call_rule import ArgumentsReader
+from adapters.proto.answer_writer import AnswerFacts, AnswerWriter
+from adapters.proto.arguments_reader import ArgumentsReader
 from adapters.proto.carriers import find_carrier
 from adapters.proto.decoder import ProtoDecoder
 from adapters.proto.field_places import TracedTemplate
 from adapters.proto.mapping_error import mapping_error
+from adapters.proto.metadata import check_metadata, write_metadata
 from adapters.proto.options import ProtoOptions
 from adapters.proto.read_rules import Rules
-from adapters.proto.request import find_request
+from adapters.proto.request import find_request, state_name
 from adapters.proto.rpc_status import http_failure
 from adapters.proto.schema import Schema, message_class
 from gateway.adapter import BackendRequest, Capabilities, FieldPlace
@@ -35,10 +36,12 @@ class ProtoAdapter:
         self.schema = options.schema
         method = Schema(options.schema).method(options.method)
         self._carrier = find_carrier(options.carrier, method)
-        self._request = find_request(options, method.request, max_event)
         self._rules = Rules(options.read, method.response)
+        self._request = find_request(options, method, self._rules, max_event)
+        self._metadata = check_metadata(options.metadata)
+        self._state = state_name(options, method)
         _check_end(options, self._rules.tells_end, self._carrier.reports_status)
-        self.capabilities = self._request.capabilities(self._rules.reads_calls)
+        self.capabilities = self._request.capabilities
         self._path = _path(options, method.path)
         self._options = options
         self._response = message_class(method.response)
@@ -51,7 +54,7 @@ class ProtoAdapter:
         body = self._carrier.write(message.SerializeToString(deterministic=True))
         return BackendRequest(
             self._path,
-            self._carrier.headers,
+            {**self._carrier.headers, **write_metadata(self._metadata, conversation.model)},
             body,
             self._carrier.accepts,
             notices,
@@ -62,7 +65,13 @@ class ProtoAdapter:
 
     def decoder(self, conversation: Conversation) -> ProtoDecoder:
         """Create a decoder for the response to this conversation."""
-        writer = AnswerWriter(self._request.call_filter(conversation), len(conversation.turns))
+        facts = AnswerFacts(
+            len(conversation.turns),
+            conversation.sampling.stop,
+            conversation.dialect == self.capabilities.passthrough,
+            *self._state,
+        )
+        writer = AnswerWriter(self._request.call_filter(conversation), facts)
         return ProtoDecoder(
             self._carrier,
             self._response,

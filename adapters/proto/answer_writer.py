@@ -6,12 +6,24 @@ from typing import Final
 import msgspec
 
 from adapters.call_tracker import CallTracker
+from adapters.proto.openai_json import OpenAIChunks
 from adapters.text.call_filter import CallFilter
 from adapters.text.frames import utf8
-from gateway.core.conversation import Json
+from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
-from gateway.core.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, TextDelta, UsageReport
+from gateway.core.events import (
+    Event,
+    Finish,
+    Reason,
+    ReasoningDelta,
+    ReasoningEnd,
+    ResponseStart,
+    TextDelta,
+    UsageReport,
+)
 from gateway.core.notices import Action, Level, Notice
+from gateway.core.provider_state import with_provider_state
+from gateway.response.role_marker_filter import TURN_INVENTED
 
 _COUNTS: Final = ("prompt", "completion", "total", "reasoning", "cached")
 
@@ -46,6 +58,21 @@ class Counts(msgspec.Struct, frozen=True):
         return UsageReport(self.prompt or None, self.completion or None, total or None, extra=extra)
 
 
+class AnswerFacts(msgspec.Struct, frozen=True):
+    """What the events of a response depend on beside its bytes.
+
+    `seed` makes derived ids differ from those of earlier responses, `stops` are the client's stop sequences, and
+    `passes` tells that the client speaks OpenAI's chat completions. `provider` and `field` name opaque state in
+    `extra_content`.
+    """
+
+    seed: int
+    stops: tuple[str, ...]
+    passes: bool
+    provider: str
+    field: str
+
+
 class AnswerWriter:
     """Collects the events of one response in `events`.
 
@@ -54,7 +81,7 @@ class AnswerWriter:
     counts what was found, and `stopped` tells that the response ended on purpose before the backend's end.
     """
 
-    def __init__(self, speech: CallFilter | None, seed: int) -> None:
+    def __init__(self, speech: CallFilter | None, facts: AnswerFacts) -> None:
         self.events: list[Event] = []
         self.touched = False
         self.empty = True
@@ -64,14 +91,18 @@ class AnswerWriter:
         self.id: str | None = None
         self.model: str | None = None
         self._speech = speech
-        self._calls = CallTracker(seed)
+        self._facts = facts
+        self._calls = CallTracker(facts.seed)
+        self._chunks: OpenAIChunks | None = None
         self._called = 0
         self._started = False
         self._spoken = False
         self._totals: dict[object, str] = {}
         self._characters: dict[object, codecs.IncrementalDecoder] = {}
         self._reason: tuple[Reason, str] | None = None
+        self._stopped_by = ""
         self._counts = Counts()
+        self._reported: UsageReport | None = None
         self._noted: set[tuple[str, str]] = set()
 
     @property
@@ -117,13 +148,21 @@ class AnswerWriter:
         """Return the characters that these bytes complete; one may be split over two messages."""
         return self._characters.setdefault(key, utf8()).decode(data)
 
-    def call(self, key: int | str | None, call_id: str, name: str, arguments: str) -> None:
+    def opaque(self, state: str) -> None:
+        """Add state that belongs to the reasoning so far."""
+        if state and not self._late():
+            self.events.append(ReasoningEnd(self._state(state)))
+
+    def _state(self, state: str) -> JsonObject:
+        return with_provider_state(self._facts.provider, {self._facts.field: state})
+
+    def call(self, key: int | str | None, call_id: str, name: str, arguments: str, opaque: str = "") -> None:
         """Add a piece of the call that `key` or the id names; an empty key is that of the call before it. None: this is
-        a whole call. Raises BackendError."""
+        a whole call. `opaque`: its state. Raises BackendError."""
         if self._late():
             return
         function: dict[str, Json] = {"name": name, "arguments": arguments}
-        entry: dict[str, Json] = {"function": function}
+        entry: dict[str, Json] = {"function": function, **(self._state(opaque) if opaque else EMPTY)}
         if key is None:
             entry["index"] = self._called
             self._called += 1
@@ -140,6 +179,39 @@ class AnswerWriter:
             self.note_once("ignored", "LATE_EVENT", "a second finish reason came after the end of the response")
         if self._reason is None:
             self._reason = (reason, raw)
+
+    def stopped_at(self, stop: str) -> None:
+        """Record the stop sequence that was met."""
+        if stop:
+            self._touch()
+            self._stopped_by = stop
+
+    def chunk(self, document: Json) -> None:
+        """Add a chunk of OpenAI's chat completions, or a whole response. Raises BackendError, after the events before
+        the fault."""
+        if self._chunks is None:
+            self._chunks = OpenAIChunks(self._facts.seed, self._facts.stops, passes=self._facts.passes)
+        for event in self._chunks.read(document):
+            self._forward(event)
+
+    def _forward(self, event: Event) -> None:
+        """Add an event of the chunk. The end and the counts wait for the carrier's own end."""
+        match event:
+            case ResponseStart():
+                self.start(event.id or "", event.model or "")
+            case Notice():
+                self.events.append(event)
+            case Finish():
+                self.finish(event.reason, event.raw or "")
+                self._stopped_by = event.stop_sequence or ""
+            case UsageReport():
+                self._touch()
+                self._reported = event
+                if self.finished:
+                    self.events.append(event)
+            case _:
+                self._touch()
+                self.events.append(event)
 
     def usage(self, counts: Counts, mode: str) -> None:
         """Combine token counts with those before them."""
@@ -174,10 +246,16 @@ class AnswerWriter:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:
             self._speech.close(reason, self.events)
-        if self._counts != Counts():
-            self.events.append(self._counts.report())
-        self.events.append(Finish(reason, raw))
+        if (usage := self._reported or (self._counts.report() if self._counts != Counts() else None)) is not None:
+            self.events.append(usage)
+        if self._speech is not None and self._stopped_by.startswith("\n") and not self._own_stop:
+            self.events.append(TURN_INVENTED)
+        self.events.append(Finish(reason, raw, self._own_stop))
         self.finished = True
+
+    @property
+    def _own_stop(self) -> str | None:
+        return self._stopped_by if self._stopped_by in self._facts.stops else None
 
     def _touch(self) -> None:
         self.touched = True

@@ -6,7 +6,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError, Message
 
 from adapters.proto.answer_writer import AnswerWriter
-from adapters.proto.call_rule import ArgumentsReader
+from adapters.proto.arguments_reader import ArgumentsReader
 from adapters.proto.carriers import Carrier
 from adapters.proto.frames import End, Frame
 from adapters.proto.read_rules import Rules

@@ -8,7 +8,8 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from adapters.proto.field_values import Value
-from adapters.proto.request_template import Render, RequestTemplate, TemplateCompiler, Values
+from adapters.proto.rendering import Render, Values
+from adapters.proto.request_template import RequestTemplate, TemplateCompiler
 from adapters.proto.schema import Field
 from adapters.proto.template_names import Scope
 from gateway.adapter import FieldPlace

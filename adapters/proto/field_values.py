@@ -3,32 +3,34 @@
 The constructor itself checks too little: an unknown number of an enum passes, and a float32 overflows to infinity.
 """
 
+import base64
 import json
 import math
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-import msgspec
 from google.protobuf.descriptor import FieldDescriptor
 
-from adapters.proto.schema import Field, message_class
-from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
+from adapters.proto.schema import Field
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 
-# What a name of the template stands for. `arguments`: JSON text that a model wrote, valid or not; `any`: the client's
-# own field.
-Kind = Literal["text", "integer", "number", "flag", "object", "arguments", "any"]
+# What a name of the template stands for. `arguments`: JSON text that a model wrote, valid or not; `opaque`: state of
+# the backend, of which bytes are base64; `any`: the client's own field.
+Kind = Literal["text", "integer", "number", "flag", "object", "arguments", "bytes", "opaque", "any"]
 # Any: a value as the constructor takes it.
 Value: TypeAlias = Any
 Convert: TypeAlias = Callable[[Value, list[Notice]], Value]
 
 STRUCT: Final = "google.protobuf.Struct"
-_WRAPPERS: Final = frozenset(
+VALUE: Final = "google.protobuf.Value"
+WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
+_SINGLE: Final = struct.Struct("<f")
 _FLOAT: Final = 3.4028234663852886e38
 _BOUNDS: Final[Mapping[int, tuple[float, float]]] = {
     **dict.fromkeys((FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_ENUM), (-(2**31), 2**31 - 1)),
@@ -47,8 +49,6 @@ _INTEGERS: Final = frozenset(
     }
 )
 _FLOATS: Final = frozenset({FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE})
-# The field for arguments that a Struct cannot hold because they are not a JSON object.
-AS_TEXT: Final = "arguments"
 
 
 def type_name(field: Field) -> str:
@@ -58,6 +58,16 @@ def type_name(field: Field) -> str:
     if field.enum_type is not None:
         return str(field.enum_type.full_name)
     return _SCALARS[field.type]
+
+
+def is_map(field: Field) -> bool:
+    """Whether the field is a map."""
+    return bool(field.is_repeated) and field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def item_of(field: Field) -> Field:
+    """Return the field that describes one item: of a map its values, of any other field itself."""
+    return field.message_type.fields_by_name["value"] if is_map(field) else field
 
 
 _SCALARS: Final = {
@@ -70,23 +80,26 @@ _SCALARS: Final = {
 
 
 def converter(kind: Kind, field: Field, name: str) -> Convert | None:
-    """Return the conversion of a value of this kind to one value of the field, or None where there is none. `name` is
-    that of the template, for errors. The conversion raises InvalidRequest for a value that the field cannot hold."""
-    if field.message_type is not None and field.message_type.full_name in _WRAPPERS:
+    """Return the conversion of a value of this kind to one value of a field that is no message, or is a wrapper; None:
+    there is none. `name` is that of the template, for errors. The conversion raises InvalidRequest for a value that
+    the field cannot hold."""
+    if field.message_type is not None and field.message_type.full_name in WRAPPERS:
         inner = converter(kind, field.message_type.fields_by_name["value"], name)
         return None if inner is None else lambda value, notices: {"value": inner(value, notices)}
-    if field.message_type is not None:
-        return _to_struct(kind, field) if field.message_type.full_name == STRUCT else None
-    return _to_scalar(kind, field, name)
+    return None if field.message_type is not None else _to_scalar(kind, field, name)
 
 
 def _to_scalar(kind: Kind, field: Field, name: str) -> Convert | None:
     if kind == "any":
         return _checked(field, name)
+    if kind == "bytes":
+        return _same if field.type == FieldDescriptor.TYPE_BYTES else None
     if kind == "flag":
         return _same if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL else None
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         as_bytes = field.type == FieldDescriptor.TYPE_BYTES
+        if kind == "opaque":
+            return _state_bytes if as_bytes else _same
         if kind in ("text", "arguments"):
             return _utf8 if as_bytes else _same
         return (_json_bytes if as_bytes else _json_text) if kind == "object" else None
@@ -105,6 +118,13 @@ def _utf8(value: Value, _: list[Notice]) -> Value:
     return value.encode()
 
 
+def _state_bytes(value: Value, _: list[Notice]) -> Value:
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError as error:
+        raise InvalidRequest("The request has state of the backend that is not what the backend sent.") from error
+
+
 def _json_text(value: Value, _: list[Notice]) -> Value:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -115,10 +135,14 @@ def _json_bytes(value: Value, _: list[Notice]) -> Value:
 
 def _bounded(field: Field, name: str) -> Convert:
     least, most = _BOUNDS[field.cpp_type]
+    single = field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT
 
-    def convert(value: Value, _: list[Notice]) -> Value:
+    def convert(value: Value, notices: list[Notice]) -> Value:
         if not least <= value <= most:
             raise InvalidRequest(f"{name.removeprefix('$')} is out of the range of the backend's field.")
+        if single and (sent := _SINGLE.unpack(_SINGLE.pack(value))[0]) != value:
+            detail = f"{name.removeprefix('$')} is sent as {sent!r}, the nearest number of 32 bits"
+            notices.append(Notice("encode", "changed", "NUMBER_INEXACT", detail, level="debug"))
         return value
 
     return convert
@@ -139,7 +163,7 @@ def _checked(field: Field, name: str) -> Convert:
 def fits(value: Json, field: Field) -> bool:
     """Whether a JSON value is a value of this field: of its type, in its range, or the name of a value of its enum."""
     if field.message_type is not None:
-        wrapped = field.message_type.full_name in _WRAPPERS
+        wrapped = field.message_type.full_name in WRAPPERS
         return wrapped and fits(value, field.message_type.fields_by_name["value"])
     if field.enum_type is not None:
         return isinstance(value, str) and value in field.enum_type.values_by_name
@@ -160,45 +184,3 @@ def literal(value: Json, field: Field) -> Value:
     if field.message_type is not None:
         return {"value": literal(value, field.message_type.fields_by_name["value"])}
     return value.encode() if isinstance(value, str) and field.type == FieldDescriptor.TYPE_BYTES else value
-
-
-def _to_struct(kind: Kind, field: Field) -> Convert | None:
-    if kind not in ("object", "arguments"):
-        return None
-    make = message_class(field.message_type)
-
-    def convert(value: Value, notices: list[Notice]) -> Value:
-        fields = value if kind == "object" else _object(value, notices)
-        struct: Any = make()
-        try:
-            inexact = write_struct(struct, fields)
-        except NestedTooDeep:
-            if kind == "object":
-                raise InvalidRequest("A JSON schema nests deeper than the backend's message can hold.") from None
-            notices.append(_AS_TEXT_NOTICE)
-            struct = make()
-            inexact = write_struct(struct, {AS_TEXT: value})
-        if inexact:
-            detail = f"{inexact} numbers have more digits than a double, the number type of the wire"
-            notices.append(Notice("encode", "changed", "NUMBER_INEXACT", detail, level="warning"))
-        return struct
-
-    return convert
-
-
-def _object(arguments: str, notices: list[Notice]) -> Mapping[str, Json]:
-    try:
-        return _DECODER.decode(arguments) if arguments.strip() else {}
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        notices.append(_AS_TEXT_NOTICE)
-        return {AS_TEXT: arguments}
-
-
-_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
-_AS_TEXT_NOTICE: Final = Notice(
-    "encode",
-    "changed",
-    "ARGUMENTS_AS_TEXT",
-    "arguments that are no JSON object of the wire are sent as text",
-    level="warning",
-)

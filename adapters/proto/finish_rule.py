@@ -4,20 +4,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from adapters.proto.answer_writer import AnswerWriter
-from adapters.proto.field_getters import Leaf, Place, conditions, find_place
+from adapters.proto.field_getters import Leaves, Place
+from adapters.proto.json_places import DOCUMENT
 from adapters.proto.mapping_error import mapping_error, unknown_name
 from adapters.proto.options import FinishRule
-from adapters.proto.schema import MessageType
+from adapters.proto.places import Kind, conditions, find_place
 from adapters.text.event_reader import FAILURES, REASONS
 from gateway.core.errors import BackendRejected
 from gateway.core.events import Reason
 
 # Any: a message whose class exists only at run time.
 FinishReader: TypeAlias = Callable[[Any, AnswerWriter], None]
-_WORDS: Final[Mapping[Leaf, str]] = {"enum": "an enum", "text": "text", "flag": "a bool"}
+_WORDS: Final[Leaves] = {"enum": "an enum", "text": "text", "flag": "a bool"}
 
 
-def compile_finish(rule: FinishRule, kind: MessageType, place: str) -> FinishReader:
+def compile_finish(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
     """Return the reader of one rule. Raises OptionError."""
     ways = [name for name, value in (("at", rule.at), ("oneof", rule.oneof), ("reason", rule.reason)) if value]
     if len(ways) != 1:
@@ -29,14 +30,14 @@ def compile_finish(rule: FinishRule, kind: MessageType, place: str) -> FinishRea
     return lambda message, writer: read(message, writer) if holds(message) else None
 
 
-def _by_reason(rule: FinishRule, _: MessageType, place: str) -> FinishReader:
+def _by_reason(rule: FinishRule, _: Kind, place: str) -> FinishReader:
     reason = rule.reason
     if not rule.when or reason is None:
         raise mapping_error(place, "a `reason` needs a condition in `when`")
     return lambda message, writer: writer.finish(reason, "")
 
 
-def _by_value(rule: FinishRule, kind: MessageType, place: str) -> FinishReader:
+def _by_value(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
     found = find_place(rule.at or "", kind, f"{place}.at", _WORDS)
     if found.leaf == "enum":
         return _by_enum(rule, found, place)
@@ -68,7 +69,7 @@ def _by_enum(rule: FinishRule, found: Place, place: str) -> FinishReader:
 
     def read(message: Any, writer: AnswerWriter) -> None:
         number = found.get(message)
-        if number in skipped or (has_presence and not found.owner(message).HasField(found.field.name)):
+        if number in skipped or (has_presence and not found.is_set(message)):
             return
         word = words.get(number, str(number))
         _end(word, rule.reasons.get(word), failures, writer)
@@ -76,7 +77,9 @@ def _by_enum(rule: FinishRule, found: Place, place: str) -> FinishReader:
     return read
 
 
-def _by_oneof(rule: FinishRule, kind: MessageType, place: str) -> FinishReader:
+def _by_oneof(rule: FinishRule, kind: Kind, place: str) -> FinishReader:
+    if kind is DOCUMENT:
+        raise mapping_error(f"{place}.oneof", "JSON has no oneof; write `at` or `when`")
     *above, last = (rule.oneof or "").split(".")
     owner = find_place(".".join(above), kind, f"{place}.oneof", {"message": "a message"}) if above else None
     holder = kind if owner is None else owner.field.message_type
@@ -116,7 +119,7 @@ def _end(word: str, reason: Reason | None, failures: frozenset[str], writer: Ans
     writer.finish(reason or "stop", word)
 
 
-_COMPILERS: Final[Mapping[str, Callable[[FinishRule, MessageType, str], FinishReader]]] = {
+_COMPILERS: Final[Mapping[str, Callable[[FinishRule, Kind, str], FinishReader]]] = {
     "at": _by_value,
     "oneof": _by_oneof,
     "reason": _by_reason,

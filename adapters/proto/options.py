@@ -14,6 +14,15 @@ Conditions: TypeAlias = Mapping[str, bool | int | str]
 Mode: TypeAlias = Literal["delta", "total"]
 
 
+class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The output of this name, in an answer of KServe's form."""
+
+    tensor: str
+
+
+Path: TypeAlias = str | Tensor
+
+
 class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where tool calls stand. Paths are below `each`, a repeated field; without it, the message has one call.
 
@@ -21,12 +30,12 @@ class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     to the call with their `index`, else with their `id`.
     """
 
-    name: str
-    arguments: str
+    name: Path
+    arguments: Path
     each: str | None = None
     when: Conditions = {}
-    id: str | None = None
-    index: str | None = None
+    id: Path | None = None
+    index: Path | None = None
     mode: Literal["whole", "delta", "total"] = "whole"
 
 
@@ -35,7 +44,7 @@ class FinishRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     conditions alone (`when`, `reason`). `none` are values that mean "not yet", `failures` those of a failed response.
     """
 
-    at: str | None = None
+    at: Path | None = None
     oneof: str | None = None
     when: Conditions = {}
     reason: Reason | None = None
@@ -47,11 +56,11 @@ class FinishRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class UsageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where token counts stand, and how those of several messages combine."""
 
-    prompt: str | None = None
-    completion: str | None = None
-    total: str | None = None
-    reasoning: str | None = None
-    cached: str | None = None
+    prompt: Path | None = None
+    completion: Path | None = None
+    total: Path | None = None
+    reasoning: Path | None = None
+    cached: Path | None = None
     mode: Literal["last", "sum", "max"] = "last"
 
 
@@ -59,33 +68,55 @@ class ErrorRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A message that reports a failure: its conditions, its text, its code, and the HTTP status that it stands for."""
 
     when: Conditions
-    message: str | None = None
-    code: str | None = None
+    message: Path | None = None
+    code: Path | None = None
     status: int | None = None
 
 
 class StartRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the backend's id of the response and its name of the model stand."""
 
-    id: str | None = None
-    model: str | None = None
+    id: Path | None = None
+    model: Path | None = None
+
+
+class OpaqueRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where state stands that only the backend can read and that must return to it, and what it belongs to."""
+
+    at: Path
+    on: Literal["call", "reasoning"]
+
+
+class StateName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a client keeps opaque state: in `extra_content`, in this field below the name of the provider."""
+
+    provider: str
+    field: str = "opaque"
 
 
 class ReadRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One rule for every message of the response, or for every item of the repeated field `each` (with `rules`: for
-    these rules in order). It applies where all conditions of `when` hold. `mode` is that of the text and reasoning."""
+    these rules in order). It applies where all conditions of `when` hold. `mode` is that of the text and reasoning.
+    The other keys read the message or the item, or the JSON document in its field `json`, which with `openai` is a
+    chunk or a whole response of OpenAI's chat completions. `hidden`: while it is true, the text is no part of the
+    response. `stopped_by`: the stop sequence that was met."""
 
     each: str | None = None
     rules: tuple["ReadRule", ...] = ()
     when: Conditions = {}
-    text: str | None = None
-    reasoning: str | None = None
+    json: str | None = None
+    openai: bool = False
+    text: Path | None = None
+    hidden: Path | None = None
+    reasoning: Path | None = None
     mode: Mode = "delta"
     call: CallRule | None = None
     finish: FinishRule | None = None
     usage: UsageRule | None = None
     error: ErrorRule | None = None
     start: StartRule | None = None
+    stopped_by: Path | None = None
+    opaque: OpaqueRule | None = None
 
 
 class ProtoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,9 +124,10 @@ class ProtoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `schema` names its files. `carrier`: how HTTP holds the messages. `method` is `package.Service/Method`, and `path`
     replaces its path. `request` is the template of the request's message, `read` the rules for those of the response.
-    `ends`: what completes a response: a `finish` rule, the `status` of the carrier, or the `close` of the body.
-    `max_stops` and `max_tokens` are as for text wires. The other keys are those of the text adapter, for a template
-    with `$prompt` or `$transcript`.
+    `metadata` are headers of the request, in which `$model` may stand. `state` names opaque state for the client; by
+    default the service is the provider. `ends`: what completes a response: a `finish` rule, the `status` of the
+    carrier, or the `close` of the body. `max_stops` and `max_tokens` are as for text wires. The other keys are those of
+    the text adapter, for a template with `$prompt` or `$transcript`.
     """
 
     schema: DescriptorSet
@@ -104,6 +136,8 @@ class ProtoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request: Mapping[str, Any]
     read: tuple[ReadRule, ...]
     path: str | None = None
+    metadata: Mapping[str, str] = {}
+    state: StateName | None = None
     ends: Literal["finish", "status", "close"] = "finish"
     max_stops: int | None = None
     max_tokens: int | None = None

@@ -1,15 +1,18 @@
 """Compiles the rules of a mapping to readers of messages, checked against the type of the message."""
 
-from collections.abc import Callable, Mapping
+import base64
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from adapters.proto.answer_writer import AnswerWriter, Counts
-from adapters.proto.call_rule import ArgumentsReader, compile_call
-from adapters.proto.field_getters import Getter, Leaf, Place, conditions, find_items, find_place
+from adapters.proto.arguments_reader import ArgumentsReader
+from adapters.proto.call_rule import compile_call
+from adapters.proto.field_getters import Getter, Leaves, Place
 from adapters.proto.finish_rule import compile_finish
+from adapters.proto.json_places import DOCUMENT, read_document
 from adapters.proto.mapping_error import mapping_error
-from adapters.proto.options import ErrorRule, ReadRule, UsageRule
-from adapters.proto.schema import MessageType
+from adapters.proto.options import ErrorRule, OpaqueRule, Path, ReadRule, UsageRule
+from adapters.proto.places import Kind, conditions, find_items, find_place
 from adapters.text.failure import reported_failure
 from adapters.text.frames import utf8
 from gateway.core.backend_status import status_error
@@ -19,25 +22,31 @@ from gateway.core.errors import BackendError
 # Any: a message whose class exists only at run time.
 Reader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
 
-_TEXT: Final[Mapping[Leaf, str]] = {"text": "text", "bytes": "bytes"}
-_WORD: Final[Mapping[Leaf, str]] = {"text": "text"}
-_COUNT: Final[Mapping[Leaf, str]] = {"integer": "a whole number"}
-_CODE: Final[Mapping[Leaf, str]] = {"text": "text", "integer": "a whole number", "enum": "an enum"}
+_TEXT: Final[Leaves] = {"text": "text", "bytes": "bytes"}
+_WORD: Final[Leaves] = {"text": "text"}
+_COUNT: Final[Leaves] = {"integer": "a whole number"}
+_CODE: Final[Leaves] = {"text": "text", "integer": "a whole number", "enum": "an enum"}
+_FLAG: Final[Leaves] = {"flag": "a bool"}
 _COUNTED: Final = ("prompt", "completion", "total", "reasoning", "cached")
 
 
 class Rules:
-    """All rules of one mapping. `tells_end`, `reads_calls`: whether any of them tells the end, or reads calls."""
+    """All rules of one mapping. `tells_end`, `reads_calls`, `reads_stop`, `reads_state`: whether any of them tells the
+    end, or reads calls, the stop sequence that was met, or opaque state. `reads_openai`: one reads chunks of OpenAI's
+    chat completions."""
 
-    def __init__(self, rules: tuple[ReadRule, ...], kind: MessageType) -> None:
+    def __init__(self, rules: tuple[ReadRule, ...], kind: Kind) -> None:
         """Raises OptionError with the place of the fault."""
-        self._errors = [
-            _error(rule.error, kind, f"read[{n}].error") for n, rule in enumerate(rules) if rule.error is not None
-        ]
         compiler = _Compiler()
+        self._errors = [
+            compiler.error(rule, kind, f"read[{n}]") for n, rule in enumerate(rules) if rule.error is not None
+        ]
         self._readers = [compiler.rule(rule, kind, f"read[{n}]") for n, rule in enumerate(rules)]
         self.tells_end = compiler.tells_end
         self.reads_calls = compiler.reads_calls
+        self.reads_stop = compiler.reads_stop
+        self.reads_state = compiler.reads_state
+        self.reads_openai = compiler.reads_openai
         if not compiler.reads_content:
             raise mapping_error("read", "no rule reads text or calls")
 
@@ -54,55 +63,126 @@ class _Compiler:
     def __init__(self) -> None:
         self.tells_end = False
         self.reads_calls = False
+        self.reads_stop = False
+        self.reads_state = False
+        self.reads_openai = False
         self.reads_content = False
 
-    def rule(self, rule: ReadRule, kind: MessageType, place: str, nested: bool = False) -> Reader:
-        """Compile one rule; its readers run in the order start, reasoning, text, call, finish, usage, inner rules."""
+    def error(self, rule: ReadRule, kind: Kind, place: str) -> Callable[[Any], BackendError | None]:
+        """Compile the error of a rule at the top, which no `each` repeats."""
+        if rule.each is not None or rule.error is None:
+            raise mapping_error(f"{place}.error", "an error belongs to a rule without `each`")
+        if rule.json is None:
+            return _error(rule.error, kind, f"{place}.error")
+        document, judge = _document(rule.json, kind, f"{place}.json"), _error(rule.error, DOCUMENT, f"{place}.error")
+        return lambda message: None if (found := document(message)) is None else judge(found)
+
+    def rule(self, rule: ReadRule, kind: Kind, place: str, nested: bool = False) -> Reader:
+        """Compile one rule; its readers run in the order start, reasoning, text, call, state, stop, finish, usage,
+        inner rules."""
         if nested and rule.error is not None:
             raise mapping_error(f"{place}.error", "an error belongs to a rule at the top of `read`")
         items = None
         if rule.each is not None:
             items, kind = find_items(rule.each, kind, f"{place}.each")
         holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
+        document = None
+        if rule.json is not None:
+            document, kind = _document(rule.json, kind, f"{place}.json"), DOCUMENT
         readers = self._own(rule, kind, place)
         readers += [self.rule(below, kind, f"{place}.rules[{n}]", True) for n, below in enumerate(rule.rules)]
         if not readers and rule.error is None:
             raise mapping_error(place, "the rule reads nothing")
-        if items is None and holds is None and len(readers) == 1:
+        if items is None and holds is None and document is None and len(readers) == 1:
             return readers[0]
 
         def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
             for item in (message,) if items is None else items(message):
                 if holds is None or holds(item):
-                    for reader in readers:
-                        reader(item, writer, arguments)
+                    found = item if document is None else document(item)
+                    for reader in readers if found is not None else ():
+                        reader(found, writer, arguments)
 
         return read
 
-    def _own(self, rule: ReadRule, kind: MessageType, place: str) -> list[Reader]:
+    def _own(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
         readers: list[Reader] = []
         if rule.start is not None:
             id_of = _optional(rule.start.id, kind, f"{place}.start.id", _WORD)
             model_of = _optional(rule.start.model, kind, f"{place}.start.model", _WORD)
             readers.append(lambda message, writer, _: writer.start(id_of(message) or "", model_of(message) or ""))
-        if rule.reasoning is not None:
-            readers.append(_text(rule.reasoning, rule.mode, kind, f"{place}.reasoning", AnswerWriter.reasoning))
-        if rule.text is not None:
-            readers.append(_text(rule.text, rule.mode, kind, f"{place}.text", AnswerWriter.text))
-        if rule.call is not None:
-            readers.append(compile_call(rule.call, kind, f"{place}.call"))
+        if rule.openai:
+            readers.append(_openai(rule, place))
+        readers += self._content(rule, kind, place)
+        if rule.stopped_by is not None:
+            stop_of = find_place(rule.stopped_by, kind, f"{place}.stopped_by", _WORD).get
+            readers.append(lambda message, writer, _: writer.stopped_at(stop_of(message)))
         if rule.finish is not None:
             finish = compile_finish(rule.finish, kind, f"{place}.finish")
             readers.append(lambda message, writer, _: finish(message, writer))
         if rule.usage is not None:
             readers.append(_usage(rule.usage, kind, f"{place}.usage"))
-        self.tells_end |= rule.finish is not None
-        self.reads_calls |= rule.call is not None
-        self.reads_content |= rule.text is not None or rule.call is not None
+        self.tells_end |= rule.finish is not None or rule.openai
+        self.reads_calls |= rule.call is not None or rule.openai
+        self.reads_stop |= rule.stopped_by is not None
+        self.reads_state |= rule.opaque is not None
+        self.reads_openai |= rule.openai
+        self.reads_content |= rule.text is not None or rule.call is not None or rule.openai
+        return readers
+
+    def _content(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
+        readers: list[Reader] = []
+        state = None if rule.opaque is None else _state(rule.opaque, kind, f"{place}.opaque")
+        on = None if rule.opaque is None else rule.opaque.on
+        if rule.reasoning is not None:
+            readers.append(_text(rule.reasoning, rule.mode, kind, f"{place}.reasoning", AnswerWriter.reasoning))
+        if rule.text is not None:
+            readers.append(_shown(rule, kind, place))
+        elif rule.hidden is not None:
+            raise mapping_error(f"{place}.hidden", "only a rule with `text` can hide it")
+        if rule.call is not None:
+            readers.append(compile_call(rule.call, kind, f"{place}.call", state if on == "call" else None))
+        elif on == "call":
+            raise mapping_error(f"{place}.opaque.on", "the rule has no `call`")
+        if state is not None and on == "reasoning":
+            readers.append(lambda message, writer, _: writer.opaque(state(message)))
         return readers
 
 
-def _text(written: str, mode: str, kind: MessageType, place: str, write: Callable[[AnswerWriter, str], None]) -> Reader:
+def _document(written: str, kind: Kind, place: str) -> Getter:
+    """Return the getter of the JSON document in a field, None for an empty one."""
+    if kind is DOCUMENT:
+        raise mapping_error(place, "the rule reads JSON already")
+    get = find_place(written, kind, place, _TEXT).get
+    return lambda message: read_document(found) if (found := get(message)) else None
+
+
+def _openai(rule: ReadRule, place: str) -> Reader:
+    others = (rule.text, rule.reasoning, rule.call, rule.finish, rule.usage, rule.start, rule.stopped_by, rule.opaque)
+    if rule.json is None or any(other is not None for other in others):
+        raise mapping_error(f"{place}.openai", "it reads the whole document in `json`, and no other key does")
+    return lambda document, writer, _: writer.chunk(document)
+
+
+def _state(rule: OpaqueRule, kind: Kind, place: str) -> Getter:
+    """Return the getter of opaque state as text: bytes are base64."""
+    found = find_place(rule.at, kind, f"{place}.at", _TEXT)
+    if found.leaf == "text":
+        return found.get
+    return lambda message: base64.b64encode(found.get(message)).decode()
+
+
+def _shown(rule: ReadRule, kind: Kind, place: str) -> Reader:
+    """Return the reader of the text, unless it is hidden."""
+    assert rule.text is not None
+    read = _text(rule.text, rule.mode, kind, f"{place}.text", AnswerWriter.text)
+    if rule.hidden is None:
+        return read
+    hidden = find_place(rule.hidden, kind, f"{place}.hidden", _FLAG).get
+    return lambda message, writer, arguments: None if hidden(message) else read(message, writer, arguments)
+
+
+def _text(written: Path, mode: str, kind: Kind, place: str, write: Callable[[AnswerWriter, str], None]) -> Reader:
     found = find_place(written, kind, place, _TEXT)
     get = found.get
     if found.leaf == "text" and mode == "delta":
@@ -123,7 +203,7 @@ def _text(written: str, mode: str, kind: MessageType, place: str, write: Callabl
     return read
 
 
-def _usage(rule: UsageRule, kind: MessageType, place: str) -> Reader:
+def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:
     written = [(name, getattr(rule, name)) for name in _COUNTED]
     getters = [_optional(path, kind, f"{place}.{name}", _COUNT) for name, path in written]
     if all(path is None for _, path in written):
@@ -131,7 +211,7 @@ def _usage(rule: UsageRule, kind: MessageType, place: str) -> Reader:
     return lambda message, writer, _: writer.usage(Counts(*[max(get(message) or 0, 0) for get in getters]), rule.mode)
 
 
-def _optional(written: str | None, kind: MessageType, place: str, leaves: Mapping[Leaf, str]) -> Getter:
+def _optional(written: Path | None, kind: Kind, place: str, leaves: Leaves) -> Getter:
     return _nothing if written is None else find_place(written, kind, place, leaves).get
 
 
@@ -139,7 +219,7 @@ def _nothing(_: Any) -> None:
     return None
 
 
-def _error(rule: ErrorRule, kind: MessageType, place: str) -> Callable[[Any], BackendError | None]:
+def _error(rule: ErrorRule, kind: Kind, place: str) -> Callable[[Any], BackendError | None]:
     if not rule.when:
         raise mapping_error(f"{place}.when", "an error needs a condition")
     if rule.status is not None and not 400 <= rule.status <= 599:

@@ -1,24 +1,37 @@
-"""Encodes conversations with a compiled template, of one of two kinds: one text, or turns."""
+"""Encodes conversations with a compiled template, of one of three kinds: one text, turns, or OpenAI's JSON."""
 
 from typing import Any, Final, Protocol
 
 from google.protobuf.message import Message
 
-from adapters.proto.conversation_values import conversation_values, not_sent
+from adapters.proto.conversation_values import TemplateUse, changes, conversation_values
 from adapters.proto.mapping_error import mapping_error
+from adapters.proto.openai_json import CAPABILITIES, request_json
 from adapters.proto.options import ProtoOptions
-from adapters.proto.request_template import EACH, RequestTemplate
-from adapters.proto.schema import MessageType
-from adapters.proto.template_names import FIELD, STRUCTURED, TEXT
+from adapters.proto.read_rules import Rules
+from adapters.proto.request_template import OPAQUE, RequestTemplate
+from adapters.proto.schema import MessageType, Method
+from adapters.proto.template_names import EVERY, FIELD, OPENAI, STRUCTURED, TEXT
 from adapters.text import TextAdapter, TextOptions
 from adapters.text.call_filter import CallFilter
 from adapters.text.encode import sent_text
 from adapters.text.request_template import names_in
 from adapters.text.wire import VALUES
 from gateway.adapter import Capabilities, SentText
-from gateway.core.conversation import Conversation, Json, NamedTool, Text, ToolCall, ToolResult, ToolSpec, Turn
+from gateway.core.conversation import (
+    Conversation,
+    Image,
+    NamedTool,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.provider_state import STATE_FIELD, with_provider_state
 
 _TEXT_NAMES: Final = frozenset({"$prompt", "$transcript"})
 _CHOICES: Final = ("required", "named")
@@ -29,9 +42,7 @@ class RequestEncoder(Protocol):
 
     template: RequestTemplate
 
-    def capabilities(self, reads_calls: bool) -> Capabilities:
-        """Return what the template and the rules support. Raises OptionError for rules that do not fit."""
-        ...
+    capabilities: Capabilities
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         """Return the message, the notices, and the text in it. Raises InvalidRequest."""
@@ -42,30 +53,29 @@ class RequestEncoder(Protocol):
         ...
 
 
-def find_request(options: ProtoOptions, kind: MessageType, max_event: int) -> RequestEncoder:
-    """Return the encoder of a template: `$prompt` or `$transcript` make it one text, `$turns` makes it structured.
-    Raises OptionError."""
+def find_request(options: ProtoOptions, method: Method, rules: Rules, max_event: int) -> RequestEncoder:
+    """Return the encoder of a template: `$prompt` or `$transcript` make it one text, `$turns` makes it structured, and
+    `$openai` OpenAI's JSON. Raises OptionError, also for rules that do not fit."""
     template = dict(options.request)
     used = set(names_in(template))
     if used & _TEXT_NAMES:
-        return _TextRequest(options, kind, max_event)
+        return _TextRequest(options, method.request, rules, max_event)
     if "$turns" in used:
-        return _StructuredRequest(options, kind)
+        return _StructuredRequest(options, method, rules)
+    if "$openai" in used:
+        return _OpenAIRequest(options, method, rules)
     # A misspelt name is reported as such.
-    RequestTemplate(template, kind, STRUCTURED if _has_lists(template) else TEXT)
-    raise mapping_error("request", "the template must contain $prompt, $transcript or $turns")
-
-
-def _has_lists(template: Json) -> bool:
-    if isinstance(template, dict):
-        return EACH in template or any(map(_has_lists, template.values()))
-    return isinstance(template, list) and any(map(_has_lists, template))
+    RequestTemplate(template, method.request, EVERY)
+    raise mapping_error("request", "the template must contain $prompt, $transcript, $turns or $openai")
 
 
 class _TextRequest:
-    def __init__(self, options: ProtoOptions, kind: MessageType, max_event: int) -> None:
+    def __init__(self, options: ProtoOptions, kind: MessageType, rules: Rules, max_event: int) -> None:
+        if rules.reads_calls:
+            raise mapping_error("read", "the calls of a template with $prompt are in its text; drop the rule `call`")
         self.template = RequestTemplate(dict(options.request), kind, TEXT)
         wire = {"path": "", "request": dict(options.request), "framing": "text", "ends": "close"}
+        wire |= {"stopped_by": "stopped_by"} if rules.reads_stop else {}
         limits = {"max_stops": options.max_stops, "max_tokens": options.max_tokens}
         try:
             text_options = TextOptions(
@@ -81,12 +91,8 @@ class _TextRequest:
             raise mapping_error("tool_format", str(error)) from error
         self._wire = text_options.chosen_wire
         self._text = TextAdapter(text_options, max_event)
+        self.capabilities = self._text.capabilities
         self.template.try_out(self._text.request_values(_TRIAL_TEXT, Policy())[1])
-
-    def capabilities(self, reads_calls: bool) -> Capabilities:
-        if reads_calls:
-            raise mapping_error("read", "the calls of a template with $prompt are in its text; drop the rule `call`")
-        return self._text.capabilities
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
         prompt, values = self._text.request_values(conversation, policy)
@@ -99,33 +105,74 @@ class _TextRequest:
 
 
 class _StructuredRequest:
-    def __init__(self, options: ProtoOptions, kind: MessageType) -> None:
-        self.template = RequestTemplate(dict(options.request), kind, STRUCTURED)
-        self._max_tokens = options.max_tokens
-        self._max_stops = options.max_stops
-        choices = self.template.variants.get("$choice", frozenset(_CHOICES))
+    def __init__(self, options: ProtoOptions, method: Method, rules: Rules) -> None:
+        self.template = RequestTemplate(dict(options.request), method.request, STRUCTURED)
+        names, variants = self.template.names, self.template.variants
+        parts = variants.get("$parts", frozenset())
+        choices = variants.get("$choice", frozenset(_CHOICES))
         if missing := [word for word in _CHOICES if word not in choices]:
             raise mapping_error("request", f"the cases of $choice need {missing[0]!r}")
-        self.template.try_out(self._values(_TRIAL))
+        provider, field = state_name(options, method)
+        self._use = TemplateUse(
+            frozenset(name for name in names if name.startswith(FIELD)),
+            options.max_tokens,
+            options.max_stops,
+            provider,
+            field,
+            system_apart="$system" in names,
+            results_in_parts="result" in parts,
+            reasoning="reasoning" in parts or "$reasoning" in names,
+            image_bytes=bool({"$bytes", "$media_type"} & names),
+        )
+        self._check_turns(variants.get("$turns", frozenset()))
+        self._check_calls(rules)
+        self.template.try_out(self._values(_trial(provider, field)))
+        self.capabilities = self._derived()
 
-    def capabilities(self, reads_calls: bool) -> Capabilities:
-        names = self.template.names
-        offers = "$tools" in names
-        if offers is not reads_calls:
-            has, lacks = ("$tools", "no rule reads a `call`") if offers else ("a rule `call`", "it has no $tools")
-            raise mapping_error("request" if not offers else "read", f"the mapping has {has}, but {lacks}")
-        if offers and "tool" not in self.template.variants.get("$turns", ()):
+    def _check_turns(self, turns: frozenset[str]) -> None:
+        for place, apart, role in (
+            ("$system", self._use.system_apart, "system"),
+            ("the part 'result'", self._use.results_in_parts, "tool"),
+        ):
+            if apart and role in turns:
+                raise mapping_error("request", f"{place} and the variant {role!r} of $turns exclude each other")
+        if "system" not in turns and not self._use.system_apart:
+            raise mapping_error("request", "$turns needs the variant 'system', or the template $system")
+
+    def _check_calls(self, rules: Rules) -> None:
+        names, variants = self.template.names, self.template.variants
+        pairs = (("$tools", "call", rules.reads_calls), (OPAQUE, "opaque", rules.reads_state))
+        for name, rule, reads in pairs:
+            if (name in names) is not reads:
+                has, lacks = (name, f"no rule reads `{rule}`") if name in names else (f"a rule `{rule}`", f"no {name}")
+                place = "read" if name in names else "request"
+                raise mapping_error(place, f"the mapping has {has}, but {lacks}")
+        if "$tools" not in names:
+            return
+        if not self._use.results_in_parts and "tool" not in variants.get("$turns", ()):
             raise mapping_error("request", "the mapping has $tools, but $turns lacks the variant 'tool'")
-        if offers and "$calls" not in names and "call" not in self.template.variants.get("$parts", ()):
+        if "$calls" not in names and "call" not in variants.get("$parts", ()):
             raise mapping_error("request", "the mapping has $tools, but no place for the calls of a turn")
+
+    def _derived(self) -> Capabilities:
+        names, use = self.template.names, self._use
         known = {field for name in names & VALUES.keys() for field in VALUES[name]}
-        known |= {name.removeprefix(FIELD) for name in names if name.startswith(FIELD)}
-        known |= {"stop"} if "$stop" in names and self._max_stops is None else set()
+        known |= {name.removeprefix(FIELD) for name in use.fields}
+        known |= {"stop"} if "$stop" in names and use.max_stops is None else set()
         known |= {"tool_choice"} if "$choice" in names else set()
-        return Capabilities(tools=offers, supported_params=frozenset(known))
+        known |= {"reasoning_effort"} if "$effort" in names else set()
+        state = {STATE_FIELD, f"{STATE_FIELD}.{use.provider}"} if OPAQUE in names else set()
+        return Capabilities(
+            supported_params=frozenset(known),
+            carries=frozenset(state),
+            tools="$tools" in names,
+            images="image" in self.template.variants.get("$parts", ()),
+            image_roles=frozenset({"user"}),
+            remote_images=not use.image_bytes,
+        )
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
-        notices = not_sent(conversation)
+        notices = changes(conversation, self._use)
         message = self.template.render(self._values(conversation), notices)
         return message, tuple(notices), None
 
@@ -133,20 +180,55 @@ class _StructuredRequest:
         return None
 
     def _values(self, conversation: Conversation) -> dict[str, Any]:
-        return conversation_values(conversation, self.template.names, self._max_tokens, self._max_stops)
+        return conversation_values(conversation, self._use)
 
 
-# A trial request holds every kind of turn.
-_TRIAL: Final = Conversation(
-    (
-        Turn("system", (Text("system"),)),
-        Turn("user", (Text("question"),)),
-        Turn("assistant", (Text("thought"), ToolCall("call_1", "tool", '{"key": 1}'))),
-        Turn("tool", (ToolResult("call_1", (Text("result"),)),)),
-        Turn("user", (Text("question"),)),
-    ),
-    (ToolSpec("tool", "description", {"type": "object"}),),
-    NamedTool("tool"),
-    model="model",
-)
+class _OpenAIRequest:
+    """Sends what the adapter for OpenAI's chat completions sends. It requests a stream if the method streams."""
+
+    def __init__(self, options: ProtoOptions, method: Method, rules: Rules) -> None:
+        if not rules.reads_openai:
+            raise mapping_error("read", "the mapping has $openai, but no rule has `openai`")
+        self.template = RequestTemplate(dict(options.request), method.request, OPENAI)
+        self.capabilities = CAPABILITIES
+        self._streams = method.streams_responses
+        self.template.try_out({"$openai": {"messages": []}, "$model": "model"})
+
+    def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:
+        values = {
+            "$openai": request_json(conversation, policy, streams=self._streams),
+            "$model": conversation.model or None,
+        }
+        return self.template.render(values, []), (), None
+
+    def call_filter(self, conversation: Conversation) -> CallFilter | None:
+        return None
+
+
+def state_name(options: ProtoOptions, method: Method) -> tuple[str, str]:
+    """Return the name of the provider in `extra_content` and of the field below it that hold opaque state."""
+    service = method.path[1:].partition("/")[0]
+    return (options.state.provider, options.state.field) if options.state is not None else (service, "opaque")
+
+
+def _trial(provider: str, field: str) -> Conversation:
+    """Return a request with every kind of turn and part."""
+    state = with_provider_state(provider, {field: "c3RhdGU="})
+    return Conversation(
+        (
+            Turn("system", (Text("system"),)),
+            Turn("user", (Text("question"), Image("data:image/png;base64,aW1hZ2U="))),
+            Turn(
+                "assistant",
+                (Reasoning("reason", extra=state), Text("thought"), ToolCall("call_1", "tool", '{"key": 1}', state)),
+            ),
+            Turn("tool", (ToolResult("call_1", (Text("result"),)),)),
+            Turn("user", (Text("question"),)),
+        ),
+        (ToolSpec("tool", "description", {"type": "object"}),),
+        NamedTool("tool"),
+        model="model",
+    )
+
+
 _TRIAL_TEXT: Final = Conversation((Turn("system", (Text("system"),)), Turn("user", (Text("question"),))), model="model")

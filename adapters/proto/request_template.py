@@ -6,16 +6,19 @@ because that costs a small part of what the JSON form of protobuf costs.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import EncodeError, Message
 
-from adapters.proto.field_values import STRUCT, Convert, Value, converter, fits, literal, type_name
+from adapters.proto.field_values import STRUCT, VALUE, Value, converter, fits, is_map, literal, type_name
 from adapters.proto.mapping_error import mapping_error, unknown_name
+from adapters.proto.object_values import value_converter, write_object
+from adapters.proto.rendering import Render, Values, each_item, each_value, listed, named
 from adapters.proto.schema import Field, MessageType, message_class
 from adapters.proto.template_names import FIELD, Scope
+from adapters.protobuf_values.json_struct import NestedTooDeep
 from adapters.text.request_template import render as render_json
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
@@ -29,12 +32,12 @@ AS: Final = "as"
 CASE: Final = "$case"
 JSON: Final = "$json"
 KEYS: Final = (WITH, EACH, CASE, JSON)
+TOGETHER: Final = "together"
+OPAQUE: Final = "$opaque"
+EFFORT: Final = "$effort"
 
 _NAME_INSIDE: Final = re.compile(r"\$[a-z]")
-
-# The values of one scope by name. Any: a text, a number, a schema, or a list of such mappings.
-Values: TypeAlias = Mapping[str, Any]
-Render: TypeAlias = Callable[[Values, list[Notice]], Value]
+_NAME_AFTER_TEXT: Final = re.compile(r"([^$]+)(\$[\w.]+)")
 
 
 class RequestTemplate:
@@ -91,6 +94,7 @@ class TemplateCompiler:
 
         def render(values: Values, notices: list[Notice]) -> Value:
             if condition is not None and values.get(condition) is None:
+                notices += [_NOT_RETURNED] if condition == OPAQUE else []
                 return None
             made = {key: value for key, part in parts if (value := part(values, notices)) is not None}
             return made if made or not parts else None
@@ -109,10 +113,10 @@ class TemplateCompiler:
     def _field(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         if not field.is_repeated:
             return self._single(template, field, scope, place)
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            return self._map(template, field.message_type, scope, place)
+        if is_map(field):
+            return self._map(template, field, scope, place)
         if isinstance(template, list):
-            return _listed([self._single(item, field, scope, f"{place}[{n}]") for n, item in enumerate(template)])
+            return listed([self._single(item, field, scope, f"{place}[{n}]") for n, item in enumerate(template)])
         if isinstance(template, dict) and EACH in template:
             return self._each(template, field, scope, place)
         if isinstance(template, str) and template in scope.texts:
@@ -120,16 +124,19 @@ class TemplateCompiler:
             convert = converter("text", field, template)
             if convert is None:
                 raise mapping_error(place, f"{template} is a list of text; the field is of {type_name(field)}")
-            return _mapped(template, convert)
+            return each_value(template, convert)
         if isinstance(template, str) and template.startswith(MARK):
             self._name(template, scope, place)
         if isinstance(template, dict):
             _check_keys(template, (EACH,), place)
         raise mapping_error(place, f"the field is repeated; write a list or {EACH}")
 
-    def _map(self, template: Json, entry: MessageType, scope: Scope, place: str) -> Render:
+    def _map(self, template: Json, map_field: Field, scope: Scope, place: str) -> Render:
+        entry = map_field.message_type
         if entry.fields_by_name["key"].type != FieldDescriptor.TYPE_STRING:
             raise mapping_error(place, "only maps with keys of text can be written")
+        if isinstance(template, str) and template.startswith(MARK):
+            return self._leaf(template, map_field, scope, place)
         if not isinstance(template, dict):
             raise mapping_error(place, "the field is a map; write an object")
         field = entry.fields_by_name["value"]
@@ -149,10 +156,11 @@ class TemplateCompiler:
             if AS not in template:
                 raise mapping_error(place, f"{name} needs the key {AS!r}")
             inner = self._single(template[AS], field, variants.all(), f"{place}.{AS}")
-            return _every(name, None, {"": inner})
+            return each_item(name, None, {"": inner}, ())
         if template.get(BY) != variants.by:
             raise mapping_error(f"{place}.{BY}", f"the items of {name} differ by {variants.by}")
-        _check_keys(template, (EACH, BY, *variants.scopes), place)
+        _check_keys(template, (EACH, BY, TOGETHER, *variants.scopes), place)
+        joined = _joined(template, field, place)
         renders = {
             word: self._single(template[word], field, inner, f"{place}.{word}")
             for word, inner in variants.scopes.items()
@@ -161,35 +169,68 @@ class TemplateCompiler:
         self.variants[name] = self.variants.get(name, frozenset()) | renders.keys()
         if missing := [word for word in variants.required if word not in renders]:
             raise mapping_error(place, f"{name} needs the variant {missing[0]!r}")
-        return _every(name, variants.by, renders)
+        return each_item(name, variants.by, renders, joined)
 
     def _single(self, template: Json, field: Field, scope: Scope, place: str) -> Render:
         match template:
             case str() if template.startswith(MARK):
                 return self._leaf(template, field, scope, place)
+            case str() if (mixed := _NAME_AFTER_TEXT.fullmatch(template)) is not None:
+                return self._mixed(mixed[1], mixed[2], field, scope, place)
             case dict() if CASE in template:
                 return self._case(template, field, scope, place)
             case dict() if JSON in template:
                 return self._json(template, field, scope, place)
+            case dict() if field.message_type is not None and field.message_type.full_name in (STRUCT, VALUE):
+                return self._struct(template, field, scope, place)
             case _ if field.message_type is None or not isinstance(template, dict):
                 return _constant(template, field, place)
-            case _ if field.message_type.full_name == STRUCT:
-                raise mapping_error(place, 'a Struct takes a name, such as "$arguments" or "$parameters"')
             case _:
                 return self.message(template, field.message_type, scope, place)
 
     def _leaf(self, name: str, field: Field, scope: Scope, place: str) -> Render:
         self._name(name, scope, place)
         kind = scope.kind(name)
-        convert = None if kind is None else converter(kind, field, name)
+        convert = None if kind is None else value_converter(kind, field, name)
         if convert is None:
             raise mapping_error(place, f"{name} is {scope.described(name)}; the field is of {type_name(field)}")
-        return _named(name, convert)
+        return named(name, convert)
+
+    def _mixed(self, text: str, name: str, field: Field, scope: Scope, place: str) -> Render:
+        self._name(name, scope, place)
+        if scope.kind(name) != "text" or converter("text", field, name) is None:
+            raise mapping_error(place, f"text stands before a text only; {name} is {scope.described(name)}")
+        convert = converter("text", field, name)
+        assert convert is not None
+        return named(name, lambda value, notices: convert(text + value, notices))
+
+    def _struct(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
+        shape = dict(template)
+        self._json_names(shape, scope, place)
+        in_value = field.message_type.full_name == VALUE
+        kind = field.message_type.fields_by_name["struct_value"].message_type if in_value else field.message_type
+
+        def render(values: Values, notices: list[Notice]) -> Value:
+            filled = render_json(shape, values)
+            try:
+                made = write_object(filled, kind, notices) if isinstance(filled, dict) else None
+            except NestedTooDeep:
+                raise InvalidRequest("A JSON object nests deeper than the backend's message can hold.") from None
+            return {"struct_value": made} if in_value and made is not None else made
+
+        return render
 
     def _name(self, name: str, scope: Scope, place: str) -> None:
         if not scope.knows(name):
             raise unknown_name(place, f"there is no name {name!r} here", name, [*scope.names(), f"{FIELD}NAME"])
         self.names.add(name)
+
+    def _json_names(self, shape: Json, scope: Scope, place: str) -> None:
+        """Check the names in a value that becomes JSON."""
+        for name, at in _names_with_places(shape, place):
+            self._name(name, scope, at)
+            if scope.kind(name) in (None, "bytes") and name not in scope.texts:
+                raise mapping_error(at, f"{name} is {scope.described(name)}, which is no JSON")
 
     def _case(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
         name = template[CASE]
@@ -206,7 +247,9 @@ class TemplateCompiler:
         self.variants[name] = self.variants.get(name, frozenset()) | renders.keys()
 
         def render(values: Values, notices: list[Notice]) -> Value:
-            chosen = renders.get(values[name])
+            chosen = renders.get(word := values[name])
+            if chosen is None and name == EFFORT and word is not None:
+                notices.append(_no_effort(word))
             return None if chosen is None else chosen(values, notices)
 
         return render
@@ -216,8 +259,7 @@ class TemplateCompiler:
         if field.cpp_type != FieldDescriptor.CPPTYPE_STRING:
             raise mapping_error(place, f"JSON is text; the field is of {type_name(field)}")
         shape = template[JSON]
-        for name, at in _names_with_places(shape, f"{place}.{JSON}"):
-            self._name(name, scope, at)
+        self._json_names(shape, scope, f"{place}.{JSON}")
         as_bytes = field.type == FieldDescriptor.TYPE_BYTES
 
         def render(values: Values, notices: list[Notice]) -> Value:
@@ -281,31 +323,23 @@ def _constant(template: Json, field: Field, place: str) -> Render:
     return lambda values, notices: value
 
 
-def _named(name: str, convert: Convert) -> Render:
-    def render(values: Values, notices: list[Notice]) -> Value:
-        value = values.get(name)
-        return None if value is None else convert(value, notices)
-
-    return render
-
-
-def _mapped(name: str, convert: Convert) -> Render:
-    return lambda values, notices: [convert(value, notices) for value in values.get(name) or ()] or None
-
-
-def _listed(renders: Sequence[Render]) -> Render:
-    return lambda values, notices: (
-        [value for render in renders if (value := render(values, notices)) is not None] or None
-    )
+def _joined(template: Mapping[str, Json], field: Field, place: str) -> Sequence[str]:
+    """Return the fields that `together` joins: those that hold lists. Raises OptionError where there is none."""
+    if not isinstance(template.get(TOGETHER, False), bool):
+        raise mapping_error(f"{place}.{TOGETHER}", "write true or false")
+    if not template.get(TOGETHER):
+        return ()
+    found = [part.name for part in field.message_type.fields if part.is_repeated] if field.message_type else []
+    if not found:
+        raise mapping_error(f"{place}.{TOGETHER}", f"{type_name(field)} has no repeated field in which to join items")
+    return found
 
 
-def _every(name: str, by: str | None, renders: Mapping[str, Render]) -> Render:
-    def render(values: Values, notices: list[Notice]) -> Value:
-        made = []
-        for item in values.get(name) or ():
-            chosen = renders.get("" if by is None else item[by])
-            value = None if chosen is None else chosen({**values, **item}, notices)
-            made += [] if value is None else [value]
-        return made or None
+def _no_effort(word: object) -> Notice:
+    detail = f"the backend has no value for the reasoning effort {str(word)[:40]!r}"
+    return Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="warning")
 
-    return render
+
+_NOT_RETURNED: Final = Notice(
+    "encode", "dropped", "REASONING_NOT_SENT", "reasoning without state of the backend", level="debug"
+)

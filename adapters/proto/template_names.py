@@ -8,7 +8,7 @@ import msgspec
 from adapters.proto.field_values import Kind
 from adapters.text.wire import FIELD
 
-__all__ = ["FIELD", "STRUCTURED", "TEXT", "Scope", "Variants"]
+__all__ = ["EVERY", "FIELD", "OPENAI", "STRUCTURED", "TEXT", "Scope", "Variants"]
 
 _DESCRIBED: Final[Mapping[Kind, str]] = {
     "text": "text",
@@ -17,6 +17,8 @@ _DESCRIBED: Final[Mapping[Kind, str]] = {
     "flag": "true or false",
     "object": "a JSON object",
     "arguments": "JSON text",
+    "bytes": "bytes",
+    "opaque": "state of the backend",
     "any": "a field of the client",
 }
 
@@ -90,26 +92,56 @@ TEXT: Final = Scope(
     {"$prompt": "text", "$system": "text", "$transcript": "text", "$schema": "object", **_COMMON}, _STOP
 )
 
-_CALL: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$arguments": "arguments"}
-_BASE: Final = Scope({**_COMMON, "$chosen": "text"}, _STOP, cases={"$choice": ("auto", "none", "required", "named")})
+_CASES: Final = {
+    "$choice": ("auto", "none", "required", "named"),
+    "$effort": ("none", "minimal", "low", "medium", "high", "xhigh"),
+}
+_BASE: Final = Scope({**_COMMON, "$chosen": "text", "$schema": "object"}, _STOP, cases=_CASES)
+
+_CALL: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$arguments": "arguments", "$opaque": "opaque"}
+_RESULT: Final[Mapping[str, Kind]] = {"$id": "text", "$name": "text", "$text": "text"}
+_TEXT_PART: Final = _BASE.within({"$text": "text"})
 _CALLS: Final = Variants("", {"": _BASE.within(_CALL)})
 _TOOLS: Final = Variants("", {"": _BASE.within({"$name": "text", "$description": "text", "$parameters": "object"})})
-_SAID: Final = Variants("$kind", {"text": _BASE.within({"$text": "text"})}, ("text",))
+_RULES: Final = Variants("$kind", {"text": _TEXT_PART}, ("text",))
+_SAID: Final = Variants(
+    "$kind",
+    {
+        "text": _TEXT_PART,
+        "image": _BASE.within({"$url": "text", "$media_type": "text", "$bytes": "bytes"}),
+        "result": _BASE.within(_RESULT),
+    },
+    ("text",),
+)
 _WRITTEN: Final = Variants(
-    "$kind", {"text": _BASE.within({"$text": "text"}), "call": _BASE.within(_CALL)}, ("text", "call")
+    "$kind",
+    {
+        "text": _TEXT_PART,
+        "call": _BASE.within(_CALL),
+        "reasoning": _BASE.within({"$text": "text", "$opaque": "opaque"}),
+    },
+    ("text", "call"),
 )
 _TURNS: Final = Variants(
     "$role",
     {
-        "system": _BASE.within({"$text": "text"}, {"$parts": _SAID}),
+        "system": _BASE.within({"$text": "text"}, {"$parts": _RULES}),
         "user": _BASE.within({"$text": "text"}, {"$parts": _SAID}),
-        "assistant": _BASE.within({"$text": "text"}, {"$parts": _WRITTEN, "$calls": _CALLS}),
-        "tool": _BASE.within({"$id": "text", "$name": "text", "$text": "text"}),
+        "assistant": _BASE.within(
+            {"$text": "text", "$reasoning": "text", "$opaque": "opaque"}, {"$parts": _WRITTEN, "$calls": _CALLS}
+        ),
+        "tool": _BASE.within(_RESULT),
     },
-    ("system", "user", "assistant"),
+    ("user", "assistant"),
 )
 
 # A template with `$turns`: the conversation keeps its structure.
 STRUCTURED: Final = Scope(
-    {**_COMMON, "$chosen": "text"}, _STOP, {"$turns": _TURNS, "$tools": _TOOLS}, dict(_BASE.cases)
+    {**_BASE.kinds, "$system": "text"}, _STOP, {"$turns": _TURNS, "$tools": _TOOLS}, dict(_BASE.cases)
 )
+
+# A template with `$openai`: the request as JSON of OpenAI's chat completions.
+OPENAI: Final = Scope({"$openai": "object", "$model": "text"})
+
+# Every name at the top of any template.
+EVERY: Final = Scope({**TEXT.kinds, **STRUCTURED.kinds, **OPENAI.kinds}, _STOP, STRUCTURED.items, STRUCTURED.cases)

@@ -89,12 +89,18 @@ def schema_of(conversation: Conversation, calling: ToolChoicePlan) -> Json:
     Unsupported for a shape while tools may be called."""
     if calling.constraint is not None:
         return dict(calling.constraint.schema)
+    schema = requested_schema(conversation)
+    if schema is not None and calling.tools:
+        param = conversation.paths.param("response_format")
+        raise Unsupported(f"{param} cannot be enforced while tools may be called.", param=param)
+    return schema
+
+
+def requested_schema(conversation: Conversation) -> Json:
+    """Return the schema of the shape that the client requested for the text of the response; None: any text."""
     shape = conversation.params.get("response_format")
     if not isinstance(shape, dict) or shape.get("type") in (None, "text"):
         return None
-    if calling.tools:
-        param = conversation.paths.param("response_format")
-        raise Unsupported(f"{param} cannot be enforced while tools may be called.", param=param)
     described = shape.get("json_schema")
     schema = described.get("schema") if isinstance(described, dict) else None
     return schema if isinstance(schema, dict) else _ANY_JSON

@@ -150,7 +150,101 @@ DELTAS: Final[Entry] = {
     ],
 }
 
-MAPPINGS: Final = {"talk": TALK, "parts": PARTS, "deltas": DELTAS}
+RELAY: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "connect",
+    "method": "acme.relay.v1.Relay/Complete",
+    "request": {"body": {"$json": "$openai"}, "engine": "engines/$model"},
+    "read": [{"json": "body", "openai": True}],
+}
+
+FORMS: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "grpc_web",
+    "method": "acme.forms.v1.Forms/Answer",
+    "metadata": {"x-route": "pool=$model"},
+    "state": {"provider": "acme", "field": "seal"},
+    "request": {
+        "model": "$model",
+        "rules": "$system",
+        "heat": "$temperature",
+        "effort": {"$case": "$effort", "low": "EFFORT_LITTLE", "high": "EFFORT_MUCH"},
+        "shape": "$schema",
+        "entries": {
+            "$each": "$turns",
+            "by": "$role",
+            "together": True,
+            "user": {
+                "role": "person",
+                "blocks": {
+                    "$each": "$parts",
+                    "by": "$kind",
+                    "text": {"text": "$text"},
+                    "image": {"media": {"type": "$media_type", "data": "$bytes"}},
+                    "result": {"result": {"id": "$id", "name": "$name", "body": {"said": "$text", "kind": "text"}}},
+                },
+            },
+            "assistant": {
+                "role": "model",
+                "blocks": {
+                    "$each": "$parts",
+                    "by": "$kind",
+                    "text": {"text": "$text"},
+                    "call": {"call": {"id": "$id", "name": "$name", "fields": "$arguments", "seal": "$opaque"}},
+                    "reasoning": {"thought": {"$with": "$opaque", "text": "$text", "seal": "$opaque"}},
+                },
+            },
+        },
+        "tools": {"$each": "$tools", "as": {"name": "$name", "parameters": "$parameters"}},
+    },
+    "read": [
+        {"start": {"model": 'labels["model"]'}, "stopped_by": 'labels["halted_by"]'},
+        {"text": "blocks[0].text", "hidden": "special", "when": {"detail": "unset"}},
+        {
+            "each": "blocks",
+            "rules": [
+                {"reasoning": "thought.text", "opaque": {"at": "thought.seal", "on": "reasoning"}},
+                {
+                    "when": {"call": "set"},
+                    "call": {"id": "call.id", "name": "call.name", "arguments": "call.fields"},
+                    "opaque": {"at": "call.seal", "on": "call"},
+                },
+            ],
+        },
+        {"usage": {"prompt": "counts[name=in].value", "completion": "counts[name=out].value"}},
+        {"finish": {"at": 'labels["why"]', "reasons": {"halt": "stop"}}},
+    ],
+}
+
+TENSORS: Final[Entry] = {
+    "schema": {"set": SET},
+    "carrier": "grpc_web",
+    "method": "acme.tensors.v1.Tensors/Infer",
+    "request": {
+        "model": "$model",
+        "inputs": [
+            {"name": "prompt", "datatype": "BYTES", "shape": [1], "contents": {"bytes_contents": ["$prompt"]}},
+            {"name": "limit", "datatype": "INT32", "shape": [1], "contents": {"int_contents": ["$max_tokens"]}},
+        ],
+    },
+    "read": [
+        {"error": {"when": {"error": "set"}, "message": "error"}},
+        {
+            "text": {"tensor": "text"},
+            "finish": {"at": {"tensor": "why"}, "none": ["None"]},
+            "usage": {"completion": {"tensor": "count"}, "mode": "sum"},
+        },
+    ],
+}
+
+MAPPINGS: Final = {
+    "talk": TALK,
+    "parts": PARTS,
+    "deltas": DELTAS,
+    "relay": RELAY,
+    "forms": FORMS,
+    "tensors": TENSORS,
+}
 
 # The options that an adapter requires, by its name: a test of all adapters can construct them with these.
 REQUIRED_OPTIONS: Final[dict[str, Entry]] = {"proto": TALK}

@@ -1,6 +1,7 @@
 """Builds messages of the invented services, and the bytes of whole responses on each carrier."""
 
 import base64
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -8,6 +9,7 @@ from typing import Any, Final
 from google.protobuf.json_format import ParseDict
 
 from adapters.proto.schema import Schema, message_class
+from gateway.core.conversation import Json
 from gateway.core.descriptor_set import DescriptorSet
 from tests.paths import ROOT
 
@@ -24,7 +26,15 @@ _SCHEMA: Final = schema()
 _TALK: Final = _SCHEMA.method("acme.talk.v1.Talk/Speak")
 _PARTS: Final = _SCHEMA.method("acme.parts.v1.Parts/Answer")
 _DELTAS: Final = _SCHEMA.method("acme.deltas.v1.Deltas/Complete")
-METHODS: Final = {"talk": _TALK, "parts": _PARTS, "deltas": _DELTAS}
+METHODS: Final = {
+    "talk": _TALK,
+    "parts": _PARTS,
+    "deltas": _DELTAS,
+    "relay": _SCHEMA.method("acme.relay.v1.Relay/Complete"),
+    "forms": _SCHEMA.method("acme.forms.v1.Forms/Answer"),
+    "tensors": _SCHEMA.method("acme.tensors.v1.Tensors/Infer"),
+    "bare_tensors": _SCHEMA.method("acme.tensors.v1.Tensors/InferBare"),
+}
 
 
 def answer(service: str, fields: dict[str, Any]) -> bytes:
@@ -109,4 +119,64 @@ DELTAS: Final = [
     answer("deltas", {"outputs": [{"calls": [{"index": 1, "arguments": b64(': "日"}')}]}], "newTokens": 2}),
     answer("deltas", {"outputs": [{"reason": "tool_calls"}], "newTokens": 1}),
 ]
-ANSWERS: Final = {"talk": TALK, "parts": PARTS, "deltas": DELTAS}
+
+
+def relayed(**fields: Json) -> bytes:
+    """A message with a chunk of OpenAI's chat completions."""
+    return answer("relay", {"body": b64(json.dumps({"object": "chat.completion.chunk", **fields}))})
+
+
+def _delta(**delta: Json) -> bytes:
+    return relayed(id="r1", model="relay-1", choices=[{"index": 0, "delta": delta}])
+
+
+RELAY: Final = [
+    _delta(role="assistant", reasoning_content="Hm."),
+    _delta(content="日本"),
+    _delta(tool_calls=[{"index": 0, "id": "c1", "function": {"name": "look", "arguments": '{"at"'}}]),
+    _delta(tool_calls=[{"index": 0, "function": {"arguments": ': "日"}'}}]),
+    relayed(choices=[{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]),
+    relayed(choices=[], usage={"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16}),
+    answer("relay", {"last": True}),
+]
+_SEALED: Final = {"id": "c1", "name": "look", "fields": {"depth": "3", "at": "7"}, "seal": b64("sealed")}
+FORMS: Final = [
+    answer("forms", {"blocks": [{"thought": {"text": "Hm.", "seal": b64("mind")}}], "labels": {"model": "forms-1"}}),
+    answer("forms", {"blocks": [{"text": "<s>"}], "special": True}),
+    answer("forms", {"blocks": [{"text": "Look: "}, {"call": _SEALED}]}),
+    answer("forms", {"counts": [{"name": "out", "value": 9}, {"name": "in", "value": 7}]}),
+    answer("forms", {"labels": {"why": "halt", "halted_by": "END"}}),
+]
+
+
+def tensor(name: str, datatype: str, **contents: Json) -> dict[str, Json]:
+    return {"name": name, "datatype": datatype, "shape": [1], "contents": contents}
+
+
+def raw(*parts: bytes) -> list[Json]:
+    """Raw contents, in protobuf's JSON; those of BYTES stand behind their length."""
+    return [base64.b64encode(part).decode() for part in parts]
+
+
+def element(text: str) -> bytes:
+    data = text.encode()
+    return len(data).to_bytes(4, "little") + data
+
+
+_OUTPUTS: Final[list[Json]] = [tensor("text", "BYTES"), tensor("why", "BYTES"), tensor("count", "UINT32")]
+
+
+def _tensors(text: str, why: str, count: int) -> bytes:
+    contents = raw(element(text), element(why), count.to_bytes(4, "little"))
+    return answer("tensors", {"answer": {"outputs": _OUTPUTS, "rawOutputContents": contents}})
+
+
+TENSORS: Final = [_tensors("Good ", "None", 1), _tensors("morning, 日本.", "None", 2), _tensors("", "length", 1)]
+ANSWERS: Final = {
+    "talk": TALK,
+    "parts": PARTS,
+    "deltas": DELTAS,
+    "relay": RELAY,
+    "forms": FORMS,
+    "tensors": TENSORS,
+}

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from adapters.proto import ProtoAdapter
-from gateway.core.conversation import Conversation, Text, ToolSpec, Turn
+from gateway.core.conversation import Conversation, JsonObject, Text, ToolSpec, Turn
 from gateway.core.events import (
     Event,
     Finish,
     ReasoningDelta,
+    ReasoningEnd,
     ResponseStart,
     TextDelta,
     ToolCallDelta,
@@ -24,7 +25,8 @@ from gateway.testing.encode_checks import request_is_readable, request_is_well_f
 from tests.adapters.proto.mappings import MAPPINGS
 from tests.adapters.proto.services import ANSWERS, WRITERS, answer
 
-TOOLS = (ToolSpec("look", parameters={"type": "object", "properties": {"at": {}, "depth": {}}}), ToolSpec("walk"))
+LOOK: JsonObject = {"type": "object", "properties": {"at": {"type": "string"}, "depth": {"type": "integer"}}}
+TOOLS = (ToolSpec("look", parameters=LOOK), ToolSpec("walk"))
 ASKED = Conversation((Turn("user", (Text("Where?"),), index=0),), TOOLS, model="model", stream=True)
 
 TALK: tuple[Event, ...] = (
@@ -61,12 +63,39 @@ DELTAS: tuple[Event, ...] = (
     UsageReport(None, 9),
     Finish("tool_calls", "tool_calls"),
 )
-EXPECTED = {"talk": TALK, "parts": PARTS, "deltas": DELTAS}
+RELAY: tuple[Event, ...] = (
+    ResponseStart("r1", "relay-1"),
+    ReasoningDelta("Hm."),
+    TextDelta("日本"),
+    ToolCallStart(0, "c1", "look"),
+    ToolCallDelta(0, '{"at": "日"}'),
+    ToolCallEnd(0),
+    UsageReport(7, 9, 16),
+    Finish("tool_calls", "tool_calls"),
+)
+FORMS: tuple[Event, ...] = (
+    ResponseStart(None, "forms-1"),
+    ReasoningDelta("Hm."),
+    ReasoningEnd({"extra_content": {"acme": {"seal": "bWluZA=="}}}),
+    TextDelta("Look: "),
+    ToolCallStart(0, "c1", "look", extra={"extra_content": {"acme": {"seal": "c2VhbGVk"}}}),
+    ToolCallDelta(0, '{"at":"7","depth":3}'),
+    ToolCallEnd(0),
+    UsageReport(7, 9, 16),
+    Finish("stop", "halt"),
+)
+TENSORS: tuple[Event, ...] = (
+    ResponseStart(),
+    TextDelta("Good morning, 日本."),
+    UsageReport(None, 4),
+    Finish("length", "length"),
+)
+EXPECTED = {"talk": TALK, "parts": PARTS, "deltas": DELTAS, "relay": RELAY, "forms": FORMS, "tensors": TENSORS}
 ONCE = answer("talk", {"soFar": "Once.", "ending": "ENDING_FULL"})
 
 
 def case(service: str, carrier: str, **options: Any) -> Case:
-    conversation = ASKED if service != "talk" else Case("", ProtoAdapter, b"").conversation
+    conversation = ASKED if service not in ("talk", "tensors") else Case("", ProtoAdapter, b"").conversation
     return Case(
         f"{service}-{carrier}",
         ProtoAdapter,
@@ -87,6 +116,12 @@ CASES = [
     case("parts", "frames_u32"),
     case("deltas", "frames_varint"),
     case("deltas", "grpc_web"),
+    case("relay", "connect"),
+    case("relay", "grpc_web"),
+    case("forms", "grpc_web"),
+    case("forms", "frames_varint"),
+    case("tensors", "grpc_web"),
+    case("tensors", "sse_base64"),
     *(
         Case(f"once-{carrier}", ProtoAdapter, wire, ONE_EVENTS, options={**ONE, "carrier": carrier})
         for carrier, wire in (("body", ONCE), ("connect", ONCE), ("grpc_web", WRITERS["grpc_web"]([ONCE])))

@@ -20,7 +20,14 @@ from tests.promises.wire_gateway import finishes, frames, text_of
 HELLO: list[Json] = [{"role": "user", "content": "Hello"}]
 TOOLS: list[Json] = [{"type": "function", "function": {"name": name}} for name in ("look", "walk")]
 ONCE = "acme.talk.v1.Talk/SpeakOnce"
-SAID = {"talk": "Good morning, 日本.", "parts": "Look: ", "deltas": "日本"}
+SAID = {
+    "talk": ("Good morning, 日本.", "stop"),
+    "parts": ("Look: ", "tool_calls"),
+    "deltas": ("日本", "tool_calls"),
+    "relay": ("日本", "tool_calls"),
+    "forms": ("Look: ", "tool_calls"),
+    "tensors": ("Good morning, 日本.", "length"),
+}
 
 
 @asynccontextmanager
@@ -41,13 +48,14 @@ async def served(
 @pytest.mark.parametrize("shape", ["server stream", "bidirectional"])
 @pytest.mark.parametrize("service", MAPPINGS)
 async def test_a_stream_answers(service: str, shape: Shape) -> None:
-    tools = {"tools": TOOLS} if service != "talk" else {}
+    text, reason = SAID[service]
+    tools = {"tools": TOOLS} if reason == "tool_calls" else {}
     async with served(service, sends(ANSWERS[service]), shape) as (gateway, backend):
         response = await gateway.chat(stream=True, messages=HELLO, **tools)
     assert response.status_code == 200, response.text
     *data, done = frames(response.text)
-    assert (text_of(data), done) == (SAID[service], "[DONE]")
-    assert finishes(data) == ["stop" if service == "talk" else "tool_calls"]
+    assert (text_of(data), done) == (text, "[DONE]")
+    assert finishes(data) == [reason]
     assert message_class(METHODS[service].request).FromString(backend.requests[0]).ByteSize() > 0
     assert backend.metadata[0]["user-agent"].startswith("dragoman/")
 

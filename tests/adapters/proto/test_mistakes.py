@@ -11,13 +11,23 @@ from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
-from tests.adapters.proto.mappings import DELTAS, MAPPINGS, PARTS, TALK, Entry
+from tests.adapters.proto.mappings import DELTAS, FORMS, MAPPINGS, PARTS, RELAY, TALK, TENSORS, Entry
 
 # Words of the service itself, which no schema holds, and a path and a file.
-FREE = {"gateway", "from", "system", "user", "assistant", "tool", "running", "/complete", TALK["schema"]["set"]}
-# JSON inside a text has any keys, and a text field may have any value.
-FREE_PLACES = {("$json", "schema"), ("$json", "strict"), ("labels", "from")}
-FREE_VALUE = ("when", "problem")
+FREE = {"gateway", "from", "system", "user", "assistant", "tool", "running", "/complete", "None", TALK["schema"]["set"]}
+# JSON inside a text or a Struct has any keys, and a text field may have any value.
+FREE_PLACES = {("$json", "schema"), ("$json", "strict"), ("labels", "from"), ("body", "said"), ("body", "kind")}
+FREE_PLACES |= {("reasons", "halt"), ("metadata", "x-route")}
+FREE_WORDS = {"engines"}
+FREE_VALUES: set[tuple[str | int, str | int]] = {
+    ("when", "problem"),
+    ("user", "role"),
+    ("assistant", "role"),
+    ("body", "kind"),
+    ("when", "detail"),
+}
+FREE_VALUES |= {("state", "provider"), ("state", "field"), ("when", "error"), ("metadata", "x-route")}
+FREE_VALUES |= {(place, key) for place in (0, 1) for key in ("name", "datatype")}  # of tensors
 Path = tuple[str | int, ...]
 
 
@@ -42,7 +52,7 @@ def names(value: Any, path: Path = ()) -> Iterator[tuple[Path, str, bool]]:
     elif isinstance(value, list):
         for position, below in enumerate(value):
             yield from names(below, (*path, position))
-    elif isinstance(value, str) and value not in FREE and path[-2:] != FREE_VALUE:
+    elif isinstance(value, str) and not (value in FREE or path[-2:] in FREE_VALUES or path[-1] == "tensor"):
         yield path, value, False
 
 
@@ -61,8 +71,10 @@ def misspelt(entry: Entry, path: Path, old: str, new: str, key: bool) -> Entry:
 
 
 def variants(text: str) -> Iterator[tuple[str, str]]:
-    """Each name inside a text, misspelt: of a path every part."""
-    for found in re.finditer(r"[A-Za-z_]\w*", text):
+    """Each name inside a text, misspelt: of a path every part, except for keys and values of items."""
+    for found in re.finditer(r"(?<![\"=])\b[A-Za-z_]\w*", text):
+        if found[0] in FREE_WORDS:
+            continue
         yield found[0], text[: found.end()] + "q" + text[found.end() :]
 
 
@@ -95,13 +107,79 @@ def rule(entry: Entry, position: int, **keys: Json) -> Entry:
     return made
 
 
+def template(entry: Entry, **keys: Json) -> Entry:
+    """The mapping with other fields in its template."""
+    return {**copy.deepcopy(entry), "request": {**entry["request"], **keys}}
+
+
+def read(entry: Entry, rule: Json) -> Entry:
+    """The mapping with another rule in front of its own."""
+    return {**copy.deepcopy(entry), "read": [rule, *entry["read"]]}
+
+
 REFUSED: list[tuple[Entry, str]] = [
+    (read(FORMS, {"text": "blocks.text"}), "read[0].text: 'blocks' is repeated; use each"),
+    (read(FORMS, {"text": "detail[0]"}), "read[0].text: 'detail' is of string; it has no items"),
+    (
+        read(FORMS, {"text": "labels[0]"}),
+        "read[0].text: 'labels' is of acme.forms.v1.Out.LabelsEntry; it has [",
+    ),
+    (read(FORMS, {"text": 'blocks["a"].text'}), "read[0].text: 'blocks' is of acme.forms.v1.Block; it has [0] and"),
+    (read(FORMS, {"text": "blocks[0"}), "read[0].text: 'blocks[0' is not a path; write names, such as"),
+    (read(FORMS, {"text": ""}), "read[0].text: '' is not a path"),
+    (read(FORMS, {"text": "blocks[txt=a].text"}), "read[0].text: acme.forms.v1.Block has no field 'txt'; did you mean"),
+    (read(FORMS, {"text": "blocks[media=a].text"}), "read[0].text: 'media' is of acme.forms.v1.Media; it must be"),
+    (read(FORMS, {"text": {"tensor": "x"}}), "read[0].text.tensor: acme.forms.v1.Out has no tensors: no 'outputs'"),
+    (read(TENSORS, {"text": "error", "hidden": {"tensor": "x"}}), "read[0].hidden.tensor: a tensor cannot stand here"),
+    (read(FORMS, {"hidden": "special"}), "read[0].hidden: only a rule with `text` can hide it"),
+    (read(FORMS, {"opaque": {"at": "detail", "on": "call"}}), "read[0].opaque.on: the rule has no `call`"),
+    (read(FORMS, {"opaque": {"at": "special", "on": "reasoning"}}), "read[0].opaque.at: 'special' is of bool"),
+    (read(RELAY, {"openai": True}), "read[0].openai: it reads the whole document in `json`"),
+    (read(RELAY, {"json": "body", "openai": True, "text": "x"}), "read[0].openai: it reads the whole document"),
+    (read(RELAY, {"json": "last", "text": "x"}), "read[0].json: 'last' is of bool; it must be text or bytes"),
+    (read(RELAY, {"json": "body", "text": "a..b"}), "read[0].text: 'a..b' is not a path"),
+    (read(RELAY, {"json": "body", "rules": [{"json": "x", "text": ""}]}), "read[0].rules[0].json: the rule reads JSON"),
+    (
+        read(RELAY, {"json": "body", "text": {"tensor": "x"}}),
+        "read[0].text: a tensor belongs to a message, not to JSON",
+    ),
+    (read(RELAY, {"json": "body", "finish": {"oneof": "x"}}), "read[0].finish.oneof: JSON has no oneof"),
+    (
+        changed(RELAY, read=[{"json": "body", "text": "x", "finish": {"at": "y"}}]),
+        "read: the mapping has $openai, but no",
+    ),
+    (changed(FORMS, metadata={"authorization": "x"}), "metadata.authorization: a credential belongs in `api_key_env`"),
+    (changed(FORMS, metadata={"grpc-timeout": "1S"}), "metadata.grpc-timeout: 'grpc-timeout' is no name of metadata"),
+    (changed(FORMS, metadata={"x-a": "é"}), "metadata.x-a: the value has characters"),
+    (changed(FORMS, metadata={"x-a": "$prompt"}), "metadata.x-a: '$prompt' has another name than $model"),
+    (template(FORMS, rules="a $system b"), "request.rules: a name cannot stand inside a text"),
+    (template(FORMS, heat="a $temperature"), "request.heat: text stands before a text only"),
+    (
+        template(FORMS, rules="of $temperature"),
+        "request.rules: text stands before a text only; $temperature is a number",
+    ),
+    (template(FORMS, rules={"$json": {"a": "$turns"}}), "request.rules.$json.a: $turns is a list, which is no JSON"),
+    (template(FORMS, rules="text"), "request: $turns needs the variant 'system', or the template $system"),
+    (template(FORMS, tools=[]), "request: the mapping has a rule `call`, but no $tools"),
+    (
+        changed(FORMS, read=FORMS["read"][:2] + FORMS["read"][3:]),
+        "read: the mapping has $tools, but no rule reads `call`",
+    ),
+    (
+        template(FORMS, entries={**FORMS["request"]["entries"], "system": {"role": "rules"}}),
+        "request: $system and the variant 'system' of $turns exclude each other",
+    ),
+    (
+        template(FORMS, entries={**FORMS["request"]["entries"], "tool": {"role": "tool"}}),
+        "request: the part 'result' and the variant 'tool' of $turns exclude each other",
+    ),
+    (template(FORMS, entries={**FORMS["request"]["entries"], "together": 1}), "request.entries.together: write true"),
     (changed(TALK, carrier="body"), "carrier: 'body' carries one message, but acme.talk.v1.Talk/Speak streams"),
     (changed(TALK, carrier="sse_base64", ends="status"), "ends: the carrier 'sse_base64' reports no status"),
     (changed(TALK, ends="close"), "ends: the carrier 'grpc_web' reports a status"),
     (changed(TALK, path="speak"), "path: the path 'speak' must begin with /"),
-    (changed(TALK, request={"engine": "$model"}), "request: the template must contain $prompt, $transcript or $turns"),
-    (changed(TALK, request={"text": "$prompt", "engine": "x/$model"}), "request.engine: a name cannot stand inside"),
+    (changed(TALK, request={"engine": "$model"}), "request: the template must contain $prompt, $transcript, $turns or"),
+    (changed(TALK, request={"text": "$prompt", "engine": "x/$model/y"}), "request.engine: a name cannot stand inside"),
     (changed(TALK, request={"text": ["$prompt"]}), "request.text: "),
     (changed(TALK, request={"text": "$prompt", "limits": "hot"}), 'request.limits: "hot" is no value of'),
     (changed(TALK, request={"text": "$prompt", "seed": "$temperature"}), "request.seed: $temperature is a number"),
@@ -145,7 +223,7 @@ REFUSED: list[tuple[Entry, str]] = [
             2,
             rules=[{"call": {"id": "call.id", "name": "call.name", "arguments": "call.fields", "mode": "delta"}}],
         ),
-        "read[2].rules[0].call.mode: a Struct holds whole arguments",
+        "read[2].rules[0].call.mode: a google.protobuf.Struct holds whole arguments",
     ),
     (
         rule(DELTAS, 1, call={"each": "calls", "name": "name", "arguments": "arguments", "mode": "total"}),
@@ -153,7 +231,10 @@ REFUSED: list[tuple[Entry, str]] = [
     ),
     (changed(PARTS, read=PARTS["read"][3:]), "read: no rule reads text or calls"),
     (changed(PARTS, read=[{"each": "parts", "text": "text"}, PARTS["read"][4]]), "read: the mapping has $tools, but"),
-    (changed(PARTS, request={**PARTS["request"], "tools": []}), "request: the mapping has a rule `call`, but it has"),
+    (
+        changed(PARTS, request={**PARTS["request"], "tools": []}),
+        "request: the mapping has a rule `call`, but no $tools",
+    ),
     (
         changed(PARTS, request={**PARTS["request"], "choice": {"$case": "$choice", "none": {"mode": "MODE_NEVER"}}}),
         "request: the cases of $choice need 'required'",
