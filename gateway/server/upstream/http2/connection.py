@@ -25,6 +25,8 @@ from gateway.server.upstream.http2.stream_response import WINDOW, StreamResponse
 _NO_SOCKET: Final = (Http2State.NEW, Http2State.CLOSED)
 _ENDED: Final = (Http2State.FAILED, Http2State.CLOSED)
 _USABLE: Final = (Http2State.OPEN, Http2State.DRAINING)
+# Where the system cannot tell, a closed connection is noticed by the event loop alone.
+_PEER_CLOSED: Final[int] = getattr(select, "POLLRDHUP", 0)
 # The beginning of a response of HTTP/1.1, which is no frame.
 _HTTP1: Final = b"HTTP/1."
 
@@ -113,8 +115,8 @@ class Http2Connection(SocketProtocol):
 
     @property
     def room(self) -> int:
-        """The number of further requests that can be begun now. 0 for an idle connection with bytes that the event loop
-        has not yet processed: the backend may have closed it."""
+        """The number of further requests that can be begun now. 0 for an idle connection that the backend has closed,
+        which the event loop may not yet have processed."""
         if self._state is not Http2State.OPEN or (not self._streams and self._poll.poll(0)):
             return 0
         return self._multiplexer.room
@@ -162,7 +164,7 @@ class Http2Connection(SocketProtocol):
         # been written in full.
         transport.set_write_buffer_limits(high=1)
         self._poll = select.poll()
-        self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._poll.register(transport.get_extra_info("socket").fileno(), _PEER_CLOSED)
         self._on_open(self)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != self.alpn:

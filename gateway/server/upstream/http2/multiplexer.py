@@ -161,11 +161,14 @@ class Multiplexer:
         match event:
             case DataReceived(stream_id=stream_id, data=data, flow_controlled_length=size):
                 self._arrived += size
-                self._changed(stream_id).on_data(data, size)
+                if response := self._changed(stream_id):
+                    response.on_data(data, size)
             case ResponseReceived(stream_id=stream_id, headers=fields):
-                self._changed(stream_id).on_head(fields)
+                if response := self._changed(stream_id):
+                    response.on_head(fields)
             case TrailersReceived(stream_id=stream_id, headers=fields):
-                self._changed(stream_id).on_trailers(fields)
+                if response := self._changed(stream_id):
+                    response.on_trailers(fields)
             case StreamEnded(stream_id=stream_id):
                 self._on_end(stream_id)
             case StreamReset(stream_id=stream_id, error_code=code):
@@ -173,24 +176,27 @@ class Multiplexer:
             case RemoteSettingsChanged():
                 self.settled = True
             case _:
+                # `h2` has answered every other frame.
                 pass
 
-    def _changed(self, stream_id: int) -> StreamResponse:
+    def _changed(self, stream_id: int) -> StreamResponse | None:
+        """Returns the response that a frame belongs to; None where nobody reads it any more."""
         self._touched.add(stream_id)
-        return self._responses[stream_id]
+        return self._responses.get(stream_id)
 
     def _on_end(self, stream_id: int) -> None:
-        self._changed(stream_id).on_end()
-        if stream_id in self._unsent:
-            # The backend has said all, and needs no more of the request.
-            self.leave(stream_id)
-        else:
-            del self._responses[stream_id]
+        if response := self._changed(stream_id):
+            response.on_end()
+            if stream_id in self._unsent:
+                # The backend has said all, and needs no more of the request.
+                self.leave(stream_id)
+            else:
+                del self._responses[stream_id]
 
     def _on_reset(self, stream_id: int, code: int) -> None:
-        response = self._changed(stream_id)
-        refused = code == ErrorCodes.REFUSED_STREAM and not response.status
-        self._fail(stream_id, Unprocessed if refused else _CODES.get(code, Truncated))
+        if response := self._changed(stream_id):
+            refused = code == ErrorCodes.REFUSED_STREAM and not response.status
+            self._fail(stream_id, Unprocessed if refused else _CODES.get(code, Truncated))
 
     def _on_goaway(self, frame: Frame) -> None:
         if len(frame.payload) < _GOAWAY.size:
@@ -198,9 +204,10 @@ class Multiplexer:
         last, code = _GOAWAY.unpack_from(frame.payload)
         self.draining = True
         for stream_id in [stream_id for stream_id in self._responses if stream_id > last & _STREAM_ID]:
+            self._touched.add(stream_id)
             self._fail(stream_id, _CODES.get(code, Unprocessed))
 
     def _fail(self, stream_id: int, error: type[HttpError]) -> None:
-        self._changed(stream_id).fail(error())
+        """Ends a stream that the backend has closed."""
         self._unsent.pop(stream_id, None)
-        del self._responses[stream_id]
+        self._responses.pop(stream_id).fail(error())

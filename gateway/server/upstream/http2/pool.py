@@ -23,6 +23,11 @@ class _Opening:
         self.task = task
         task.add_done_callback(self._tell)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a further request may wait for it."""
+        return len(self.waiters) < DEFAULT_STREAMS and not self.task.done()
+
     def _tell(self, task: asyncio.Task[None]) -> None:
         error = ConnectError() if task.cancelled() else task.exception()
         for waiter in self.waiters:
@@ -64,7 +69,7 @@ class Http2Pool:
         """Returns a stream on a connection that is being opened; the loop's time `due` is the limit. Raises
         HttpError."""
         while True:
-            opening = next((one for one in self._openings if len(one.waiters) < DEFAULT_STREAMS), None)
+            opening = next((one for one in self._openings if one.has_room), None)
             await self._wait(opening or self._begin(), due)
             if (stream := self.acquire(self._loop.time())) is not None:
                 return stream
