@@ -25,7 +25,7 @@ class Promise(msgspec.Struct, frozen=True):
     and of a client that does not stream; `late` is the code of the error frame after it (None: cannot happen there).
 
     `phase` is that of an early fault in the counters. `counted` are further counters, beside those of every row.
-    `waits`: only a timeout ends the fault.
+    `waits`: only a timeout ends the fault. `attempts` to send the request are made.
     """
 
     id: str
@@ -35,6 +35,7 @@ class Promise(msgspec.Struct, frozen=True):
     counted: tuple[str, ...] = ()
     level: Literal["warning", "error"] = "warning"
     waits: bool = False
+    attempts: int = 1
 
 
 def _caller(status: int, code: str = "its_code") -> ClientError:
@@ -47,7 +48,7 @@ LOST: Final = ("gateway_truncated_streams_total",)
 SLOW: Final = ("gateway_ttfb_timeouts_total",)
 
 PROMISES: Final[tuple[Promise, ...]] = (
-    Promise("unreachable", ClientError(502, "upstream_connection_error")),
+    Promise("unreachable", ClientError(502, "upstream_connection_error"), attempts=2),
     Promise("tls", ClientError(502, "upstream_tls_error", headers=FINAL)),
     Promise("closed", ClientError(502, "upstream_connection_error"), phase="head"),
     Promise("no_http", ClientError(502, "upstream_protocol_error"), phase="head"),
