@@ -11,6 +11,8 @@ from hypothesis import settings
 
 # A shared machine is slow at random moments: only the number of examples bounds a law.
 settings.register_profile("suite", deadline=None, max_examples=100)
+# The same examples in each run: what fails then, fails because of the change.
+settings.register_profile("ci", settings.get_profile("suite"), derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile("suite")
 
