@@ -15,6 +15,8 @@ import msgspec
 BLANK: Final = b"\n\n"
 _CRLF_BLANK: Final = b"\r\n\r\n"
 _DATA: Final = b"data:"
+_LF: Final = ord("\n")
+_CR: Final = ord("\r")
 
 
 class _Lead(msgspec.Struct, frozen=True):
@@ -31,7 +33,8 @@ class SSEFastPath:
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
-        self._expect(b"data: ")
+        self._lf, self._crlf = _PLAIN
+        self._spaceless = False
 
     def split(self, data: bytes) -> list[bytes] | None:
         """Returns the data of events that end with a blank line, all begin with the learned text and have one line of
@@ -43,7 +46,9 @@ class SSEFastPath:
             return None
         events = data[lead.data].split(lead.next)
         lines = b"".join(events)
-        if b"\n" in lines or b"\r" in lines:
+        # A line end of one byte is looked for as a number: for bytes, `in` first tries a number and takes ten times as
+        # long.
+        if _LF in lines or _CR in lines:
             return None
         # One space behind the colon is not part of the data.
         return None if self._spaceless and lead.text + b" " in data else events
@@ -55,7 +60,7 @@ class SSEFastPath:
         if not event.startswith(lead) or len(event) > self._max_event:
             return None
         data = event[len(lead) :]
-        return None if b"\n" in data or (self._spaceless and data.startswith(b" ")) else data
+        return None if _LF in data or (self._spaceless and data.startswith(b" ")) else data
 
     def learn(self, event: bytes) -> None:
         """Expects the text before the data of this event in the next ones, if that data is one line. The lines of
@@ -67,13 +72,20 @@ class SSEFastPath:
         if not line.startswith(_DATA) or any(other.startswith(b"data") for other in others):
             return
         colon = _DATA + b" " if line[len(_DATA) :].startswith(b" ") else _DATA
-        self._expect(b"\n".join((*others, colon)))
+        text = b"\n".join((*others, colon))
+        if text != self._lf.text:
+            self._lf, self._crlf = _leads(text)
+            self._spaceless = text.endswith(b":")
 
-    def _expect(self, text: bytes) -> None:
-        self._lf = _lead(text, BLANK)
-        self._crlf = _lead(text.replace(b"\n", b"\r\n"), _CRLF_BLANK)
-        self._spaceless = text.endswith(b":")
+
+def _leads(text: bytes) -> tuple[_Lead, _Lead]:
+    """Returns the text with lines that end with LF, and with CRLF."""
+    return _lead(text, BLANK), _lead(text.replace(b"\n", b"\r\n"), _CRLF_BLANK)
 
 
 def _lead(text: bytes, blank: bytes) -> _Lead:
     return _Lead(text, blank + text, slice(len(text), -len(blank)))
+
+
+# What precedes the data where a backend writes no other fields: all streams share it.
+_PLAIN: Final = _leads(b"data: ")
