@@ -40,7 +40,7 @@ class ChunkReader:
         self.words = ""
         self._reason = ""
         self._started = False
-        self._noted: set[str] = set()
+        self._noted: frozenset[str] = frozenset()
         self._passthrough = Passthrough(passes)
         self._seed = seed
         self._stops = stops
@@ -202,7 +202,7 @@ class ChunkReader:
     def _note(self, events: list[Event], action: Action, rule: str, detail: str) -> None:
         """Report each rule once, because a backend that breaks a rule breaks it in every chunk."""
         if rule not in self._noted:
-            self._noted.add(rule)
+            self._noted |= {rule}
             events.append(Notice("backend", action, rule, detail, level="warning"))
 
 

@@ -10,7 +10,7 @@ class Passthrough:
 
     def __init__(self, passes: bool) -> None:
         self.passes = passes
-        self._noted: set[str] = set()
+        self._noted: frozenset[str] = frozenset()
 
     def fields(self, scope: Scope, fields: JsonObject) -> list[Event]:
         """Return the event of fields in an object of this scope, or the notice that the client does not get them."""
@@ -35,5 +35,5 @@ class Passthrough:
         """Report each fact once, because a backend repeats it in every event."""
         if detail in self._noted:
             return []
-        self._noted.add(detail)
+        self._noted |= {detail}
         return [Notice("backend", "ignored", rule, detail, level=level)]

@@ -114,7 +114,7 @@ class RoleMarkerFilter:
             return None
         texts[0] = self._held + texts[0]
         last = texts[-1]
-        certain = max(len(last.rstrip()), len(last) - _BLANKS)
+        certain = _without_blanks(last, len(last))
         if certain <= 0 or "\n" in "".join(texts):
             return None
         self._held, texts[-1] = last[certain:], last[:certain]
@@ -202,4 +202,6 @@ class RoleMarkerFilter:
 
 def _without_blanks(text: str, end: int) -> int:
     """Returns where the last non-blank part of the text before `end` ends, within a short distance."""
-    return max(len(text[:end].rstrip()), end - _BLANKS)
+    visible, nearest = len(text[:end].rstrip()), end - _BLANKS
+    # Not `max`: this is done for every piece of text.
+    return visible if visible > nearest else nearest
