@@ -58,6 +58,8 @@ _MODELS: Final = Operation(
 _MODEL: Final = Operation(
     name="get_model", description="One model.", tag="models", answers={JSON: reference(Model)}, types=(Model,)
 )
+# The beginning of an answer's id.
+_ID: Final = "chatcmpl-"
 
 
 class OpenAIChatDialect:
@@ -88,11 +90,11 @@ class OpenAIChatDialect:
         return encode_turn(turn, NEUTRAL)
 
     def encode_answer(self, request: ClientRequest, head: AnswerHead, events: Sequence[Event]) -> bytes:
-        return encode_completion(events, _answer_id(head), head.created, head.model, head.diagnostics)
+        return encode_completion(events, _ID + head.unique, head.created, head.model, head.diagnostics)
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ChatStreamEncoder:
         return ChatStreamEncoder(
-            _answer_id(head),
+            _ID + head.unique,
             head.created,
             head.model,
             include_usage=request.conversation.include_usage,
@@ -110,7 +112,3 @@ class OpenAIChatDialect:
 
     def example(self, model: str) -> JsonObject:
         return {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
-
-
-def _answer_id(head: AnswerHead) -> str:
-    return f"chatcmpl-{head.unique}"

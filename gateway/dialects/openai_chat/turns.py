@@ -58,15 +58,19 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
         else:
             odd.append(index)
     if odd:
-        faults.add_each(
-            "NOT_OBJECT",
-            len(odd),
-            lambda n: (odd[n], "", f"the message is {kind_of(messages[odd[n]])}, not an object"),
-            "messages are not objects",
-        )
+        _report_odd(messages, odd, faults)
     if reader.numbered:
         turns = _without_numbers(turns, reader.numbered)
     return _with_ids(turns, faults) if reader.derives else tuple(turns)
+
+
+def _report_odd(messages: Sequence[Json], odd: Sequence[int], faults: Faults) -> None:
+    faults.add_each(
+        "NOT_OBJECT",
+        len(odd),
+        lambda n: (odd[n], "", f"the message is {kind_of(messages[odd[n]])}, not an object"),
+        "messages are not objects",
+    )
 
 
 def _with_ids(turns: Sequence[Turn], faults: Faults) -> tuple[Turn, ...]:
