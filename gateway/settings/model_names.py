@@ -28,7 +28,10 @@ class ModelNames(Generic[Entry]):
         entry = self._exact.get(model)
         if entry is not None:
             return entry
-        return next((entry for beginning, entry in self._patterns if model.startswith(beginning)), None)
+        for beginning, pattern_entry in self._patterns:
+            if model.startswith(beginning):
+                return pattern_entry
+        return None
 
     def known_name(self, model: str) -> str:
         """Returns the name of a model without the default tag, unless it is known with the tag, or only with it."""
