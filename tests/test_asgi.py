@@ -239,14 +239,15 @@ async def test_a_server_that_takes_nothing_holds_the_response_back() -> None:
     response = ClientResponse(writer, DIALECT, "mine")
     delivering = asyncio.create_task(writer.deliver(send))
     await response.open((), b"one", ENCODER)
-    writing = asyncio.create_task(response.write(b"two"))
+    waiting = asyncio.create_task(response.ready())
     await asyncio.sleep(0)
-    assert connection.flow.write_paused and not writing.done()
+    assert connection.flow.write_paused and not waiting.done()
     taken.release()
     await asyncio.sleep(0.01)
-    assert not writing.done()
+    assert not waiting.done()
     taken.release()
-    await writing
+    await waiting
+    response.write(b"two")
     taken.release()
     taken.release()
     await response.end(b"three")
@@ -265,7 +266,8 @@ async def test_a_server_that_reports_a_lost_client_interrupts_the_request() -> N
         writer.connection.on_lost = lost.set
         response = ClientResponse(writer, DIALECT, "mine")
         await response.open((), b"one", ENCODER)
-        await response.write(b"two")
+        await response.ready()
+        response.write(b"two")
         await lost.wait()
         await response.fail(GatewayError("not sent"))
 

@@ -26,11 +26,11 @@ class ClientResponse:
     __slots__ = (
         "_dialect",
         "_encoder",
-        "_flow",
         "_ids",
         "_writer",
         "connection",
         "ended",
+        "flow",
         "id",
         "request_body",
         "status",
@@ -39,7 +39,7 @@ class ClientResponse:
     def __init__(self, writer: Writer, dialect: Dialect, request_id: str) -> None:
         self._writer = writer
         self._dialect = dialect
-        self._flow = writer.flow
+        self.flow = writer.flow
         self.connection = writer.connection
         self.request_body = writer.request_body
         self.id = request_id
@@ -56,7 +56,7 @@ class ClientResponse:
         self.status = status
         self.ended = True
         head = self._head(body, media_type, headers)
-        if self._flow.write_paused:
+        if self.flow.write_paused:
             await self._writer.ready()
         self._writer.whole(status, head, body)
 
@@ -74,17 +74,19 @@ class ClientResponse:
 
     async def open(self, headers: Headers, data: bytes, encoder: StreamEncoder) -> None:
         """Begins a stream with status 200 and these whole events. The encoder reports an error in it."""
-        if self._flow.write_paused:
+        if self.flow.write_paused:
             await self._writer.ready()
         self._writer.open(200, (*encoder.headers, *self._ids, *headers), data)
         # Not sooner: a request that is interrupted while the client is slow can still be given an error status.
         self.status = 200
         self._encoder = encoder
 
-    async def write(self, data: bytes) -> None:
-        """Sends whole events now. Waits while the client is slow."""
-        if self._flow.write_paused:
-            await self._writer.ready()
+    async def ready(self) -> None:
+        """Waits while the client is slow. On the hot path, check `flow.write_paused` first."""
+        await self._writer.ready()
+
+    def write(self, data: bytes) -> None:
+        """Sends whole events now."""
         self._writer.write(data)
 
     async def end(self, data: bytes = b"") -> None:

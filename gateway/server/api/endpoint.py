@@ -10,9 +10,9 @@ from typing import Final, ParamSpec
 import msgspec
 
 from gateway.adapter import Adapter, BackendRequest
-from gateway.core.backend_status import public_text
+from gateway.core.backend_status import NO_RETRY, public_text
 from gateway.core.conversation import Conversation
-from gateway.core.errors import BackendError
+from gateway.core.errors import BackendError, BackendTimeout
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
@@ -74,24 +74,31 @@ class GenerateEndpoint:
     ) -> None:
         """Serves one request. Raises GatewayError, also after the response has begun, and ClientDisconnected."""
         check_media_type(context.headers)
-        with self._state.scheduler.deadlines() as deadlines:
-            began = monotonic()
-            deadlines.expect(began + BODY_S, body_timeout)
-            body = await read_body(response.request_body, context.headers, self._state.max_body)
-            context.waited = monotonic() - began
+        deadlines = self._state.scheduler.deadlines()
 
-            def disconnect() -> None:
-                # A finished response has reached its client.
-                if not response.ended:
-                    deadlines.interrupt(ClientDisconnected())
+        def disconnect() -> None:
+            # A finished response has reached its client.
+            if not response.ended:
+                deadlines.interrupt(ClientDisconnected())
 
-            response.connection.on_lost = disconnect
-            try:
+        connection = response.connection
+        try:
+            with deadlines:
+                began = monotonic()
+                deadlines.expect(began + BODY_S, body_timeout)
+                body = await read_body(response.request_body, context.headers, self._state.max_body)
+                context.waited = monotonic() - began
+                connection.on_lost = disconnect
                 await self._serve(context, body, deadlines, response, dialect, head)
-            finally:
-                # The connection's next request may have begun already, with its own callback in place.
-                if response.connection.on_lost is disconnect:
-                    response.connection.on_lost = None
+        except BackendTimeout as error:
+            # The backend may still work on the request: a second one would cost as much again.
+            if error is deadlines.reason and context.is_sent:
+                error.headers = NO_RETRY
+            raise
+        finally:
+            # The connection's next request may have begun already, with its own callback in place.
+            if connection.on_lost is disconnect:
+                connection.on_lost = None
 
     async def _serve(
         self,
@@ -265,22 +272,14 @@ class GenerateEndpoint:
         more = traceparent_header(context.traceparent, head.names) if context.traceparent else ()
         if request.deadline is not None:
             more = (*more, timeout_header(request.deadline, deadlines.total_due - monotonic()))
-
-        def sent() -> None:
-            context.phase = "head"
-            deadlines.sent = True
-
-        def answered(status: int) -> None:
-            context.backend_status = status
-
         return self._state.transport.send(
             head,
             request.body,
             backend.timeouts.connect,
             more=more,
             on_try=context.try_backend,
-            on_sent=sent,
-            on_status=answered,
+            on_sent=context.await_head,
+            on_status=context.receive_head,
             again=context.attempt == 0,
         )
 

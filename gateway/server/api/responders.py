@@ -78,18 +78,17 @@ class WholeResponder(_Response):
         pass
 
     async def send(self, events: Sequence[Event]) -> None:
-        if len(events) <= PART:
-            self._context.record(events)
-        else:
-            async for part in _parts(events):
-                self._context.record(part)
-        self._events.extend(events)
+        async for part in _parts(events):
+            self._collect(part)
 
     async def rescue(self, events: Sequence[Event]) -> None:
         pass
 
     async def finish(self, events: Sequence[Event]) -> None:
-        await self.send(events)
+        if len(events) > PART:
+            await self.send(events[:-PART])
+            events = events[-PART:]
+        self._collect(events)
         self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
         encode, head = self._dialect.encode_answer, _head(self._context)
@@ -99,15 +98,18 @@ class WholeResponder(_Response):
             body = encode(self._request, head, self._events)
         await self._response.whole(200, body, self._context.answer_headers())
 
+    def _collect(self, events: Sequence[Event]) -> None:
+        self._context.record(events)
+        self._events.extend(events)
+
 
 class StreamResponder(_Response):
     """Sends the events of one read of the backend in one piece, very many in several. Use as a context manager around
     the exchange."""
 
-    opening = True
-    _keep_alive: asyncio.Task[None] | None = None
-
     def __enter__(self) -> "StreamResponder":
+        self.opening = True
+        self._keep_alive: asyncio.Task[None] | None = None
         self._encoder = self._dialect.stream_encoder(self._request, _head(self._context))
         self._encoder.feed(self._context.notices)
         self._deadlines.on_quiet = self._break_silence
@@ -136,8 +138,8 @@ class StreamResponder(_Response):
             self._deadlines.quiet_due = now + self._settings.sse_ping_s
             if self._keep_alive is not None:
                 await self._end_keep_alive(self._keep_alive)
-            if self._response.status:
-                await self._response.write(payload)
+            if self._response.status and not self._response.flow.write_paused:
+                self._response.write(payload)
             else:
                 await self._send(payload)
 
@@ -168,8 +170,10 @@ class StreamResponder(_Response):
         self._keep_alive = None
 
     async def _send(self, data: bytes) -> None:
+        if self._response.flow.write_paused:
+            await self._response.ready()
         if self._response.status:
-            await self._response.write(data)
+            self._response.write(data)
         else:
             await self._response.open(self._context.answer_headers(), data, self._encoder)
 

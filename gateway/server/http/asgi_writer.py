@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.flow_control import FlowControl
 
+from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import Headers
 

@@ -6,17 +6,16 @@ shuts it down.
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from starlette.types import Scope
 from uvicorn.config import Config
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
 
 from gateway.server.http.client_connection_state import BUSY, CLIENT_TRANSITIONS, IDLE, IN_HEAD, ClientState
+from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.response_writer import ResponseWriter
 from gateway.server.http.write_timeout import WriteTimeout
 
@@ -31,15 +30,6 @@ class ClientConnection(asyncio.Protocol):
     costs one assignment, since the timer reads the deadline only when it expires."""
 
     header_timeout_s: float = 10
-    on_lost: Callable[[], None] | None = None
-
-    state = ClientState.HEAD
-    # The request that is being served, and the one that was parsed last, which may wait behind it.
-    served: ResponseWriter | None = None
-    latest: ResponseWriter | None = None
-    due = math.inf
-    _timer: asyncio.TimerHandle | None = None
-    _timer_at = math.inf
 
     def __init__(
         self,
@@ -54,7 +44,15 @@ class ClientConnection(asyncio.Protocol):
         self.server_state = server_state
         self.connections: set[ClientConnection] = server_state.connections  # type: ignore[assignment]  # its own only
         self.loop = _loop or asyncio.get_running_loop()
-        self._waiting: deque[tuple[ResponseWriter, Scope]] = deque()
+        self.on_lost: Callable[[], None] | None = None
+        self.state = ClientState.HEAD
+        # The request that is being served, and the one that was parsed last, which may wait behind it.
+        self.served: ResponseWriter | None = None
+        self.latest: ResponseWriter | None = None
+        self.due = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+        self._waiting: list[tuple[ResponseWriter, Scope]] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         self.connections.add(self)
@@ -112,7 +110,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self.flow.resume_reading()
         if self._waiting:
-            self._serve(*self._waiting.popleft())
+            self._serve(*self._waiting.pop(0))
             return
         self.state = CLIENT_TRANSITIONS[self.state]["answered"]
         if self.state is IDLE:

@@ -43,16 +43,14 @@ class HttpProtocol(ClientConnection):
     encode_error: Callable[[GatewayError], ErrorAnswer]
     _sent_away = LogThrottle()
 
-    _parser: httptools.HttpRequestParser | None = None
-    _url = b""
-    # Bytes received since the parser reported the end of a head, or part of a body.
-    _untold = 0
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
+        self._url = b""
         # Names and values alternate, of a head or of trailers.
         self._lines: list[bytes] = []
-        self._parser = self._new_parser()
+        # Bytes received since the parser reported the end of a head, or part of a body.
+        self._untold = 0
+        self._parser: httptools.HttpRequestParser | None = self._new_parser()
         descriptor: int = transport.get_extra_info("socket").fileno()
         if len(self.connections) > self.max_connections or descriptor > self.last_descriptor:
             self._send_away()

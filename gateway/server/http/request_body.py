@@ -3,7 +3,8 @@
 import asyncio
 
 from starlette.types import Message
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
+
+from gateway.server.http.flow_control import HIGH_WATER, FlowControl
 
 
 class RequestBody:
@@ -36,7 +37,7 @@ class RequestBody:
             if isinstance(self._body, bytes):
                 self._body = bytearray(self._body)
             self._body += piece
-        if len(self._body) > HIGH_WATER_LIMIT:
+        if len(self._body) > HIGH_WATER:
             self._flow.pause_reading()
         self._notify()
 

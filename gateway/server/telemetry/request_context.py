@@ -218,6 +218,19 @@ class RequestContext:
         self.attempt += 1
         self.phase = "connect"
 
+    def await_head(self) -> None:
+        """Records that the request has been written to the backend."""
+        self.phase = "head"
+
+    def receive_head(self, status: int) -> None:
+        """Records the status of the backend's response."""
+        self.backend_status = status
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the request has been written to the backend, so that it may run there."""
+        return self.phase in ("head", "stream")
+
     def note(self, notices: Iterable[Notice]) -> None:
         """Records notices, and counts the changes among them."""
         for notice in notices:

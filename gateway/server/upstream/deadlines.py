@@ -11,7 +11,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from gateway.core.backend_status import NO_RETRY
 from gateway.core.errors import BackendTimeout, GatewayError, InvalidRequest
 
 TICK_S: Final = 0.1
@@ -47,11 +46,10 @@ class Deadlines:
     it as an exception in place of the cancellation.
 
     `due` is the deadline of the present wait and `late` makes the exception for it; at `quiet_due` the client should
-    receive a keep-alive comment. `sent`: the request has been sent to the backend, and a second attempt would cost as
-    much again.
+    receive a keep-alive comment.
     """
 
-    __slots__ = ("_scheduler", "_task", "due", "late", "on_quiet", "quiet_due", "reason", "sent", "total_due")
+    __slots__ = ("_scheduler", "_task", "due", "late", "on_quiet", "quiet_due", "reason", "total_due")
 
     def __init__(self, scheduler: "DeadlineScheduler", task: "asyncio.Task[None] | None") -> None:
         self._scheduler = scheduler
@@ -62,7 +60,6 @@ class Deadlines:
         self.total_due = math.inf
         self.quiet_due = math.inf
         self.on_quiet: Callable[[], None] | None = None
-        self.sent = False
 
     def expect(self, due: float, late: Callable[[], Exception]) -> None:
         """Sets the deadline and the exception of the present wait."""
@@ -78,16 +75,11 @@ class Deadlines:
     def check(self, now: float) -> None:
         """Interrupts an overdue request, or calls its `on_quiet`."""
         if now >= self.due:
-            self._end(self.late())
+            self.interrupt(self.late())
         elif now >= self.total_due:
-            self._end(total_timeout())
+            self.interrupt(total_timeout())
         elif now >= self.quiet_due and self.on_quiet is not None:
             self.on_quiet()
-
-    def _end(self, reason: Exception) -> None:
-        if self.sent and isinstance(reason, BackendTimeout):
-            reason.headers = NO_RETRY
-        self.interrupt(reason)
 
     def __enter__(self) -> "Deadlines":
         self._scheduler.add(self)

@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 from starlette.types import Message
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 
+from gateway.server.http.flow_control import HIGH_WATER, FlowControl
 from gateway.server.http.request_body import RequestBody
 
 
@@ -72,11 +72,11 @@ async def test_the_end_is_told_to_everybody_who_waits_and_to_who_comes_later() -
 async def test_a_body_that_nobody_reads_is_not_read_on() -> None:
     line = Line()
     body = request_body(line)
-    body.feed(b"x" * HIGH_WATER_LIMIT)
+    body.feed(b"x" * HIGH_WATER)
     seen = [line.reads]
     body.feed(b"x")
     seen.append(line.reads)
-    assert len((await body.receive())["body"]) == HIGH_WATER_LIMIT + 1
+    assert len((await body.receive())["body"]) == HIGH_WATER + 1
     assert [*seen, line.reads] == [True, False, True]
 
 
@@ -84,7 +84,7 @@ async def test_what_comes_after_the_answer_is_not_kept() -> None:
     line = Line()
     body = request_body(line)
     body.end()
-    body.feed(b"x" * 2 * HIGH_WATER_LIMIT)
+    body.feed(b"x" * 2 * HIGH_WATER)
     body.close()
     assert line.reads
     assert await body.receive() == {"type": "http.disconnect"}

@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 from starlette.types import Message
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.server import ServerState
 
+from gateway.server.http.flow_control import FlowControl
 from gateway.server.http.request_body import RequestBody
 from gateway.server.http.response_writer import ResponseWriter
 from tests.server.conftest import Start
