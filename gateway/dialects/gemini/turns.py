@@ -1,7 +1,7 @@
 """Reads each content as turns; every repaired fault names its rule.
 
-A content becomes one turn. Each function response becomes a turn of its own, and the other parts beside them are the
-user's next words.
+A content becomes one turn, and contents of the model that follow one another are one. Each function response becomes a
+turn of its own, and the other parts beside them are the user's next words.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.gemini import DIALECT
 from gateway.dialects.gemini.calls import CallReader
+from gateway.dialects.gemini.joined_turns import joined_turns
 from gateway.dialects.gemini.parts import Part, json_text, read_part
 
 _ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "function": "user"}
@@ -43,6 +44,7 @@ def read_turns(contents: Sequence[Json], faults: Faults, notices: list[Notice]) 
             lambda n: (odd[n], "", f"the content is {kind_of(contents[odd[n]])}, not an object"),
             "contents are not objects",
         )
+    turns = joined_turns(turns)
     return derive_ids(turns).turns if reader.derives else tuple(turns)
 
 

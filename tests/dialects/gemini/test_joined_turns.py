@@ -1,0 +1,67 @@
+"""A streamed answer that an SDK kept chunk by chunk is one turn again."""
+
+from typing import Any, Final
+
+import pytest
+
+from adapters.gemini import GeminiAdapter, GeminiOptions
+from gateway.core.conversation import Conversation, Json, Reasoning, Text, ToolCall
+from gateway.core.policy import Policy
+from gateway.core.provider_state import with_provider_state
+from gateway.dialects.base import RequestHead
+from gateway.dialects.document import Document
+from gateway.dialects.gemini.dialect import GeminiDialect
+from gateway.exchange import Exchange
+from gateway.framing.json_text import decode_json
+
+CALL: Final[Json] = {"functionCall": {"id": "a", "name": "f", "args": {}}}
+OTHER: Final[Json] = {"functionCall": {"id": "b", "name": "f", "args": {}}}
+CALLS: Final = (ToolCall("a", "f", "{}", item=0), ToolCall("b", "f", "{}", item=0))
+HELLO: Final[Json] = {"role": "user", "parts": [{"text": "Hello"}]}
+SIGNED: Final = {"thoughtSignature": "c2ln"}
+STATE: Final = with_provider_state("google", {"thought_signature": "c2ln"})
+
+
+def conversation(*chunks: list[Json]) -> Conversation:
+    answer: list[Json] = [{"role": "model", "parts": parts} for parts in chunks]
+    fields: dict[str, Json] = {"contents": [HELLO, *answer, HELLO]}
+    return GeminiDialect().decode(Document(fields), RequestHead("/v1beta/models/m:generateContent")).conversation
+
+
+@pytest.mark.parametrize(
+    ("chunks", "blocks"),
+    [
+        ([[{"text": "a"}], [{"text": "b"}], [{"text": ""}]], (Text("ab"),)),
+        ([[{"text": ""}], [{"text": ""}]], (Text(""),)),
+        ([[CALL], [{"text": ""}]], CALLS[:1]),
+        ([[{"text": "a"}], [CALL], [OTHER]], (Text("a"), *CALLS)),
+        ([[{"text": "a"}], [CALL], [{"text": "b"}]], (Text("a"), CALLS[0], Text("b"))),
+        (
+            [[{"text": "a", "thought": True}], [{"text": "b", "thought": True, **SIGNED}], [{"text": "c"}]],
+            (Reasoning("ab", extra=STATE), Text("c")),
+        ),
+        (
+            [[{"text": "a", "thought": True, **SIGNED}], [{"text": "b", "thought": True}]],
+            (Reasoning("a", extra=STATE), Reasoning("b")),
+        ),
+        ([[{"text": "a", "x": 1}], [{"text": "b"}]], (Text("a", {"x": 1}), Text("b"))),
+    ],
+)
+def test_the_chunks_of_an_answer_are_one_turn(chunks: list[list[Json]], blocks: tuple[Any, ...]) -> None:
+    user, answer, next_user = conversation(*chunks).turns
+    assert (user.role, answer.role, next_user.role) == ("user", "assistant", "user")
+    assert (answer.index, next_user.index) == (1, len(chunks) + 1)
+    assert answer.blocks == blocks
+
+
+def test_a_backend_of_the_same_api_gets_every_part() -> None:
+    chunks: list[list[Json]] = [[{"text": "a", **SIGNED}], [{"text": "b"}], [{"text": ""}]]
+    exchange = Exchange(GeminiAdapter(GeminiOptions(), 1 << 20), conversation(*chunks), Policy())
+    sent = decode_json(exchange.request.body)
+    assert isinstance(sent, dict)
+    answer = {"role": "model", "parts": [part for parts in chunks for part in parts]}
+    assert sent["contents"] == [HELLO, answer, HELLO]
+
+
+def test_words_of_the_user_stay_apart() -> None:
+    assert [turn.text for turn in conversation().turns] == ["Hello", "Hello"]
