@@ -15,7 +15,8 @@ from tests.clients.scratch import SECRET, Scratch
 MODELS: Final = ("demo-agent", "demo-chat", "demo-text")
 # These take long to start.
 SLOW: Final = ("Cline", "opencode")
-_BIN: Final = PROGRAMS / "node_modules" / ".bin"
+_MODULES: Final = PROGRAMS / "node_modules"
+_BIN: Final = _MODULES / ".bin"
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -34,6 +35,8 @@ class Client(msgspec.Struct, frozen=True):
 
 
 RESPONSES: Final = "/v1/responses"
+MESSAGES: Final = "/v1/messages"
+GEMINI: Final = "/v1beta/models/"
 MARLIN: Final = {"README.md": "The password is marlin."}
 
 ALL: Final = (
@@ -45,15 +48,25 @@ ALL: Final = (
         ("1 file changed",),
         (4, 6),
         {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1"},
-        path="/v1/messages",
+        path=MESSAGES,
+        changed=MARLIN,
+    ),
+    Client(
+        "gemini-cli",
+        str(_BIN / "gemini"),
+        ("1 file changed",),
+        (5, 6),
+        path=GEMINI,
         changed=MARLIN,
     ),
     Client("openai (Responses)", SDKS, (SECRET,), (2, 2), path=RESPONSES),
     Client("openai-agents", SDKS, (SECRET,), (2, 2), path=RESPONSES),
-    Client("AI SDK", str(PROGRAMS / "node_modules" / "ai"), (SECRET,), (2, 2), path=RESPONSES),
-    Client("anthropic", SDKS, (SECRET,), (2, 2), path="/v1/messages"),
+    Client("AI SDK", str(_MODULES / "ai"), (SECRET,), (2, 2), path=RESPONSES),
+    Client("anthropic", SDKS, (SECRET,), (2, 2), path=MESSAGES),
+    Client("@anthropic-ai/sdk", str(_MODULES / "@anthropic-ai" / "sdk"), (SECRET,), (2, 2), path=MESSAGES),
     Client("Ollama", SDKS, (SECRET, "tools"), (2, 2), path="/api/chat"),
     Client("google-genai", SDKS, (SECRET,), (2, 2), path="/v1/models/"),
+    Client("@google/genai", str(_MODULES / "@google" / "genai"), (SECRET,), (2, 2), path=GEMINI),
     Client(
         "Qwen Code",
         str(_BIN / "qwen"),
