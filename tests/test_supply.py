@@ -43,8 +43,9 @@ def test_every_requirement_is_pinned_by_hash_and_from_no_named_place(file: Path)
         assert re.match(r"[A-Za-z0-9_.-]+==[^\s;]+", block) and "--hash=sha256:" in block, block[:60]
 
 
-def test_every_program_of_npm_is_pinned_by_version_and_hash_and_from_no_named_place() -> None:
-    folder = ROOT / "requirements" / "clients"
+@pytest.mark.parametrize("name", ["clients", "grpc"])
+def test_every_program_of_npm_is_pinned_by_version_and_hash_and_from_no_named_place(name: str) -> None:
+    folder = ROOT / "requirements" / name
     asked = json.loads((folder / "package.json").read_text())["dependencies"]
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in asked.values())
     packages = json.loads((folder / "package-lock.json").read_text())["packages"]

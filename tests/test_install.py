@@ -1,0 +1,46 @@
+"""Tests the messages of `make clients` and `make grpc` for a program that is missing or differs from its pin."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+
+
+def installed(what: str, folder: Path, said: str) -> tuple[int, str]:
+    """Run the script with an npm and a Python that fail with these words."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in ("npm", "python"):
+        (programs / name).write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
+        (programs / name).chmod(0o755)
+    command = [str(ROOT / "requirements" / what / "install"), str(folder / what), str(programs / "python")]
+    environ = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    assert said in done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("what", "count", "line"),
+    [
+        ("clients", 4, "NOT RUN: the clients of requirements/clients/"),
+        ("grpc", 4, "NOT RUN: the servers of requirements/grpc/"),
+    ],
+)
+def test_programs_that_cannot_be_installed_are_named_and_fail_nothing(
+    what: str, count: int, line: str, tmp_path: Path
+) -> None:
+    status, printed = installed(what, tmp_path, "the network is unreachable")
+    assert status == 0
+    assert len(printed.splitlines()) == count
+    assert all(printed_line.startswith(line) for printed_line in printed.splitlines())
+
+
+@pytest.mark.parametrize("what", ["clients", "grpc"])
+@pytest.mark.parametrize("said", ["npm error code EINTEGRITY", "THESE PACKAGES DO NOT MATCH THE HASHES"])
+def test_another_hash_is_an_error(what: str, said: str, tmp_path: Path) -> None:
+    status, printed = installed(what, tmp_path, said)
+    assert (status, printed) == (1, "")
