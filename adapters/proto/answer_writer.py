@@ -103,7 +103,7 @@ class AnswerWriter:
         self._stopped_by = ""
         self._counts = Counts()
         self._reported: UsageReport | None = None
-        self._noted: set[tuple[str, str]] = set()
+        self._noted: set[Notice] = set()
 
     @property
     def told_end(self) -> bool:
@@ -236,9 +236,13 @@ class AnswerWriter:
 
     def note_once(self, action: Action, rule: str, detail: str, level: Level = "warning") -> None:
         """Add a notice unless the response has the same one."""
-        if (rule, detail) not in self._noted:
-            self._noted.add((rule, detail))
-            self.events.append(Notice("backend", action, rule, detail, level=level))
+        self.add_once(Notice("backend", action, rule, detail, level=level))
+
+    def add_once(self, notice: Notice) -> None:
+        """Add this notice unless the response has it."""
+        if notice not in self._noted:
+            self._noted.add(notice)
+            self.events.append(notice)
 
     def _emit(self, reason: Reason, raw: str | None) -> None:
         self._touch()

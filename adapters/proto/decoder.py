@@ -173,11 +173,11 @@ class ProtoDecoder:
         return self._parsed(repaired)
 
     def _search(self, message: Any) -> None:
-        if self._writer.empty and not message.ListFields() and unknown_values(message):
+        found = unknown_values(message)
+        if found and self._writer.empty and not message.ListFields():
             raise BackendProtocolError("The backend sent a message of another type than that of the schema.")
-        for phrase in unknown_values(message):
-            detail = f"the schema does not know {phrase}, which the backend sent"
-            self._writer.note_once("ignored", "SCHEMA_OUTDATED", detail, "info")
+        for notice in found:
+            self._writer.add_once(notice)
 
 
 def _hollow() -> BackendTruncated:

@@ -5,26 +5,27 @@ from typing import Any, Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from gateway.core.notices import Notice, UnknownValue
+
 # Bounds the work for one message. Few notices say as much as many.
 _DEEPEST: Final = 16
 _MOST: Final = 16
 
 
-def unknown_values(message: Any) -> list[str]:
-    """Return one phrase for each, with its path, for at most 16. (Any: a message whose class exists only at run
-    time.)"""
-    found: dict[str, None] = {}
-    for phrase in _walk(message, message.DESCRIPTOR.name, 0):
-        found[phrase] = None
+def unknown_values(message: Any) -> list[Notice]:
+    """Return one notice for each, at most 16. (Any: a message whose class exists only at run time.)"""
+    found: dict[Notice, None] = {}
+    for notice in _walk(message, message.DESCRIPTOR.name, 0):
+        found[notice] = None
         if len(found) == _MOST:
             break
     return list(found)
 
 
-def _walk(message: Any, path: str, depth: int) -> Iterator[str]:
+def _walk(message: Any, path: str, depth: int) -> Iterator[Notice]:
     unknown: Any = UnknownFieldSet(message)  # the stubs lack its iterator
     for field in unknown:
-        yield f"field {field.field_number} of {path}"
+        yield _notice("field", path, field.field_number)
     if depth == _DEEPEST:
         return
     for field, value in message.ListFields():
@@ -35,4 +36,9 @@ def _walk(message: Any, path: str, depth: int) -> Iterator[str]:
             if field.message_type is not None:
                 yield from _walk(item, below, depth + 1)
             elif field.enum_type is not None and item not in field.enum_type.values_by_number:
-                yield f"value {item} of {below}"
+                yield _notice("value", below, item)
+
+
+def _notice(part: str, path: str, number: int) -> Notice:
+    detail = f"the schema does not know {part} {number} of {path}, which the backend sent"
+    return Notice("backend", "ignored", "SCHEMA_OUTDATED", detail, unknown=UnknownValue(path, number))

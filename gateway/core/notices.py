@@ -3,6 +3,7 @@
 from typing import Literal, final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 Stage = Literal[
     "decode",
@@ -21,13 +22,21 @@ Action = Literal["added", "changed", "dropped", "moved", "shortened", "ignored",
 Level = Literal["debug", "info", "warning", "error"]
 
 
+class UnknownValue(msgspec.Struct, frozen=True):
+    """A part of a backend's message that its schema does not know: a field of the message at `path` (a value of the
+    enum field at `path`), by its number."""
+
+    path: str
+    number: int
+
+
 @final
 class Notice(msgspec.Struct, frozen=True):
     """One change or observation.
 
     `rule` is a stable code (docs/notices.md lists them all); `index` the message's position in the client's request;
     `detail` one sentence with names and counts, never with contents. For the rules that people grep for, the detail is
-    the log line itself.
+    the log line itself. `unknown` is set where the detail tells of such a part of a message.
     """
 
     stage: Stage
@@ -37,3 +46,4 @@ class Notice(msgspec.Struct, frozen=True):
     index: int | None = None
     tool_call_id: str | None = None
     level: Level = "info"
+    unknown: UnknownValue | UnsetType = UNSET

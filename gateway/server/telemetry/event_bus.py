@@ -34,7 +34,7 @@ class EventBus(RequestObserver):
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
         if self.watchers:
-            self.publish("notice", {"request": context.id, **msgspec.structs.asdict(notice)})
+            self.publish("notice", {"request": context.id, **msgspec.to_builtins(notice)})
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if self.watchers:

@@ -12,7 +12,8 @@ import msgspec
 
 Labels = TypeVarTuple("Labels")
 LabelValues: TypeAlias = tuple[str, ...]
-# Label values come from closed sets, except error codes that a backend invents: this limit bounds those.
+# Label values come from closed sets, except error codes and numbers of fields that a backend invents: this limit bounds
+# those.
 MOST_SERIES: Final = 2000
 OTHER: Final = "other"
 

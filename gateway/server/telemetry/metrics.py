@@ -36,6 +36,13 @@ class Metrics:
         self.unknown_events = Counter(
             "gateway_unknown_events_total", "Unknown events, fields and parts from a backend.", "backend"
         )
+        self.unknown_fields = Counter(
+            "gateway_unknown_fields_total",
+            "Responses of a backend with a field or enum value that its schema lacks.",
+            "backend",
+            "path",
+            "number",
+        )
         self.late_events = Counter(
             "gateway_late_events_total", "Content and faults from a backend after the end of its response.", "backend"
         )

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec import UNSET
+
 from gateway.core.errors import BackendError, BackendTimeout, BackendTruncated
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
@@ -30,6 +32,8 @@ class RequestMetrics(RequestObserver):
         self._metrics.notices.inc(notice.stage, notice.rule)
         if notice.rule in UNKNOWN:
             self._metrics.unknown_events.inc(context.backend)
+            if notice.unknown is not UNSET:
+                self._metrics.unknown_fields.inc(context.backend, notice.unknown.path, str(notice.unknown.number))
         elif notice.rule in LATE:
             self._metrics.late_events.inc(context.backend)
 

@@ -216,3 +216,16 @@ async def test_what_a_newer_schema_adds_is_told_once() -> None:
             "/v1/chat/completions", json={"model": "m", "messages": HELLO}, headers={"x-dragoman-explain": "1"}
         )
     assert response.text.count("SCHEMA_OUTDATED") == 1 and "field 1999 of Delta" in response.text
+
+
+async def test_what_a_newer_schema_adds_is_counted_by_path_and_number() -> None:
+    chunk = b"\x1a\x05\xda\x3e\x02\x08\x01"  # a part with the field 1003
+    ended = answer("parts", {"parts": [{"text": "x"}], "ended": {"fully": {}}})
+    wire = WRITERS["connect"]([chunk, chunk, ended])
+    async with served("parts", "connect", playing("connect", wire)) as (gateway, _):
+        for _ in range(2):
+            assert (await gateway.chat(messages=HELLO)).status_code == 200
+        metrics = (await gateway.client.get("/metrics")).text
+    (line,) = [line for line in metrics.splitlines() if line.startswith("gateway_unknown_fields_total{")]
+    labels, count = line.removeprefix("gateway_unknown_fields_total").split()
+    assert labels == '{backend="b",number="1003",path="Chunk.parts"}' and float(count) == 2
