@@ -8,11 +8,11 @@ import msgspec
 from gateway.adapter import Adapter, FieldPlace, SchemaAdapter, SentText
 from gateway.capabilities.request_fields import unsent_fields
 from gateway.core.conversation import Conversation, Json, JsonObject, Turn, Violation
-from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
+from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.core.profiles import Profile
-from gateway.dialects.base import Dialect, RequestHead
+from gateway.diagnostics.routed_request import route_document
+from gateway.dialects.base import Dialect
 from gateway.dialects.document import Document, read_document
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
@@ -22,8 +22,7 @@ from gateway.history.prepare import Prepared, prepare
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
 from gateway.history.validate import validate
 from gateway.registry import load_adapters, load_dialect
-from gateway.settings import Settings, override_policy, read_settings
-from gateway.settings.model_names import ModelNames
+from gateway.settings import Settings, read_settings
 
 # Messages, and the index of each in the request.
 Indexed: TypeAlias = tuple[tuple[JsonObject, ...], tuple[int | None, ...]]
@@ -167,7 +166,7 @@ def _with_encoding(
     if adapter is None:
         return _with_preview(explanation, conversation, prepared, policy)
     exchange = Exchange(adapter, conversation, policy)
-    encoded = _encoded(exchange, adapter, policy)
+    encoded = encoded_request(exchange, adapter, policy)
     turns = exchange.profiled.conversation.turns
     text = exchange.request.sent_text
     if text is not None:
@@ -231,7 +230,8 @@ def _tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
-def _encoded(exchange: Exchange, adapter: Adapter, policy: Policy) -> Encoded:
+def encoded_request(exchange: Exchange, adapter: Adapter, policy: Policy) -> Encoded:
+    """Returns the body of an exchange's request in every form. Raises InvalidRequest like `Adapter.encode`."""
     body = exchange.request.body
     encoded = Encoded(len(body), body.hex(), adapter.describe(body))
     if not isinstance(adapter, SchemaAdapter):
@@ -274,54 +274,10 @@ def explain_document(
     dialect: Dialect,
     check_model: Callable[[str], None] = lambda model: None,
 ) -> Explanation:
-    """Explains a request of this dialect.
-
-    `profile` and `settings` (policy keys) beside its fields override the model's own. `check_model` may refuse a model
-    by raising. Raises InvalidRequest for a document that is no request, and for an unknown model.
-    """
-    given = document.fields
-    fields = {key: value for key, value in given.items() if key not in ("profile", "settings")}
-    fields.setdefault("model", next(iter(settings.models), "any"))
-    request = dialect.decode(Document(fields, document.repaired), RequestHead(""))
-    if not request.generates:
-        history = dialect.paths.param("messages")
-        raise InvalidRequest(f"{history} is empty: the gateway answers by itself, and sends nothing.", param=history)
-    conversation = request.conversation
-    model = ModelNames(settings.models).known_name(conversation.model)
-    check_model(model)
-    route = settings.route(model)
-    if route is None and settings.models:
-        known = ", ".join(settings.models)
-        raise InvalidRequest(
-            f"Unknown model {conversation.model!r}. Known models: {known}.",
-            status=404,
-            code="model_not_found",
-            param="model",
-        )
-    if route is None:
-        return explain(conversation, _overridden(settings.policy, given, settings.profiles), dialect=dialect)
-    adapter = adapters.get(route.backend)
-    acting = route.on(adapter is not None and adapter.capabilities.native)
-    sent = msgspec.structs.replace(conversation, model=route.name or model)
-    explanation = explain(sent, _overridden(acting.policy, given, settings.profiles), adapter, route.backend, dialect)
-    return msgspec.structs.replace(explanation, model=conversation.model)
-
-
-def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Profile]) -> Policy:
-    given = document.get("settings")
-    changes = {} if given is None else given
-    if not isinstance(changes, dict):
-        raise InvalidRequest("settings must be an object of policy keys.", param="settings")
-    recent = changes.get("recent_tool_results")
-    if isinstance(recent, dict) and "redact" in recent:
-        # A regular expression from outside could keep the process busy for hours.
-        raise InvalidRequest("settings.recent_tool_results.redact can be set only in settings.json.", param="settings")
-    if document.get("profile") is not None:
-        changes = {**changes, "profile": document["profile"]}
-    try:
-        return override_policy(policy, changes, profiles)
-    except SettingsError as error:
-        raise InvalidRequest(error.message, param="settings") from error
+    """Explains a request of this dialect. Parameters and errors are those of `route_document`."""
+    routed = route_document(document, settings, adapters, dialect, check_model)
+    explanation = explain(routed.conversation, routed.policy, routed.adapter, routed.backend, dialect)
+    return msgspec.structs.replace(explanation, model=routed.model)
 
 
 def plan(

@@ -49,12 +49,12 @@ def _sent(explanation: Explanation, colour: bool) -> Iterator[str]:
     lines = explanation.text.split("\n") if flat else list(messages)
     yield from (f"  {_visible(line)}" for line in lines)
     if explanation.encoded is not None and explanation.encoded.schema is not None:
-        yield from _fields(explanation.encoded, explanation.encoded.schema, colour)
+        yield from ("", *fields_text(explanation.encoded, explanation.encoded.schema, colour))
 
 
-def _fields(encoded: Encoded, schema: SchemaFacts, colour: bool) -> Iterator[str]:
+def fields_text(encoded: Encoded, schema: SchemaFacts, colour: bool) -> Iterator[str]:
     """Yields the fields of a protobuf message, one a line, each with the place in settings.json that made it."""
-    yield from ("", _paint("fields", BOLD, colour) + f": schema {schema.source}, sha256 {schema.sha256}", "")
+    yield from (_paint("fields", BOLD, colour) + f": schema {schema.source}, sha256 {schema.sha256}", "")
     width = max((len(one.field) for one in encoded.fields), default=0)
     places = max((len(one.place) for one in encoded.fields), default=0)
     for one in encoded.fields:

@@ -1,0 +1,122 @@
+"""Runs `dragoman map`: checks the entries of backends, or tries one without its backend."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+
+HELP: Final = "check the entry of a backend, or try it without the backend"
+_HEX: Final = ".hex"
+_SUCCESS: Final = "grpc-status:0"
+
+
+def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
+    """Adds the arguments of each action."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    trial = actions.add_parser("try", help="show a request as it is sent, and the events that a response becomes")
+    trial.add_argument("file", metavar="FILE", type=Path, help="a settings file, or the entry of one backend")
+    trial.add_argument("--request", metavar="FILE", help="a request or an array of messages (default a greeting)")
+    trial.add_argument("--answer", metavar="FILE", help="the body of a response: bytes, or text in a .hex file")
+    trial.add_argument(
+        "--trailer", action="append", metavar="NAME:VALUE", help="a trailer of the response (default grpc-status:0)"
+    )
+    trial.add_argument("--model", help="the model, instead of the model in the request")
+    trial.add_argument("--dialect", help=dialect_help)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs one action. Raises SettingsError and InvalidRequest for files that are wrong."""
+    return _ACTIONS[options.action](options)
+
+
+def _try(options: argparse.Namespace) -> int:
+    from gateway.core.errors import GatewayError, SettingsError
+    from gateway.diagnostics.explain import encoded_request
+    from gateway.diagnostics.explain_text import fields_text
+    from gateway.diagnostics.routed_request import route_document
+    from gateway.diagnostics.trial import try_response
+    from gateway.diagnostics.trial_text import request_text, response_text
+    from gateway.dialects.document import Document, read_saved
+    from gateway.exchange import Exchange
+    from gateway.registry import load_adapters, load_dialect
+
+    settings = load(options.file)
+    dialect = load_dialect(options.dialect)
+    if options.request is None:
+        document = Document(dict(dialect.example(next(iter(settings.models), "any"))))
+    else:
+        document = read_saved(_read(options.request), dialect.paths.param("messages"))
+    document.fields.update({} if options.model is None else {"model": options.model})
+    routed = route_document(document, settings, load_adapters(settings), dialect)
+    if routed.adapter is None:
+        raise SettingsError(f"{options.file}: there is no model, and so no backend to try")
+    try:
+        exchange = Exchange(routed.adapter, routed.conversation, routed.policy)
+    except GatewayError as error:
+        print(f"refused, nothing would be sent: {error.message}")
+        return 1
+    encoded = encoded_request(exchange, routed.adapter, routed.policy)
+    print(request_text(exchange.request))
+    if encoded.schema is not None:
+        print("\n".join([*fields_text(encoded, encoded.schema, colour=False)]), end="\n\n")
+    if options.answer is None:
+        return 0
+    trial = try_response(exchange, _read_answer(options.answer), _trailers(options.trailer or [_SUCCESS]))
+    print(response_text(trial), end="")
+    return 1 if trial.error is not None else 0
+
+
+_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"try": _try}
+
+
+def load(path: Path) -> "Settings":
+    """Returns the settings in a file, or those of the one backend whose entry it holds, which serves every model.
+    Raises SettingsError."""
+    import msgspec
+
+    from gateway.core.errors import SettingsError
+    from gateway.settings import load_settings, read_settings
+    from gateway.settings.model_names import ANY
+
+    try:
+        entry = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        entry = None
+    if not isinstance(entry, dict) or "adapter" not in entry:
+        return load_settings(path)
+    try:
+        return read_settings({"backends": {path.stem: entry}, "models": {ANY: {"backend": path.stem}}})
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error.message}") from error
+
+
+def _read(file: str) -> bytes:
+    from gateway.core.errors import InvalidRequest
+
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _read_answer(file: str) -> bytes:
+    from gateway.core.errors import InvalidRequest
+
+    data = _read(file)
+    if not file.endswith(_HEX):
+        return data
+    try:
+        return bytes.fromhex(data.decode("ascii", "replace"))
+    except ValueError as error:
+        raise InvalidRequest(f"{file}: it is not text of hexadecimal digits: {error}") from error
+
+
+def _trailers(written: list[str]) -> dict[str, str]:
+    fields = (trailer.partition(":") for trailer in written)
+    return {name.strip().lower(): value.strip() for name, _, value in fields}
