@@ -1,4 +1,4 @@
-"""Runs `dragoman schema`: shows the outline of a protobuf schema, or the differences of two."""
+"""Runs `dragoman schema`: shows a protobuf schema, compares two, or fetches that of a server."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from gateway.core.descriptor_set import DescriptorSet
-    from gateway.settings import Settings
+    from gateway.settings import BackendSettings, Settings
 
-HELP: Final = "show or compare the protobuf schemas of backends"
+HELP: Final = "show, compare or fetch the protobuf schemas of backends"
 _SOURCE_HELP: Final = "a descriptor set, a .proto file, or the name of a backend in the settings"
 _PROTO: Final = ".proto"
+_URL: Final = "://"
 
 
 def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
@@ -23,10 +24,16 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     diff = actions.add_parser("diff", help="compare two schemas: fields added, removed, renumbered and retyped")
     diff.add_argument("before", metavar="BEFORE", help=_SOURCE_HELP)
     diff.add_argument("after", metavar="AFTER", help="the other schema, likewise")
+    fetch = actions.add_parser("fetch", help="fetch the schema of a server by gRPC server reflection")
+    fetch.add_argument(
+        "source", metavar="SERVER", help="the http:// or https:// URL of the server, or a backend's name"
+    )
+    fetch.add_argument("-o", "--output", type=Path, required=True, help="the file for the descriptor set")
     for action in (show, diff):
         action.add_argument(
             "--include", action="append", default=[], metavar="FOLDER", help="a folder for the imports of .proto files"
         )
+    for action in (show, diff, fetch):
         action.add_argument(
             "--settings",
             type=Path,
@@ -59,7 +66,24 @@ def _diff(options: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"show": _show, "diff": _diff}
+def _fetch(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from gateway.server.upstream.schema_reflection import fetch_backend_schema, fetch_schema, write_cache
+    from gateway.settings import load_settings
+
+    if _URL in options.source:
+        fetched = asyncio.run(fetch_schema(options.source, {}))
+    else:
+        fetched = asyncio.run(fetch_backend_schema(_entry(options.source, load_settings(options.settings))))
+    write_cache(options.output, fetched.descriptors)
+    print(f"{options.output}: {len(fetched.descriptors.data)} bytes, sha256 {fetched.descriptors.sha256}")
+    for name in fetched.undescribed:
+        print(f"not described: {name}")
+    return 0
+
+
+_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"show": _show, "diff": _diff, "fetch": _fetch}
 
 
 def _read(source: str, options: argparse.Namespace) -> "DescriptorSet":
@@ -78,12 +102,19 @@ def _of_backend(name: str, settings: "Settings") -> "DescriptorSet":
     from gateway.adapter import SchemaAdapter
     from gateway.core.errors import SettingsError
     from gateway.registry import load_adapter
+
+    entry = _entry(name, settings)
+    adapter = load_adapter(name, entry, int(settings.limits.max_event_mb * 2**20))
+    if not isinstance(adapter, SchemaAdapter):
+        raise SettingsError(f"backends.{name}: its adapter has no protobuf schema")
+    return adapter.schema
+
+
+def _entry(name: str, settings: "Settings") -> "BackendSettings":
+    from gateway.core.errors import SettingsError
     from gateway.settings import nearest
 
     entry = settings.backends.get(name)
     if entry is None:
         raise SettingsError(f"there is no file and no backend {name!r}{nearest(name, settings.backends)}")
-    adapter = load_adapter(name, entry, int(settings.limits.max_event_mb * 2**20))
-    if not isinstance(adapter, SchemaAdapter):
-        raise SettingsError(f"backends.{name}: its adapter has no protobuf schema")
-    return adapter.schema
+    return entry

@@ -1,4 +1,5 @@
-"""Reads the files that describe a protobuf schema: a descriptor set, or .proto files that protoc compiles."""
+"""Reads the files that describe a protobuf schema: a descriptor set, .proto files that protoc compiles, or the cache of
+what a server described."""
 
 import importlib.util
 import subprocess
@@ -13,6 +14,7 @@ from gateway.core.conversation import Json
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
 from gateway.settings.check import read_struct
+from gateway.settings.values import BackendSettings
 
 LARGEST: Final = 8 << 20
 _COMPILE_S: Final = 10.0
@@ -22,25 +24,51 @@ _SHOWN: Final = 600
 
 class DescriptorFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Either `set`, a file with a FileDescriptorSet that holds all its imports, or `files`, .proto files, and the
-    folders in which their imports are looked up (`include`). Paths are relative to the working directory."""
+    folders in which their imports are looked up (`include`), or `reflection`, the backend itself by gRPC server
+    reflection, and the file that keeps its answer (`cache`). Paths are relative to the working directory."""
 
     set: str | None = None
     files: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
+    reflection: bool = False
+    cache: str | None = None
 
 
 def read_descriptor_set(raw: Json, where: str) -> DescriptorSet:
     """Returns the descriptors in the files that the setting at `where` names. Raises SettingsError, also for files that
-    do not compile and for a set of more than 8 MiB."""
+    do not compile, for a set of more than 8 MiB, and for a cache that does not exist yet."""
     source = read_struct(raw, DescriptorFiles, where)
-    if (source.set is None) is not bool(source.files):
-        raise SettingsError(f"{where} must name either a `set` or `files`")
-    if source.set is not None and source.include:
-        raise SettingsError(f"{where}.include belongs to `files`; a `set` holds its imports")
-    data = _compiled(source, f"{where}.files") if source.set is None else _read(Path(source.set), f"{where}.set")
+    if [source.set is not None, bool(source.files), source.reflection].count(True) != 1:
+        raise SettingsError(f"{where} must name one of `set`, `files` and `reflection`")
+    if source.include and not source.files:
+        raise SettingsError(f"{where}.include belongs to `files`")
+    if (source.cache is not None) is not source.reflection:
+        raise SettingsError(f"{where}.cache belongs to `reflection`, which needs it")
+    data, origin = _data(source, where)
     if len(data) > LARGEST:
         raise SettingsError(f"{where}: the descriptors have {len(data)} bytes; {LARGEST} are allowed")
-    return DescriptorSet(data, ", ".join(source.files) if source.set is None else source.set)
+    return DescriptorSet(data, origin)
+
+
+def _data(source: DescriptorFiles, where: str) -> tuple[bytes, str]:
+    """Returns the descriptors, and a description of their source."""
+    if source.set is not None:
+        return _read(Path(source.set), f"{where}.set"), source.set
+    if source.cache is None:
+        return _compiled(source, f"{where}.files"), ", ".join(source.files)
+    if not Path(source.cache).exists():
+        advice = "`dragoman serve` and `dragoman schema fetch` write it"
+        raise SettingsError(f"{where}.cache: there is no file {source.cache!r} yet; {advice}")
+    return _read(Path(source.cache), f"{where}.cache"), f"reflection, cached in {source.cache}"
+
+
+def reflection_cache(entry: BackendSettings) -> Path | None:
+    """Returns the file that keeps the schema which the backend of this entry describes; None for another entry."""
+    schema = entry.options.get("schema")
+    if not isinstance(schema, dict) or schema.get("reflection") is not True:
+        return None
+    cache = schema.get("cache")
+    return Path(cache) if isinstance(cache, str) else None
 
 
 def _read(path: Path, where: str) -> bytes:

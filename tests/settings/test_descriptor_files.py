@@ -57,9 +57,16 @@ def test_files_without_a_compiler_name_the_extra(source: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ({}, "schema must name either a `set` or `files`"),
-        ({"set": "x.pb", "files": ["x.proto"]}, "schema must name either a `set` or `files`"),
+        ({}, "schema must name one of `set`, `files` and `reflection`"),
+        ({"set": "x.pb", "files": ["x.proto"]}, "schema must name one of `set`, `files` and `reflection`"),
         ({"set": "x.pb", "include": ["."]}, "schema.include belongs to `files`"),
+        ({"set": "x.pb", "reflection": True}, "schema must name one of"),
+        ({"set": "x.pb", "cache": "y.pb"}, "schema.cache belongs to `reflection`, which needs it"),
+        ({"reflection": True}, "schema.cache belongs to `reflection`, which needs it"),
+        (
+            {"reflection": True, "cache": "no/such.pb"},
+            "schema.cache: there is no file 'no/such.pb' yet; `dragoman serve` and `dragoman schema fetch` write it",
+        ),
         ({"set": "no/such.pb"}, "schema.set: 'no/such.pb' cannot be read: No such file"),
         ({"files": ["no/such.proto"]}, "schema.files: there is no file 'no/such.proto'"),
         ({"sat": "x.pb"}, "unknown setting 'schema.sat'; did you mean 'set'?"),

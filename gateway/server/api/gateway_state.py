@@ -26,6 +26,7 @@ from gateway.server.upstream.backends import Backends
 from gateway.server.upstream.deadlines import DeadlineScheduler
 from gateway.server.upstream.demo_backends import DemoBackends
 from gateway.server.upstream.model_list import ModelLists
+from gateway.server.upstream.schema_reflection import update_caches
 from gateway.server.upstream.transport import Transport
 from gateway.settings import ServerSettings, Settings
 
@@ -78,7 +79,10 @@ class GatewayState:
         settings, kept = keep_restart_only(before, settings)
         keys = self._keys(settings)
         _check_exposure(settings.server, keys, self._exposed)
-        backends = Backends(settings, self.backends)
+        changed = {name: entry for name, entry in settings.backends.items() if entry != before.backends.get(name)}
+        await update_caches(changed)
+        # In a thread: a changed entry may need a compiler of protobuf schemas.
+        backends = await asyncio.to_thread(Backends, settings, self.backends)
         await backends.start(self.demo_backends)
         self._use(settings, backends, keys)
         if self.tracing is not None and settings.tracing is not None:

@@ -29,7 +29,9 @@ from gateway.server.process.workers import Supervisor, Worker
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.telemetry.log import LOGGER, logging_to
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
+from gateway.server.upstream.schema_reflection import update_caches
 from gateway.settings import ServerSettings, Settings
+from gateway.settings.descriptor_files import reflection_cache
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 BEAT_S: Final = 1
@@ -142,6 +144,7 @@ def serve(
     """Serves until a signal. Calls `announce` with the address once requests are accepted; reads the settings again
     from `source`. Raises SettingsError."""
     raise_limit()
+    _fetch_schemas(settings)
     app = _checked_app(settings, insecure)
     with contextlib.closing(bind(settings.server)) as listener:
 
@@ -162,6 +165,15 @@ def serve(
                 worker.folder.release()
         elif supervisor.failed:
             raise _not_started()
+
+
+def _fetch_schemas(settings: Settings) -> None:
+    """Asks the backends whose schema comes from reflection. Raises SettingsError where one without a cache does not
+    answer."""
+    if any(map(reflection_cache, settings.backends.values())):
+        # These lines hold no text of a request, and so no secret.
+        with logging_to(settings.log, str):
+            asyncio.run(update_caches(settings.backends))
 
 
 def _checked_app(settings: Settings, insecure: bool) -> Gateway:

@@ -75,7 +75,8 @@ class Reloader:
         gateway_state = self._state
         before, keys = gateway_state.settings, gateway_state.keys
         try:
-            kept = await gateway_state.change(self._source.load())
+            # In a thread: the settings may name files that a compiler has to read.
+            kept = await gateway_state.change(await asyncio.to_thread(self._source.load))
         except SettingsError as error:
             gateway_state.metrics.config_reload_failures.inc()
             if self._logs:
