@@ -48,6 +48,28 @@ FAILURES: Final[Mapping[str, str]] = {
     "malformed": "An event with invalid base64, protobuf or JSON",
 }
 
+# Faults that only a backend over gRPC can have, beside those above.
+GRPC_FAILURES: Final[Mapping[str, str]] = {
+    "not_http2": "It speaks HTTP/1.1",
+    "no_settings": "It accepts the connection, and sends no SETTINGS",
+    "no_window": "It takes nothing of the request: its window stays closed",
+    "refused": "REFUSED_STREAM, or GOAWAY that excludes the request, twice",
+    "calm": "RST_STREAM or GOAWAY with ENHANCE_YOUR_CALM",
+    "insecure": "RST_STREAM or GOAWAY with INADEQUATE_SECURITY",
+    "reset": "RST_STREAM with any other code",
+    "head_too_large": "A head of more than 64 KiB, 128 fields or 8 CONTINUATION frames",
+    "trailers_too_large": "Trailers of more than that",
+    "broken_frames": "Bytes that are no frames, frames out of order, or more data than the window allows",
+    "flood": "More than 200 frames without data in a second: PING, SETTINGS, RST_STREAM, empty DATA or unknown ones",
+    "status_alone": "An error status instead of a response, in the head alone",
+    "status_late": "An error status behind the text, here UNAVAILABLE",
+    "no_status": "The stream ends without a status, even after a complete response",
+    "half_message": "The status OK inside a message",
+    "forged_status": "A status inside the body, as gRPC-Web sends it",
+    "compressed_message": "A message whose flag says that it is compressed",
+    "message_too_large": "A message whose length exceeds `limits.max_event_mb`; it is refused before it arrives",
+}
+
 # Irregular responses without a loss: the gateway serves them.
 ODDITIES: Final[Mapping[str, str]] = {
     "unknown": "An unknown event or field",

@@ -1,6 +1,7 @@
 """The promises about a faulty backend as one table: what happens -> what the client, the operator and the counters see.
 
-`docs/promises.md` shows this table, and `test_faults.py` plays every row on every wire.
+`docs/promises.md` shows these tables, `test_faults.py` plays every row on every wire, and `test_grpc_faults.py` those
+of gRPC.
 """
 
 from collections.abc import Mapping
@@ -84,4 +85,31 @@ PROMISES: Final[tuple[Promise, ...]] = (
     Promise("stall", ClientError(504, "upstream_timeout", headers=FINAL), "upstream_timeout", "head", waits=True),
     Promise("lost_call", ClientError(502, "upstream_invalid_tool_call"), "upstream_invalid_tool_call", "head"),
     Promise("malformed", ClientError(502, "upstream_invalid_event"), "upstream_invalid_event", "head"),
+)
+
+# The kinds of `gateway.demo.fault_kinds.GRPC_FAILURES`.
+GRPC_PROMISES: Final[tuple[Promise, ...]] = (
+    Promise("not_http2", ClientError(502, "upstream_protocol_error", headers=FINAL)),
+    Promise("no_settings", ClientError(502, "upstream_connection_error"), waits=True),
+    Promise("no_window", ClientError(504, "upstream_timeout", headers=FINAL), phase="head", counted=SLOW, waits=True),
+    Promise("refused", ClientError(502, "upstream_connection_error"), phase="head", attempts=2),
+    Promise("calm", ClientError(429, "rate_limit_exceeded", "rate_limit_error"), "rate_limit_exceeded", "head"),
+    Promise("insecure", ClientError(502, "upstream_tls_error", headers=FINAL), "upstream_tls_error", "head"),
+    Promise("reset", ClientError(502, TRUNCATED), TRUNCATED, "head", counted=LOST),
+    Promise("head_too_large", ClientError(502, "upstream_protocol_error"), phase="head"),
+    Promise("trailers_too_large", ClientError(502, TRUNCATED), TRUNCATED, "stream", counted=LOST),
+    Promise("broken_frames", ClientError(502, TRUNCATED), TRUNCATED, "head", counted=LOST),
+    Promise("flood", ClientError(502, TRUNCATED), TRUNCATED, "head", counted=LOST),
+    Promise("status_alone", ClientError(503, "upstream_overloaded", headers={"retry-after": "1"}), phase="head"),
+    Promise(
+        "status_late",
+        ClientError(503, "upstream_overloaded", headers={"retry-after": "1"}),
+        "upstream_overloaded",
+        "stream",
+    ),
+    Promise("no_status", ClientError(502, TRUNCATED), TRUNCATED, "stream", counted=LOST),
+    Promise("half_message", ClientError(502, TRUNCATED), TRUNCATED, "head", counted=LOST),
+    Promise("forged_status", ClientError(502, "upstream_invalid_event"), "upstream_invalid_event", "head"),
+    Promise("compressed_message", ClientError(502, "upstream_invalid_event"), "upstream_invalid_event", "head"),
+    Promise("message_too_large", ClientError(502, "upstream_event_too_large"), "upstream_event_too_large", "head"),
 )

@@ -2,15 +2,16 @@
 
 import ast
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final
 
 import pytest
 
-from gateway.demo.fault_kinds import FAILURES
+from gateway.demo.fault_kinds import FAILURES, GRPC_FAILURES
 from gateway.demo.fault_kinds import ODDITIES as KINDS
 from tests.paths import ROOT
-from tests.promises.table import PROMISES, Promise
+from tests.promises.table import GRPC_PROMISES, PROMISES, Promise
 from tests.promises.test_oddities import ODDITIES, Oddity
 
 PAGE: Final = ROOT / "docs" / "promises.md"
@@ -35,12 +36,12 @@ OTHERS: Final = (
 )
 
 
-def _faults() -> str:
+def _faults(promises: Iterable[Promise], kinds: Mapping[str, str]) -> str:
     rows = ["| id | what the backend does | before the first text, and whole | after it |", "|---|---|---|---|"]
-    return "\n".join([*rows, *(_fault(row) for row in PROMISES)])
+    return "\n".join([*rows, *(_fault(row, kinds[row.id]) for row in promises)])
 
 
-def _fault(row: Promise) -> str:
+def _fault(row: Promise, does: str) -> str:
     code = "with the backend's code" if row.early.code == "its_code" else f"`{row.early.code}`"
     early = f"{row.early.status} {code}"
     if row.early.type != "upstream_error":
@@ -49,7 +50,7 @@ def _fault(row: Promise) -> str:
     early += "".join(f"; counted in `{name}`" for name in row.counted)
     early += "; an ERROR line" if row.level == "error" else ""
     late = f"frame `{row.late}`" if row.late else "-"
-    return f"| {row.id} | {FAILURES[row.id]} | {early} | {late} |"
+    return f"| {row.id} | {does} | {early} | {late} |"
 
 
 def _oddities() -> str:
@@ -62,7 +63,14 @@ def _oddity(odd: Oddity) -> str:
     return f"| {odd.id} | {KINDS[odd.id]} | {odd.does}{counted} |"
 
 
-@pytest.mark.parametrize(("name", "table"), [("faults", _faults()), ("oddities", _oddities())])
+TABLES: Final = {
+    "faults": _faults(PROMISES, FAILURES),
+    "grpc": _faults(GRPC_PROMISES, GRPC_FAILURES),
+    "oddities": _oddities(),
+}
+
+
+@pytest.mark.parametrize(("name", "table"), TABLES.items())
 def test_a_table_of_the_page_is_that_of_the_tests(name: str, table: str, rewrite_golden: bool) -> None:
     page = PAGE.read_text(encoding="utf-8")
     before, mark, rest = page.partition(f"<!-- {name} -->\n")

@@ -22,7 +22,7 @@ async def test_a_thousand_streams_take_ten_connections() -> None:
 
     async def script(peer: Peer) -> None:
         peer.greet()
-        streams = []
+        streams: list[int] = []
         while len(streams) < 100:
             streams.append(await peer.request())
             peer.begin(streams[-1])
