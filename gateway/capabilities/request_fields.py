@@ -35,6 +35,8 @@ def check_capabilities(conversation: Conversation, capabilities: Capabilities) -
         raise _unsupported(conversation, "n", "a request gets one choice")
     if conversation.dialect == capabilities.passthrough:
         return []
+    for param in conversation.own_fields:
+        raise Unsupported(f"{param} is not supported: only a backend of the client's own API has it.", param=param)
     _check_tool_choice(conversation, capabilities)
     return [*map(_tool_unsent, conversation.other_tools), *_unsent(conversation, capabilities)]
 

@@ -6,7 +6,6 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import EMPTY, Block, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult
-from gateway.core.errors import Unsupported
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
@@ -98,7 +97,7 @@ class ContentReader(msgspec.Struct):
             case {"type": "url", "url": str(url)}:
                 return (Image(url, _rest(block, "source"), position),)
             case {"type": "file"}:
-                raise self._stored(index, place)
+                return (File("file", block, position),)
             case _:
                 return None
 
@@ -115,7 +114,7 @@ class ContentReader(msgspec.Struct):
                 title = (_titled(block, ""),) if block.get("title") else ()
                 return (*title, *[_placed(part, position) for _, part in inner])
             case {"type": "file"}:
-                raise self._stored(index, place)
+                return (File("file", block, position),)
             case _:
                 return None
 
@@ -177,11 +176,6 @@ class ContentReader(msgspec.Struct):
         content = block.get("content")
         return (Text(content, _rest(block, "content")),) if isinstance(content, str) and content else ()
 
-    def _stored(self, index: int, place: str) -> Unsupported:
-        param = f"{self.faults.paths.turn.format(turn=index)}{place}.source"
-        message = f"{param} names a stored file; the gateway stores none. Send the content as base64 or by URL."
-        return Unsupported(message, param=param)
-
 
 _Reader: TypeAlias = Callable[[ContentReader, JsonObject, int, str, int], tuple[Block, ...] | None]
 
@@ -220,7 +214,7 @@ def _titled(block: JsonObject, data: str) -> Text:
 
 
 def _placed(part: Block, position: int) -> Block:
-    return msgspec.structs.replace(part, item=position) if type(part) is Image else part
+    return msgspec.structs.replace(part, item=position) if isinstance(part, Image | File) else part
 
 
 def _repaired(value: Json) -> Text:

@@ -10,7 +10,7 @@ from gateway.core.conversation import Conversation, Json, Sampling, Source
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.anthropic_messages import DIALECT
 from gateway.dialects.anthropic_messages.changes import Changes
-from gateway.dialects.anthropic_messages.params import forbids_parallel_calls, read_params
+from gateway.dialects.anthropic_messages.params import forbids_parallel_calls, own_fields, read_params
 from gateway.dialects.anthropic_messages.paths import PATHS
 from gateway.dialects.anthropic_messages.request_models import MessagesFields
 from gateway.dialects.anthropic_messages.tools import read_tool_choice, read_tools
@@ -70,6 +70,7 @@ def decode_document(document: Document, head: RequestHead) -> ClientRequest:
         changes.all(),
         Source(DIALECT, _with_betas(fields, head)),
         object_arguments=True,
+        own_fields=own_fields(request),
     )
     return ClientRequest(conversation, {"thinking": fields.get("thinking")})
 

@@ -44,6 +44,12 @@ def read_params(request: MessagesFields, fields: JsonObject, changes: Changes) -
     return {name: value for name, value in params.items() if value is not None}
 
 
+def own_fields(request: MessagesFields) -> tuple[str, ...]:
+    """Returns the fields by which Anthropic's servers would run tools: only a backend of the same API does."""
+    fields = {"mcp_servers": request.mcp_servers, "container": request.container}
+    return tuple([name for name, value in fields.items() if value])
+
+
 def forbids_parallel_calls(request: MessagesFields) -> bool:
     """Returns whether the answer may have one call at most."""
     return request.tool_choice is not None and request.tool_choice.disable_parallel_tool_use is True
@@ -57,10 +63,6 @@ def _refuse(request: MessagesFields) -> None:
             param="thread",
             extra={"details": {"error_code": "thread_unsupported_request"}},
         )
-    for name, value in (("mcp_servers", request.mcp_servers), ("container", request.container)):
-        if value:
-            message = f"{name} is not supported: the gateway runs nothing itself. Offer the tools as functions."
-            raise InvalidRequest(message, code="unsupported_parameter", param=name)
 
 
 def _report(request: MessagesFields, fields: JsonObject, changes: Changes) -> None:

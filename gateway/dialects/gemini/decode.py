@@ -32,12 +32,13 @@ from gateway.history.rules import violation
 from gateway.history.violation_error import violation_error
 
 STREAM_VERB: Final = "streamGenerateContent"
+COUNT_VERB: Final = "countTokens"
 # The forms of a stream: events, or one array of JSON (the default of the API).
 FORMS: Final = {None: "json", "json": "json", "sse": "sse"}
 _MODELS: Final = "/models/"
 _PREFIX: Final = "models/"
-# They refer to state that the gateway does not keep: the answer would rest on a part of the history.
-REFUSED: Final = ("cachedContent", "continuationToken")
+# They refer to state that only the API itself keeps: without it the answer would rest on a part of the history.
+STATE: Final = ("cachedContent", "continuationToken")
 # Only a backend of the same API has them.
 REPORTED: Final = ("safetySettings", "serviceTier", "labels")
 _TOOL_CONFIG: Final = ("retrievalConfig", "includeServerSideToolInvocations")
@@ -76,6 +77,10 @@ class _Request:
         offered = read_tools(request.tools or (), self._fields.get("tools"), calling, self._faults, place)
         unread: list[Notice] = []
         turns = (*self._system(), *read_turns(contents, self._faults, unread))
+        state = [f"{self._before}{name}" for name in STATE if self._fields.get(name)]
+        if state and self._head.path.endswith(f":{COUNT_VERB}"):
+            (first, *_) = state
+            raise Unsupported(f"{first} is not supported: the gateway cannot count what it refers to.", param=first)
         params = generation.params if request.store is None else {**generation.params, "store": request.store}
         thinking = config.thinking_config or thinking
         return ClientRequest(
@@ -95,6 +100,7 @@ class _Request:
                 notices=(*self._unsent(), *generation.notices, *unread),
                 source=Source(DIALECT, self._fields),
                 object_arguments=True,
+                own_fields=(*state, *generation.own),
             ),
             {"form": self._form(), "includeThoughts": thinking.include_thoughts is True},
         )
@@ -121,10 +127,6 @@ class _Request:
             request = read_fields(self._fields, RequestFields)
         except InvalidRequest as error:
             raise self._behind_prefix(error) from error
-        for name in REFUSED:
-            if self._fields.get(name):
-                param = f"{self._before}{name}"
-                raise Unsupported(f"{param} is not supported: the gateway keeps no state.", param=param)
         return request
 
     def _behind_prefix(self, error: InvalidRequest) -> InvalidRequest:

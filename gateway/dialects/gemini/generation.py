@@ -1,4 +1,4 @@
-"""Reads `generationConfig`: the fields that have a canonical name, those that are refused, and those only reported."""
+"""Reads `generationConfig`: fields with a canonical name, and those that only a backend of the same API has."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
@@ -38,8 +38,8 @@ REPORTED: Final = frozenset(
         "generationOutputConfig",
     ]
 )
-# The answer would lack what these ask for.
-REFUSED: Final[dict[str, Callable[[Any], bool]]] = {
+# Without these the answer would lack what they ask for, and only a backend of the same API has them.
+OWN: Final[dict[str, Callable[[Any], bool]]] = {
     "responseLogprobs": bool,
     "logprobs": bool,
     "responseFormat": lambda value: value is not None,
@@ -53,19 +53,19 @@ _MEDIUM_BUDGET: Final = 8192
 
 
 class Generation(NamedTuple):
-    """What a request says of its answer: canonical fields, those of them with a place of their own, and notices."""
+    """What a request says of its answer: canonical fields, those of them with a place of their own, notices, and the
+    paths of the fields that only a backend of the same API can honour."""
 
     params: dict[str, Json]
     sampling: Sampling
     notices: tuple[Notice, ...]
+    own: tuple[str, ...]
 
 
 def read_generation(config: GenerationConfig, source: JsonObject, place: str) -> Generation:
     """Returns the fields of a config, which stands at `place`; `source` is the config as the client wrote it. Raises
-    InvalidRequest, and Unsupported for a field that must have an effect."""
-    for name, asks in REFUSED.items():
-        if asks(source.get(name)):
-            raise Unsupported(f"{place}.{name} is not supported: no answer could show it.", param=f"{place}.{name}")
+    InvalidRequest."""
+    own = tuple([f"{place}.{name}" for name, asks in OWN.items() if asks(source.get(name))])
     params: dict[str, Json] = {
         canonical: value for name, canonical in CANONICAL.items() if (value := getattr(config, name)) is not None
     }
@@ -79,7 +79,7 @@ def read_generation(config: GenerationConfig, source: JsonObject, place: str) ->
     sampling = Sampling(
         config.temperature, config.top_p, config.max_output_tokens, tuple(config.stop_sequences or ()), config.seed
     )
-    return Generation(params, sampling, tuple(notices))
+    return Generation(params, sampling, tuple(notices), own)
 
 
 _KNOWN: Final = frozenset(GenerationConfig.__struct_encode_fields__)

@@ -53,7 +53,13 @@ BODY: Final[dict[str, Json]] = {
         {"role": "user", "content": [RESULT]},
         {"role": "system", "content": "Be kind."},
         {"role": "assistant", "content": [{"type": "container_upload", "file_id": "x"}]},
-        {"role": "user", "content": [{"type": "document", "source": {"type": "url", "url": "https://host/a.pdf"}}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "document", "source": {"type": "url", "url": "https://host/a.pdf"}},
+                {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+            ],
+        },
     ],
     "tools": [
         {"name": "f", "input_schema": {"type": "object"}, "cache_control": MARK, "defer_loading": True},
@@ -64,6 +70,8 @@ BODY: Final[dict[str, Json]] = {
     "output_config": {"effort": "xhigh", "task_budget": {"type": "tokens", "total": 9}},
     "metadata": {"user_id": "u" * 100},
     "service_tier": "auto",
+    "mcp_servers": [{"type": "url", "url": "https://host/mcp", "name": "docs"}],
+    "container": "container_1",
     "context_management": {"edits": []},
     "unheard_of": {"of": ["tomorrow", None]},
 }

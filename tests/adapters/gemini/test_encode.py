@@ -149,6 +149,8 @@ FIELDS: dict[str, Json] = {
     "systemInstruction": {"parts": [{"text": "Be short.", "news": 1}]},
     "tools": [{"functionDeclarations": [{"name": "f", "news": 1}]}, {"googleSearch": {}}],
     "toolConfig": {"retrievalConfig": {"x": 1}},
+    "cachedContent": "cachedContents/1",
+    "generationConfig": {"responseLogprobs": True, "logprobs": 2, "responseFormat": [{}]},
     "news": {"of": "tomorrow"},
 }
 

@@ -6,12 +6,14 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.errors import InvalidRequest
+from gateway.adapter import Capabilities
+from gateway.capabilities.request_fields import check_capabilities
+from gateway.core.errors import Unsupported
 from gateway.dialects.anthropic_messages.client_tools import client_tool
 from gateway.dialects.anthropic_messages.content import BLOCK_TYPES
 from gateway.dialects.anthropic_messages.request_models import MessagesFields
 from gateway.dialects.anthropic_messages.routes import ROUTES
-from tests.dialects.anthropic_messages.requests import conversation, request
+from tests.dialects.anthropic_messages.requests import conversation
 from tests.paths import ROOT
 
 PAGE: Final = (ROOT / "docs" / "dialects" / "anthropic_messages.md").read_text(encoding="utf-8")
@@ -62,10 +64,12 @@ def test_every_field_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("name", with_outcome("refused"))
-def test_a_refused_field_is_a_400_that_names_it(name: str) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        request(**{name: VALUES[name]})
+def test_a_refused_field_is_a_400_that_names_it_unless_the_backend_has_this_api(name: str) -> None:
+    asked = conversation(**{name: VALUES[name]})
+    with pytest.raises(Unsupported) as caught:
+        check_capabilities(asked, Capabilities())
     assert (caught.value.status, caught.value.param) == (400, name)
+    assert check_capabilities(asked, Capabilities(passthrough="anthropic_messages")) == []
 
 
 @pytest.mark.parametrize("name", with_outcome("reported"))

@@ -7,6 +7,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from gateway.adapter import Capabilities
+from gateway.capabilities.request_fields import check_capabilities
 from gateway.core.conversation import Conversation
 from gateway.core.errors import Unsupported
 from gateway.dialects.base import RequestHead
@@ -63,10 +65,11 @@ def test_every_field_has_a_row_and_every_row_a_field() -> None:
 
 
 @pytest.mark.parametrize("path", [path for path, how in ROWS.items() if how == "refused"])
-def test_a_refused_field_is_an_error_that_names_it(path: str) -> None:
+def test_a_refused_field_is_an_error_that_names_it_unless_the_backend_has_this_api(path: str) -> None:
     with pytest.raises(Unsupported) as caught:
-        asked(path)
+        check_capabilities(asked(path), Capabilities())
     assert (caught.value.status, caught.value.param) == (400, path)
+    assert check_capabilities(asked(path), Capabilities(passthrough="gemini")) == []
 
 
 @pytest.mark.parametrize(
