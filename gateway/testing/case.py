@@ -1,11 +1,13 @@
 """Defines the conformance kit's input: an adapter as settings.json would name it, and a backend's response."""
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
 
 import msgspec
 
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, Decoder, TrailerDecoder
 from gateway.core.conversation import EMPTY, Conversation, JsonObject, Text, Turn
+from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
@@ -32,6 +34,7 @@ class Case(msgspec.Struct, frozen=True):
     `expected`: the events of the response, deltas joined; empty: not compared. `options` are the adapter's own keys
     of its backend entry in settings.json. Choose a response of one or two kilobytes: it is also cut at every byte.
     `marks_end` is false for a wire on which only HTTP marks the end of the response: there the bytes do not show a cut.
+    `trailers` follow the response on a wire that ends with them (`TrailerDecoder`), with names in lower case.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Case(msgspec.Struct, frozen=True):
     policy: Policy = Policy()
     options: JsonObject = EMPTY
     marks_end: bool = True
+    trailers: Mapping[str, str] = {}
 
     def __str__(self) -> str:
         return f"{self.adapter_name}-{self.name}"
@@ -54,6 +58,11 @@ class Case(msgspec.Struct, frozen=True):
         """Create a new adapter, as the gateway does. Raises SettingsError for wrong options."""
         return self.adapter(check_options(self.options, self.adapter.Options, "options"), max_event)
 
+    def decoder(self, adapter: Adapter, conversation: Conversation) -> Decoder:
+        """Return the adapter's decoder, which takes the trailers of the case at the end of the bytes."""
+        decoder = adapter.decoder(conversation)
+        return _WithTrailers(decoder, self.trailers) if self.trailers else decoder
+
     def sends(self, conversation: Conversation, policy: Policy | None = None) -> Exchange:
         """Return the exchange of a conversation as the gateway begins it: it enforces what the adapter declares before
         it calls the adapter. Raises InvalidRequest for content that cannot be sent; the contract allows no other
@@ -63,3 +72,27 @@ class Case(msgspec.Struct, frozen=True):
     def prepared(self) -> Conversation:
         """Return the conversation after the passes, as an adapter receives it."""
         return prepare(self.conversation, self.policy).conversation
+
+
+class _WithTrailers:
+    """A decoder whose response ends with these trailers."""
+
+    def __init__(self, decoder: Decoder, trailers: Mapping[str, str]) -> None:
+        self.done = decoder.done
+        self._decoder = decoder
+        self._trailers = trailers
+
+    def feed(self, data: bytes) -> list[Event]:
+        events = self._decoder.feed(data)
+        self.done = self._decoder.done
+        return events
+
+    def close(self) -> list[Event]:
+        events = cast(TrailerDecoder, self._decoder).trailers(self._trailers)
+        try:
+            events += self._decoder.close()
+        except BackendError as error:
+            error.keep(events)
+            raise
+        self.done = self._decoder.done
+        return events

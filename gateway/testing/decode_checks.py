@@ -47,18 +47,19 @@ def cuts_change_nothing(case: Case) -> None:
     @LAW
     @given(pieces(case.wire))
     def law(cutting: list[bytes]) -> None:
-        assert join(replay(adapter.decoder(conversation), cutting)) == whole
+        assert join(replay(case.decoder(adapter, conversation), cutting)) == whole
 
     law()
 
 
 def truncation_is_noticed(case: Case) -> None:
-    """The response cut off after any byte is either complete or an error; it is never shortened without an error."""
+    """The response cut off after any byte is either complete or an error; it is never shortened without an error. Nor
+    is a response complete without the trailers of its wire."""
     adapter, conversation = case.build(), case.prepared()
     complete = content(_replay(case, [case.wire]))
     for end in range(len(case.wire)):
         try:
-            events = replay(adapter.decoder(conversation), [case.wire[:end]])
+            events = replay(case.decoder(adapter, conversation), [case.wire[:end]])
         except BackendError:
             continue
         if case.marks_end:
@@ -66,6 +67,9 @@ def truncation_is_noticed(case: Case) -> None:
         else:
             text = fold(events).text.rstrip("\ufffd")  # a cut inside a character
             assert fold(complete).text.startswith(text), f"cut off after {end} bytes, it says otherwise"
+    if case.trailers:
+        _, error = _until_error(adapter.decoder(conversation), [case.wire])
+        assert error is not None, "without its trailers, it passed as complete"
 
 
 def garbage_is_an_error(case: Case) -> None:
@@ -76,7 +80,7 @@ def garbage_is_an_error(case: Case) -> None:
     @given(st.binary(max_size=200) | damaged(case.wire), st.sets(st.integers(0, 400), max_size=6))
     def law(wire: bytes, places: set[int]) -> None:
         try:
-            replay(adapter.decoder(conversation), cut(wire, places))
+            replay(case.decoder(adapter, conversation), cut(wire, places))
         except BackendError as error:
             assert 400 <= error.status <= 599
 
@@ -90,17 +94,17 @@ def nothing_is_lost_before_an_error(case: Case) -> None:
     @LAW
     @given(damaged(case.wire), st.sets(st.integers(0, len(case.wire)), max_size=6))
     def law(wire: bytes, places: set[int]) -> None:
-        whole = _until_error(adapter.decoder(conversation), [wire])
+        whole = _until_error(case.decoder(adapter, conversation), [wire])
         for cutting in (cut(wire, places), cut(wire, range(len(wire)))):
-            assert _until_error(adapter.decoder(conversation), cutting) == whole
+            assert _until_error(case.decoder(adapter, conversation), cutting) == whole
 
     law()
 
 
 def done_ends_the_answer(case: Case) -> None:
     """`done` begins false, ends true, never becomes false again, and no events follow it."""
-    assert not case.build().decoder(case.prepared()).done, "done before the first byte"
-    decoder = case.build().decoder(case.prepared())
+    assert not case.decoder(case.build(), case.prepared()).done, "done before the first byte"
+    decoder = case.decoder(case.build(), case.prepared())
     grammar, finished = Grammar(), False
     for piece in cut(case.wire, range(len(case.wire))):
         grammar.check(events := decoder.feed(piece))
@@ -114,7 +118,7 @@ def done_ends_the_answer(case: Case) -> None:
 def decoders_share_nothing(case: Case) -> None:
     """Two responses that arrive at the same time do not affect each other."""
     adapter, conversation = case.build(), case.prepared()
-    decoders = [adapter.decoder(conversation) for _ in range(2)]
+    decoders = [case.decoder(adapter, conversation) for _ in range(2)]
     events: list[list[Event]] = [[], []]
     for piece in cut(case.wire, range(0, len(case.wire), 7)):
         for decoder, seen in zip(decoders, events, strict=True):
@@ -128,7 +132,7 @@ def only_its_own_dialect_sees_its_fields(case: Case) -> None:
     """What the events of the core do not express reaches no client of another dialect than the backend's own. The state
     of a provider has one form for all of them."""
     conversation = msgspec.structs.replace(case.prepared(), dialect="no dialect")
-    events = replay(case.build().decoder(conversation), [case.wire])
+    events = replay(case.decoder(case.build(), conversation), [case.wire])
     passed = [name for event in events if isinstance(event, PassthroughFields) for name in event.fields]
     assert {*passed} <= {STATE_FIELD}, f"the fields {passed} would reach a client that cannot read them"
 
@@ -146,7 +150,7 @@ def events_are_bounded(case: Case) -> None:
     """An event that never ends is rejected before it exhausts the memory."""
     budget = 16 * SMALL_EVENT
     for filler in _fillers():
-        decoder = case.build(SMALL_EVENT).decoder(case.prepared())
+        decoder = case.decoder(case.build(SMALL_EVENT), case.prepared())
         fed = shown = 0
         try:
             while fed < budget and not decoder.done:
@@ -176,7 +180,7 @@ def errors_are_reported(case: Case) -> None:
 
 
 def _replay(case: Case, cutting: list[bytes]) -> list[Event]:
-    return replay(case.build().decoder(case.prepared()), cutting)
+    return replay(case.decoder(case.build(), case.prepared()), cutting)
 
 
 def _until_error(decoder: Decoder, cutting: list[bytes]) -> tuple[list[Event], str | None]:

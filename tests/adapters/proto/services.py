@@ -84,7 +84,12 @@ def body(messages: Sequence[bytes]) -> bytes:
     return message
 
 
+def grpc(messages: Sequence[bytes]) -> bytes:
+    return b"".join(map(envelope, messages))
+
+
 WRITERS: Final = {
+    "grpc": grpc,
     "grpc_web": grpc_web,
     "grpc_web_text": grpc_web_text,
     "connect": connect,
