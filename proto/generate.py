@@ -19,6 +19,8 @@ PACKAGES = {
     "status": "adapters/proto",
     "warp": "adapters/warp",
 }
+# source under proto/ -> the descriptors of a preset, which come with their imports
+PRESETS = {"demo/generation.proto": "adapters/proto/presets/demo.pb"}
 
 
 def generate() -> dict[Path, bytes]:
@@ -29,6 +31,8 @@ def generate() -> dict[Path, bytes]:
             compile_folder(PROTO / folder, package, Path(scratch))
         for path in sorted(Path(scratch).rglob("*_pb2.py*")):
             made[path.relative_to(scratch)] = path.read_bytes()
+        for source, preset in PRESETS.items():
+            made[Path(preset)] = descriptors(PROTO / source, Path(scratch, "descriptors"))
     return made
 
 
@@ -39,6 +43,14 @@ def compile_folder(folder: Path, package: str, output: Path) -> None:
     arguments += [f"--python_out={output}", f"--pyi_out={output}"]
     if protoc.main(["protoc", *arguments, *sources]) != 0:
         raise RuntimeError(f"{folder} does not compile")
+
+
+def descriptors(source: Path, output: Path) -> bytes:
+    """Compile one source and its imports to a FileDescriptorSet."""
+    arguments = [f"--proto_path={source.parent}", f"--proto_path={GOOGLE}", "--include_imports"]
+    if protoc.main(["protoc", *arguments, f"--descriptor_set_out={output}", source.name]) != 0:
+        raise RuntimeError(f"{source} does not compile")
+    return output.read_bytes()
 
 
 def drifted(made: Mapping[Path, bytes]) -> list[Path]:

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.gemini.faults import FAULTS as GEMINI
+from gateway.demo.grpc.faults import FAULTS as GRPC
 from gateway.demo.messages.faults import FAULTS as MESSAGES
 from gateway.demo.responses.faults import FAULTS as RESPONSES
 from gateway.demo.text.faults import FAULTS as TEXT
@@ -29,6 +30,7 @@ def section(heading: str) -> str:
         ("demo-responses: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in RESPONSES.items()}),
         ("demo-gemini: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in GEMINI.items()}),
         ("demo-text: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in TEXT.items()}),
+        ("demo-grpc: `[[demo:NAME]]`", {name: (fault.about, fault.kind) for name, fault in GRPC.items()}),
         (
             "demo-agent: `[[scenario:NAME]]`",
             {name: (found.about, found.expect.kind) for name, found in SCENARIOS.items()},

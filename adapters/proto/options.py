@@ -1,7 +1,7 @@
 """Defines the adapter's own keys of a backend entry in settings.json: schema, carrier, and the mapping."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -122,6 +122,8 @@ class ReadRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ProtoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A protobuf backend (docs/proto-backends.md).
 
+    `preset` names the entry of `presets` whose keys are the defaults of the others.
+
     `schema` names its files. `carrier`: how HTTP holds the messages. `method` is `package.Service/Method`, and `path`
     replaces its path. `request` is the template of the request's message, `read` the rules for those of the response.
     `metadata` are headers of the request, in which `$model` may stand. `state` names opaque state for the client; by
@@ -130,11 +132,14 @@ class ProtoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the text adapter, for a template with `$prompt` or `$transcript`.
     """
 
+    presets: ClassVar[str] = "adapters.proto.presets"
+
     schema: DescriptorSet
     carrier: str
     method: str
     request: Mapping[str, Any]
     read: tuple[ReadRule, ...]
+    preset: str | None = None
     path: str | None = None
     metadata: Mapping[str, str] = {}
     state: StateName | None = None

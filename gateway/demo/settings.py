@@ -12,6 +12,7 @@ DEMO_SETTINGS: Final[Json] = {
         "demo-responses": {"adapter": "openai_responses", "base_url": "demo:responses"},
         "demo-gemini": {"adapter": "gemini", "base_url": "demo:gemini"},
         "demo-text": {"adapter": "text", "base_url": "demo:text"},
+        "demo-grpc": {"adapter": "proto", "preset": "demo", "base_url": "demo:grpc"},
     },
     "models": {
         "demo-agent": {"backend": "demo-agent", "name": "auto"},
@@ -20,6 +21,7 @@ DEMO_SETTINGS: Final[Json] = {
         "demo-responses": {"backend": "demo-responses"},
         "demo-gemini": {"backend": "demo-gemini"},
         "demo-text": {"backend": "demo-text"},
+        "demo-grpc": {"backend": "demo-grpc"},
     },
     "log": {"file": None},
 }

@@ -25,6 +25,7 @@ from gateway.settings.check import (
 from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.lines import with_line
 from gateway.settings.model_names import ModelNames
+from gateway.settings.presets import preset_defaults
 from gateway.settings.values import (
     BackendSettings,
     KeySettings,
@@ -221,14 +222,14 @@ def _profile(name: Json, profiles: Mapping[str, Profile], where: str) -> Profile
 
 
 def check_options(options: JsonObject, kind: type[S], where: str) -> S:
-    """Returns an adapter's own keys as its Options, with the files read that describe a schema (`DescriptorSet`).
-    Raises SettingsError like every other part of the file."""
+    """Returns an adapter's own keys as its Options: over those of the preset that they name, and with the files read
+    that describe a schema (`DescriptorSet`). Raises SettingsError like every other part of the file."""
     check_keys(options, (*kind.__struct_fields__, *sorted(_BACKEND_KEYS)), where)
     entry: dict[str, Any] = dict(options)  # Any: beside JSON it holds descriptors that were read
     for field in msgspec.structs.fields(kind):
         if field.type is DescriptorSet and field.name in options:
             entry[field.name] = read_descriptor_set(options[field.name], path_of(where, field.name))
-    return read_struct(entry, kind, where)
+    return read_struct({**preset_defaults(options, kind, where), **entry}, kind, where)
 
 
 def _without_aliases(entry: dict[str, Json], where: str) -> dict[str, Json]:

@@ -4,7 +4,15 @@ from typing import Any, Final
 
 import schemathesis
 
-MODELS: Final = ("demo-agent", "demo-chat", "demo-messages", "demo-responses", "demo-gemini", "demo-text")
+MODELS: Final = (
+    "demo-agent",
+    "demo-chat",
+    "demo-messages",
+    "demo-responses",
+    "demo-gemini",
+    "demo-text",
+    "demo-grpc",
+)
 
 
 # Any: schemathesis does not type what it hands over.

@@ -53,6 +53,7 @@ WIRES: Final = (
     Wire("Warp, flattened", "agent", {"adapter": "warp", "encoding": "flatten"}, "scenario", _AGENT, _LENGTH),
     Wire("Warp, structured", "agent", {"adapter": "warp", "encoding": "structured"}, "scenario", _AGENT, _LENGTH),
     Wire("text", "text", {"adapter": "text", "wire": "llama_cpp"}, "demo", _PLAYED),
+    Wire("gRPC", "grpc", {"adapter": "proto", "preset": "demo"}, "demo", {**_PLAYED, "early": "unavailable"}),
 )
 
 

@@ -11,7 +11,7 @@ from gateway.testing.gateway import running_gateway
 from tests.paths import ROOT
 
 SHIPPED: Final = json.loads((ROOT / "settings.json").read_text(encoding="utf-8"))
-MODELS: Final = ("demo-agent", "demo-chat", "demo-messages", "demo-gemini", "demo-text")
+MODELS: Final = ("demo-agent", "demo-chat", "demo-messages", "demo-gemini", "demo-text", "demo-grpc")
 QUESTION: Final = "Read the file notes.md"
 TEXT: Final[Json] = {"type": "string"}
 

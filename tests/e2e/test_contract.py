@@ -56,11 +56,13 @@ class Backend(msgspec.Struct, frozen=True):
     faults: Mapping[str, tuple[int, str]] = {}
 
 
-def _demo(kind: str, adapter: str) -> Callable[[], AbstractAsyncContextManager[tuple[dict[str, Json], DemoBackend]]]:
+def _demo(
+    kind: str, adapter: str, **entry: Json
+) -> Callable[[], AbstractAsyncContextManager[tuple[dict[str, Json], DemoBackend]]]:
     @asynccontextmanager
     async def opened() -> AsyncIterator[tuple[dict[str, Json], DemoBackend]]:
         async with serve_demo(kind) as backend:
-            yield {"adapter": adapter, "base_url": backend.base_url}, backend
+            yield {"adapter": adapter, "base_url": backend.base_url, **entry}, backend
 
     return opened
 
@@ -98,6 +100,14 @@ BACKENDS: Final[Mapping[str, Backend]] = {
         _demo("gemini", "adapters.gemini:GeminiAdapter"),
         single=False,
         faults={name: told for name, told in DEMO_FAULTS.items() if "context" in name},
+    ),
+    "demo-grpc": Backend(
+        _demo("grpc", "adapters.proto:ProtoAdapter", preset="demo"),
+        faults={
+            **{name: told for name, told in DEMO_FAULTS.items() if "error_first" not in name},
+            "[[demo:unavailable]]": (503, "upstream_overloaded"),
+            "[[demo:reset]]": (502, "upstream_stream_truncated"),
+        },
     ),
     "demo-agent": Backend(
         _demo("agent", "adapters.warp:WarpAdapter"),

@@ -193,7 +193,7 @@ def test_a_late_error_is_the_last_line(gateway: httpx.Client) -> None:
 
 
 def test_the_models_are_listed_in_the_form_of_the_dialect(gateway: httpx.Client) -> None:
-    listed = ["demo-agent", "demo-chat", "demo-messages", "demo-responses", "demo-gemini", "demo-text"]
+    listed = [f"demo-{kind}" for kind in ("agent", "chat", "messages", "responses", "gemini", "text", "grpc")]
     assert gateway.get("/lines/models").json() == {"models": listed}
 
 

@@ -12,6 +12,7 @@ from gateway.demo.chat.faults import FAULTS as CHAT
 from gateway.demo.fault_kinds import FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
 from gateway.demo.gemini.faults import FAULTS as GEMINI
+from gateway.demo.grpc.faults import FAULTS as GRPC
 from gateway.demo.messages.faults import FAULTS as MESSAGES
 from gateway.demo.player.demo_fault import DemoFault
 from gateway.demo.responses.faults import FAULTS as RESPONSES
@@ -33,6 +34,7 @@ DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {
     "responses": RESPONSES,
     "gemini": GEMINI,
     "text": TEXT,
+    "grpc": GRPC,
 }
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
 # Only the agent wire has a tool of the backend's own.
@@ -67,19 +69,19 @@ def test_a_scenario_of_the_agent_expects_what_is_promised(name: str) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway() -> AsyncIterator[RunningGateway]:
-    adapters = {
-        "chat": "openai_chat",
-        "messages": "anthropic_messages",
-        "responses": "openai_responses",
-        "gemini": "gemini",
-        "text": "text",
+    entries: dict[str, dict[str, Json]] = {
+        "chat": {"adapter": "openai_chat"},
+        "messages": {"adapter": "anthropic_messages"},
+        "responses": {"adapter": "openai_responses"},
+        "gemini": {"adapter": "gemini"},
+        "text": {"adapter": "text"},
+        "grpc": {"adapter": "proto", "preset": "demo"},
     }
     settings: dict[str, Json] = {
         "backends": {
-            wire: {"adapter": adapter, "base_url": f"demo:{wire}", "timeouts": dict(SHORT)}
-            for wire, adapter in adapters.items()
+            wire: {**entry, "base_url": f"demo:{wire}", "timeouts": dict(SHORT)} for wire, entry in entries.items()
         },
-        "models": {wire: {"backend": wire} for wire in adapters},
+        "models": {wire: {"backend": wire} for wire in entries},
     }
     async with running_gateway(settings) as running:
         yield running

@@ -29,7 +29,7 @@ from gateway.demo.grpc.response import (
     status,
 )
 from gateway.demo.player.demo_fault import DemoFault, Options
-from gateway.demo.player.playback import Cut, Part, Response
+from gateway.demo.player.playback import Cut, Part, Response, Wait
 from gateway.demo.player.stream_faults import StreamFaults
 
 _STREAM: Final = StreamFaults[Answer](frames, after=3)
@@ -61,7 +61,7 @@ def _wrong_key(_: Answer, options: Options) -> Response:
 
 
 def _context_length(_: Answer, options: Options) -> Response:
-    return failed(INVALID_ARGUMENT, "The input token count (9) exceeds the maximum number of tokens allowed (8).")
+    return failed(INVALID_ARGUMENT, "This model's maximum context length is 8 tokens.")
 
 
 def _status_late(answer: Answer, options: Options) -> Response:
@@ -75,6 +75,10 @@ def _status_last(answer: Answer, options: Options) -> Response:
 
 def _no_status(answer: Answer, options: Options) -> Response:
     return _played(*frames(answer), trailers=None)
+
+
+def _held_open(answer: Answer, options: Options) -> Response:
+    return _played(*frames(answer), Wait())
 
 
 def _forged_status(answer: Answer, options: Options) -> Response:
@@ -151,6 +155,7 @@ def _by_grpc(fault: DemoFault[Answer]) -> DemoFault[Answer]:
 
 FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
     **{name: _by_grpc(fault) for name, fault in _STREAM.faults().items()},
+    "held_open": DemoFault("a complete answer without a status, on a stream that stays open", _held_open, "stall"),
     "status": DemoFault("a status instead of an answer: code=13, retry_ms=", _status, "500"),
     "unavailable": DemoFault("UNAVAILABLE", _unavailable, "503_bare"),
     "quota": DemoFault("RESOURCE_EXHAUSTED with a `RetryInfo` in its details", _quota, "429"),
@@ -167,7 +172,7 @@ FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
     "bad_utf8": DemoFault("a message with a broken UTF-8 byte: after=3", _bad_utf8, "utf8"),
     "endless_message": DemoFault("a message with a length of 4 GiB: after=3", _endless_message, "event_too_large"),
     "huge_message": DemoFault("one very large message: mb=8, after=3", _huge_message, "event_too_large"),
-    "failed": DemoFault("the finish FINISH_FAILED: after=3", _failed, "error_event"),
+    "failed": DemoFault("the finish FINISH_FAILED: after=3", _failed, "truncated"),
     "content_filter": DemoFault("an answer that a filter ended", _filtered, finish="content_filter"),
     "lost_call": DemoFault("a call without a name", _lost_call, "lost_call"),
     "double_finish": DemoFault("text and a second finish after the finish", _double_finish, "twice"),

@@ -15,6 +15,7 @@ from gateway.demo.player.playback import Frames, Part, Reset, Response, Wait
 from gateway.demo.player.stream_faults import StreamFaults
 
 _DATA, _HEADERS, _SETTINGS, _PING, _GO_AWAY, _CONTINUATION = 0, 1, 4, 6, 7, 9
+_END_STREAM, _END_HEADERS = 1, 4
 _REFUSED_STREAM: Final = 7
 _ENHANCE_YOUR_CALM: Final = 11
 _INADEQUATE_SECURITY: Final = 12
@@ -62,9 +63,9 @@ def _continuations(_: Answer, options: Options) -> Response:
 
 
 def _large_trailers(answer: Answer, options: Options) -> Response:
-    return msgspec.structs.replace(
-        complete(answer), trailers={**OK, "x-large": "x" * int(options.get("size", "70000"))}
-    )
+    trailers = _HEADER * int(options.get("count", "3000"))
+    last = Frames(lambda stream: _frame(_HEADERS, stream, trailers, _END_STREAM | _END_HEADERS))
+    return Response((*frames(answer), last, Wait()), headers=GRPC)
 
 
 def _ping_flood(answer: Answer, options: Options) -> Response:
@@ -80,7 +81,7 @@ def _data_flood(answer: Answer, options: Options) -> Response:
 
 
 def _over_window(answer: Answer, options: Options) -> Response:
-    count = int(float(options.get("mb", "64")) * 2**20) // _LARGEST_FRAME
+    count = int(float(options.get("mb", "1")) * 2**20) // _LARGEST_FRAME
     return _inside(answer, options, lambda stream: _frame(_DATA, stream, bytes(_LARGEST_FRAME)) * count)
 
 
@@ -94,17 +95,17 @@ def _pings(answer: Answer, options: Options) -> Response:
 HTTP2_FAULTS: Final = {
     "reset": DemoFault("RST_STREAM in the middle: after=3, code=2", _reset, "truncated"),
     "reset_first": DemoFault("RST_STREAM instead of a head: code=2", _reset_first, "truncated"),
-    "refused": DemoFault("REFUSED_STREAM, each time", _refused, "closed"),
+    "refused": DemoFault("REFUSED_STREAM, each time", _refused, "503_bare"),
     "calm": DemoFault("ENHANCE_YOUR_CALM instead of a head", _calm, "429"),
     "insecure": DemoFault("INADEQUATE_SECURITY instead of a head", _insecure, "tls"),
     "go_away": DemoFault("GOAWAY in the middle, and the rest of the answer: after=3", _go_away),
-    "go_away_first": DemoFault("GOAWAY that excludes the request, each time", _go_away_first, "closed"),
+    "go_away_first": DemoFault("GOAWAY that excludes the request, each time", _go_away_first, "503_bare"),
     "continuations": DemoFault("a head of many CONTINUATION frames: count=100000", _continuations, "no_http"),
-    "large_trailers": DemoFault("trailers that are too large: size=70000", _large_trailers, "truncated"),
+    "large_trailers": DemoFault("trailers of many fields: count=3000", _large_trailers, "truncated"),
     "ping_flood": DemoFault("a flood of pings in the middle: after=3, count=100000", _ping_flood, "truncated"),
     "settings_flood": DemoFault("a flood of SETTINGS frames: after=3, count=100000", _settings_flood, "truncated"),
     "data_flood": DemoFault("a flood of empty DATA frames: after=3, count=100000", _data_flood, "truncated"),
-    "over_window": DemoFault("more data than the client's window allows: after=3, mb=64", _over_window, "truncated"),
+    "over_window": DemoFault("more data than the client's window allows: after=3, mb=1", _over_window, "truncated"),
     "pings": DemoFault("a ping and an empty DATA frame behind each message", _pings, "comments"),
 }
 
@@ -125,9 +126,9 @@ def _flood(answer: Answer, options: Options, write: Callable[[int], bytes]) -> R
     return _inside(answer, options, lambda stream: write(stream) * count)
 
 
-def _frame(kind: int, stream: int, payload: bytes) -> bytes:
-    """Encode a frame without flags."""
-    return len(payload).to_bytes(3, "big") + bytes([kind, 0]) + _number(stream) + payload
+def _frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
+    """Encode a frame."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + _number(stream) + payload
 
 
 def _number(number: int) -> bytes:

@@ -21,7 +21,7 @@ from gateway.settings import LIMITS, BackendSettings, ModelSettings, Settings, T
 from gateway.settings.model_names import ANY, ModelNames, exact_names
 
 DEMO = "demo:"
-DEMOS = ("agent", "chat", "messages", "responses", "gemini", "text")
+DEMOS = ("agent", "chat", "messages", "responses", "gemini", "text", "grpc")
 # An adapter has one head, or one for streams and one for whole responses.
 HEADS = 4
 

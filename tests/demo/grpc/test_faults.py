@@ -157,11 +157,10 @@ async def test_a_flood_stands_in_the_middle_of_a_complete_answer(backend: DemoBa
         assert client.pings == (2000 if name == "ping_flood" else 0)
 
 
-async def test_trailers_may_be_too_large(backend: DemoBackend) -> None:
+async def test_trailers_may_have_many_fields(backend: DemoBackend) -> None:
+    assert (await played(backend, "large_trailers count=100")).trailers == {"x": "y"}
     with pytest.raises(ExceptionGroup, match="unhandled errors"):
         await played(backend, "large_trailers")
-    seen = await played(backend, "large_trailers size=1000")
-    assert seen.trailers is not None and len(seen.trailers["x-large"]) == 1000
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,6 @@ async def test_a_backend_listens_on_loopback_while_the_block_lasts(kind: str, en
 
 
 async def test_another_kind_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"'smoke'.*agent, chat, messages, responses, gemini, text"):
+    with pytest.raises(ValueError, match=r"'smoke'.*agent, chat, messages, responses, gemini, text, grpc"):
         async with serve_demo("smoke"):
             pass

@@ -168,7 +168,7 @@ async def test_what_the_demo_backends_were_asked_is_shown_at_the_address_that_is
             )
             told, _ = await shell.communicate()
     shown = json.loads(told)
-    assert set(shown) == {"agent", "chat", "messages", "responses", "gemini", "text"}
+    assert set(shown) == {"agent", "chat", "messages", "responses", "gemini", "text", "grpc"}
     (request,) = shown["agent"]["requests"]
     assert "Hello" in json.dumps(request["summary"])
     assert "first" not in told.decode()

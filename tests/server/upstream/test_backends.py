@@ -40,7 +40,7 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"base_url": "http://x:port"}, "must name a host that can be looked up and a port"),
         ({"headers": {"x-team": "blue\r\nx-key: secret"}}, "'x-team'"),
         ({"headers": {"content-length": "1"}}, "'content-length'"),
-        ({"base_url": "demo:none"}, "'demo:messages', 'demo:responses', 'demo:gemini' and 'demo:text'"),
+        ({"base_url": "demo:none"}, "'demo:messages', 'demo:responses', 'demo:gemini', 'demo:text' and 'demo:grpc'"),
         ({"api_key_env": "NO_SUCH_VARIABLE_HERE"}, "NO_SUCH_VARIABLE_HERE"),
     ],
 )
