@@ -1,7 +1,6 @@
 """The backend request of a disconnected client is closed within half a second, in every state."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping
 from typing import Final
@@ -10,12 +9,10 @@ import msgspec
 import pytest
 
 from gateway.testing.faulty import Connection, Script, chunk, faulty_backend, head
-from gateway.testing.gateway import RunningGateway, hello
+from tests.promises.leaving_client import WITHIN_S, leave
 from tests.promises.wire_gateway import wire_gateway
 from tests.promises.wires import WIRES
 from tests.server.samples import value_of
-
-WITHIN_S: Final = 0.5
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -50,24 +47,6 @@ def _script(phase: Phase, wire: str) -> Script:
     return script
 
 
-async def _leave(gateway: RunningGateway, phase: Phase, streams: bool, resets: bool, asked: asyncio.Event) -> None:
-    reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
-    body = json.dumps({**hello(), "stream": streams}).encode()
-    writer.write(
-        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        b"content-length: %d\r\n\r\n%s" % (len(body), body)
-    )
-    await asked.wait()
-    if streams and phase.begins:
-        await reader.readuntil(b"one")
-    else:
-        await asyncio.sleep(0.1)  # until what the backend has sent has been read
-    if resets:
-        writer.transport.abort()
-    else:
-        writer.close()
-
-
 @pytest.mark.parametrize("resets", [False, True], ids=["FIN", "RST"])
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", PHASES)
@@ -81,7 +60,7 @@ async def test_the_backend_is_let_go(
         faulty_backend(_script(phase, wire)) as backend,
         wire_gateway(WIRES[wire], {"m": backend}) as gateway,
     ):
-        await _leave(gateway, phase, streams, resets, backend.requested)
+        await leave(gateway, backend.requested, streams=streams, begun=phase.begins, resets=resets)
         async with asyncio.timeout(WITHIN_S):
             await backend.closed.wait()
         assert gateway.app.gateway_state.scheduler.size == 0

@@ -1,0 +1,33 @@
+"""Sends a request and disconnects before the end of its response."""
+
+import asyncio
+import json
+from typing import Final
+
+from gateway.testing.gateway import RunningGateway, hello
+
+WITHIN_S: Final = 0.5
+
+
+def chat_request(streams: bool) -> bytes:
+    """The bytes of a request."""
+    body = json.dumps({**hello(), "stream": streams}).encode()
+    return (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"content-length: %d\r\n\r\n%s" % (len(body), body)
+    )
+
+
+async def leave(gateway: RunningGateway, asked: asyncio.Event, *, streams: bool, begun: bool, resets: bool) -> None:
+    """Ask, and leave once the backend has been asked; a client that streams reads the first text, if it has `begun`."""
+    reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
+    writer.write(chat_request(streams))
+    await asked.wait()
+    if streams and begun:
+        await reader.readuntil(b"one")
+    else:
+        await asyncio.sleep(0.1)  # until what the backend has sent has been read
+    if resets:
+        writer.transport.abort()
+    else:
+        writer.close()
