@@ -16,9 +16,9 @@ _NONE: Final[Mapping[str, str]] = {}
 class StreamResponse:
     """`status` is 0 until the head is complete. Names of headers and trailers are lower case; a repeated one has its
     values joined. `ended`: the response is complete. `error` is what made it end otherwise. `owed` is the number of
-    bytes of the window that were taken and not given back."""
+    bytes of the window that were read and not given back."""
 
-    __slots__ = ("_chunks", "_left", "ended", "error", "headers", "owed", "status", "trailers")
+    __slots__ = ("_chunks", "_most", "_received", "_used", "ended", "error", "headers", "owed", "status", "trailers")
 
     def __init__(self, most: int) -> None:
         """Expects a response with a body of at most so many bytes."""
@@ -29,7 +29,10 @@ class StreamResponse:
         self.error: HttpError | None = None
         self.owed = 0
         self._chunks: list[bytes] = []
-        self._left = most
+        self._most = most
+        self._received = 0
+        # The bytes of the window that the backend has used.
+        self._used = 0
 
     @property
     def waiting(self) -> int:
@@ -42,6 +45,12 @@ class StreamResponse:
         self._chunks.clear()
         self.owed += len(data)
         return data
+
+    def give_back(self) -> int:
+        """Returns by how many bytes the window widens now."""
+        size, self.owed = self.owed, 0
+        self._used -= size
+        return size
 
     def fail(self, error: HttpError) -> None:
         """Records the first fault of an incomplete response. Bytes before it can still be read."""
@@ -58,12 +67,16 @@ class StreamResponse:
         self.status = int(status)
 
     def on_data(self, data: bytes, size: int) -> None:
-        """Takes bytes of the body, which occupied `size` bytes of the window, padding included."""
+        """Takes bytes of the body, which occupied `size` bytes of the window, padding included. Raises
+        HttpProtocolError for bytes before the head, or more than the window allows."""
+        self._used += size
+        if self._used > WINDOW or not (self.status or self.error):
+            raise HttpProtocolError
         self.owed += size - len(data)
-        if len(data) > self._left:
-            data = data[: self._left]
+        self._received += len(data)
+        if self._received > self._most:
+            data = data[: max(0, self._most - self._received + len(data))]
             self.fail(TooLarge())
-        self._left -= len(data)
         if data:
             self._chunks.append(data)
 
@@ -76,4 +89,7 @@ class StreamResponse:
 
     def on_end(self) -> None:
         """Takes the end of the response."""
+        length = self.headers.get("content-length")
+        if length is not None and length != str(self._received):
+            self.fail(Truncated())
         self.ended = self.error is None

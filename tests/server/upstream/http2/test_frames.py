@@ -10,13 +10,15 @@ from gateway.server.upstream.http2.frames import (
     FREE_FRAMES,
     MAX_CONTINUATIONS,
     MAX_FRAME,
+    PADDED,
+    Frame,
     FrameReader,
     FrameType,
 )
 from tests.server.upstream.http2.peer import frame
 
 PING = frame(6, payload=bytes(8))
-WIRE = frame(FrameType.SETTINGS) + frame(FrameType.DATA, 1, b"abc") + PING + frame(99, 3, b"x" * 300)
+WIRE = frame(4) + frame(FrameType.DATA, 1, b"abc") + PING + frame(99, 3, b"x" * 300)
 
 
 def read(reader: FrameReader, pieces: Sequence[bytes], now: float = 0) -> list[tuple[int, bytes]]:
@@ -39,9 +41,26 @@ def test_continuations_in_a_row_are_limited() -> None:
     more = frame(FrameType.CONTINUATION, 1, b"x")
     reader = FrameReader()
     for _ in range(3):
-        read(reader, [more * MAX_CONTINUATIONS, frame(1, 1, b"x")])
+        read(reader, [frame(1, 1, b"x"), more * (MAX_CONTINUATIONS - 1), frame(FrameType.CONTINUATION, 1, b"x", 4)])
     with pytest.raises(HttpProtocolError):
-        read(reader, [more * (MAX_CONTINUATIONS + 1)])
+        read(reader, [frame(1, 1, b"x"), more * (MAX_CONTINUATIONS + 1)])
+
+
+@pytest.mark.parametrize("other", [PING, frame(0, 1, b"x"), frame(7, payload=bytes(8)), frame(1, 1, b"x", 4)])
+def test_nothing_stands_inside_a_block_of_headers(other: bytes) -> None:
+    with pytest.raises(HttpProtocolError):
+        read(FrameReader(), [frame(1, 1, b"x"), other])
+
+
+@pytest.mark.parametrize(("payload", "data"), [(b"\x00abc", b"abc"), (b"\x02abcxx", b"abc"), (b"\x03xxx", b"")])
+def test_padding_is_taken_away(payload: bytes, data: bytes) -> None:
+    assert Frame(FrameType.DATA, PADDED, 1, payload).unpadded() == data
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x01", b"\x04abc", b"\xff"])
+def test_padding_that_is_longer_than_its_frame_is_refused(payload: bytes) -> None:
+    with pytest.raises(HttpProtocolError):
+        Frame(FrameType.DATA, PADDED, 1, payload).unpadded()
 
 
 @pytest.mark.parametrize("idle", [PING, frame(4), frame(3, 1, bytes(4)), frame(0, 1), frame(8, 1, bytes(4)), frame(99)])

@@ -415,6 +415,15 @@ WITHIN: Final[Mapping[str, tuple[Script, str]]] = {
         "upstream_connection_error",
     ),
     "garbage": (says(b"what is this\r\n\r\n", begun=True), "upstream_stream_truncated"),
+    "DATA of a stream that does not exist": (
+        says(lambda stream: frame(0, stream + 2, b"x"), begun=True),
+        "upstream_stream_truncated",
+    ),
+    "DATA of a pushed stream": (says(frame(0, 2, b"x"), begun=True), "upstream_stream_truncated"),
+    "padding that is too long": (
+        says(lambda stream: frame(0, stream, b"\x09abc", 8), begun=True),
+        "upstream_stream_truncated",
+    ),
     "a flood of PING": (says(frame(6, payload=bytes(8)) * 1000, begun=True), "upstream_stream_truncated"),
     "a flood of SETTINGS": (says(frame(4) * 1000, begun=True), "upstream_stream_truncated"),
     "a flood of empty DATA": (says(lambda stream: frame(0, stream) * 1000, begun=True), "upstream_stream_truncated"),
@@ -443,6 +452,43 @@ async def test_faults_in_the_body(name: str) -> None:
             await everything(given)
         given.close()
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize("length", [2, 4])
+@pytest.mark.parametrize("trailers", [True, False])
+async def test_a_body_that_is_shorter_or_longer_than_it_says_makes_no_answer(length: int, trailers: bool) -> None:
+    async def script(peer: Peer) -> None:
+        peer.greet()
+        stream = await peer.request()
+        peer.begin(stream, (*HEAD, ("content-length", str(length))))
+        peer.raw(frame(0, stream, b"abc", 0 if trailers else 1))
+        peer.raw(frame(1, stream, FIELD, 5) if trailers else b"")
+        # The stream is over, and the connection is sound.
+        peer.answer(await peer.request())
+
+    async with talking(script) as (client, peers), asyncio.timeout(10):
+        given = await client.send()
+        with pytest.raises(BackendTruncated):
+            await everything(given)
+        given.close()
+        assert (await client.ask(), len(peers)) == (b"abc", 1)
+
+
+async def test_a_body_may_end_without_trailers() -> None:
+    async def script(peer: Peer) -> None:
+        peer.greet()
+        while True:
+            stream = await peer.request()
+            peer.begin(stream, (*HEAD, ("content-length", "3")))
+            peer.state.send_data(stream, b"abc", end_stream=True)
+            peer.flush()
+
+    async with talking(script) as (client, peers), asyncio.timeout(20):
+        for _ in range(150):
+            given = await client.send()
+            assert (await everything(given), given.trailers) == (b"abc", {})
+            given.close()
+        assert len(peers) == 1
 
 
 @pytest.mark.parametrize("trailers", [[("x", "y" * 1000)] * 70, [("x", "y")] * 129])
