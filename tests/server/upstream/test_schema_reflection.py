@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import grpc
 import pytest
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from gateway.cli import main
 from gateway.core.conversation import Json
@@ -31,7 +31,14 @@ from tests.protobuf.test_reflection import NOT_FOUND, answer, files, services
 V1, V1ALPHA = SERVICES
 # Any: grpcio has no types.
 Answers = Callable[[Iterator[bytes], Any], Iterator[bytes]]
-TALK_SET: Final = FileDescriptorSet.FromString(Path(SET).read_bytes())
+
+
+def described(path: Path) -> dict[str, FileDescriptorProto]:
+    """The files of a descriptor set, by name."""
+    return {file.name: file for file in FileDescriptorSet.FromString(path.read_bytes()).file}
+
+
+TALK_FILES: Final = described(Path(SET))
 
 
 def echo(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
@@ -44,7 +51,7 @@ def talk(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
     """Describes the invented services of the tests."""
     for request in requests:
         question = Request.FromString(request)
-        reply = services("acme.talk.v1.Talk") if question.HasField("list_services") else files(*TALK_SET.file)
+        reply = services("acme.talk.v1.Talk") if question.HasField("list_services") else files(*TALK_FILES.values())
         yield reply.SerializeToString()
 
 
@@ -126,7 +133,7 @@ async def test_the_cache_is_used_while_the_backend_is_down(tmp_path: Path, caplo
     cache = tmp_path / "below" / "b.pb"
     with server({V1: talk}) as url:
         await update_caches({"b": backend(url, cache)})
-    assert FileDescriptorSet.FromString(cache.read_bytes()) == TALK_SET
+    assert described(cache) == TALK_FILES
     kept = cache.read_bytes()
     await update_caches({"b": backend(url, cache)})
     assert cache.read_bytes() == kept
@@ -169,7 +176,7 @@ async def test_a_reload_fetches_the_schema_of_a_new_entry_and_reads_it_in_a_thre
         with server({V1: talk}) as url:
             settings = parse_settings(json.dumps({"backends": {"b": entry_of(url, cache)}}))
             await gateway.app.gateway_state.change(settings)
-    assert FileDescriptorSet.FromString(cache.read_bytes()) == TALK_SET
+    assert described(cache) == TALK_FILES
     assert threads and threading.main_thread() not in threads
 
 
