@@ -50,7 +50,10 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
     try:
         return cast(Adapter, kind(options, max_event))
     except OptionError as error:
-        raise SettingsError(f"{where}.{error.message}") from error
+        located = SettingsError(f"{where}.{error.message}")
+        located.place = f"{where}.{error.place}" if error.place else ""
+        located.correction = error.correction
+        raise located from error
 
 
 def load_adapters(settings: Settings) -> dict[str, Adapter]:

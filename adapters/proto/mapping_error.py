@@ -3,12 +3,14 @@
 import difflib
 from collections.abc import Iterable
 
-from gateway.core.errors import OptionError
+from gateway.core.errors import Correction, OptionError
 
 
 def mapping_error(place: str, reason: str) -> OptionError:
     """Create the error for one place of the entry, such as `read[0].text`."""
-    return OptionError(f"{place}: {reason}")
+    error = OptionError(f"{place}: {reason}")
+    error.place = place
+    return error
 
 
 def unknown_name(place: str, reason: str, name: str, known: Iterable[str]) -> OptionError:
@@ -16,5 +18,7 @@ def unknown_name(place: str, reason: str, name: str, known: Iterable[str]) -> Op
     names = list(known)
     similar = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if similar:
-        return mapping_error(place, f"{reason}; did you mean {similar[0]!r}?")
+        error = mapping_error(place, f"{reason}; did you mean {similar[0]!r}?")
+        error.correction = Correction(name, similar[0])
+        return error
     return mapping_error(place, f"{reason}; there are {', '.join(map(repr, names))}" if names else reason)

@@ -17,6 +17,8 @@ _SUCCESS: Final = "grpc-status:0"
 def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
     """Adds the arguments of each action."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    check = actions.add_parser("check", help="report every fault of the entries, with its place and the nearest name")
+    check.add_argument("file", metavar="FILE", type=Path, help="a settings file, or the entry of one backend")
     trial = actions.add_parser("try", help="show a request as it is sent, and the events that a response becomes")
     trial.add_argument("file", metavar="FILE", type=Path, help="a settings file, or the entry of one backend")
     trial.add_argument("--request", metavar="FILE", help="a request or an array of messages (default a greeting)")
@@ -31,6 +33,23 @@ def add_parsers(parser: argparse.ArgumentParser, dialect_help: str) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs one action. Raises SettingsError and InvalidRequest for files that are wrong."""
     return _ACTIONS[options.action](options)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from gateway.diagnostics.entry_check import entry_faults
+    from gateway.settings import with_place
+
+    settings = load(options.file)
+    max_event = int(settings.limits.max_event_mb * 2**20)
+    faulty = False
+    for name, entry in settings.backends.items():
+        faults = entry_faults(name, entry, max_event)
+        for fault in faults:
+            print(with_place(options.file, fault))
+        if not faults:
+            print(f"backends.{name}: no fault")
+        faulty |= bool(faults)
+    return 1 if faulty else 0
 
 
 def _try(options: argparse.Namespace) -> int:
@@ -70,7 +89,7 @@ def _try(options: argparse.Namespace) -> int:
     return 1 if trial.error is not None else 0
 
 
-_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"try": _try}
+_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"check": _check, "try": _try}
 
 
 def load(path: Path) -> "Settings":

@@ -168,10 +168,22 @@ class ServerShutdown(GatewayError):
     code = "server_shutdown"
 
 
+class Correction(NamedTuple):
+    """A name in a setting that does not exist, and the most similar one that does."""
+
+    written: str
+    nearest: str
+
+
 class SettingsError(GatewayError):
-    """The gateway cannot use settings.json; the message names the setting and, if unknown, the nearest known name."""
+    """The gateway cannot use settings.json; the message names the setting and, if unknown, the nearest known name.
+
+    `place` is the path of the setting, and `correction` the name to change there, where the error knows them.
+    """
 
     code = "invalid_settings"
+    place = ""
+    correction: Correction | None = None
 
 
 class OptionError(SettingsError):

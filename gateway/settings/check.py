@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.errors import SettingsError
+from gateway.core.errors import Correction, SettingsError
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -98,7 +98,11 @@ def check_keys(entry: JsonObject, known: Iterable[str], where: str) -> None:
     """Refuses an unknown key, and names the known key that was probably meant."""
     for key in entry:
         if key not in known:
-            raise SettingsError(f"unknown setting {path_of(where, key)!r}{nearest(key, known)}")
+            error = SettingsError(f"unknown setting {path_of(where, key)!r}{nearest(key, known)}")
+            error.place = path_of(where, key)
+            similar = _similar(key, known)
+            error.correction = Correction(key, similar[0]) if similar else None
+            raise error
 
 
 def check_not_negative(part: msgspec.Struct, where: str) -> None:
@@ -132,10 +136,13 @@ def path_of(where: str, name: str) -> str:
 def nearest(key: str, known: Iterable[str]) -> str:
     """Returns the end of a sentence about an unknown name: the most similar known one, or all of them."""
     names = list(known)
-    matches = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-    if matches:
-        return f"; did you mean {matches[0]!r}?"
+    if similar := _similar(key, names):
+        return f"; did you mean {similar[0]!r}?"
     return f"; there are {_listed(names)}" if names else ""
+
+
+def _similar(key: str, known: Iterable[str]) -> list[str]:
+    return difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
 
 
 def _listed(names: Sequence[str]) -> str:

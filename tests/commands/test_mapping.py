@@ -35,6 +35,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("file", ["settings.json", "talk.json"])
+def test_a_check_without_faults_names_each_backend(file: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (run("check", file), capsys.readouterr().out) == (0, "backends.talk: no fault\n")
+
+
+def test_a_check_reports_every_fault_with_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = json.loads(json.dumps(ENTRY).replace("so_far", "sofar").replace("$prompt", "$promt"))
+    chat = {"adapter": "openai_chat", "base_url": "http://127.0.0.1:9"}
+    (folder / "wrong.json").write_text(json.dumps({"backends": {"talk": wrong, "chat": chat}}, indent=1))
+    assert run("check", "wrong.json") == 1
+    lines = capsys.readouterr().out.splitlines()
+    for place, line in zip(("read[1].text", "request.text"), lines, strict=False):
+        assert line.startswith("wrong.json: line ") and f": backends.talk.{place}: " in line
+        assert "did you mean" in line
+    assert lines[2:] == ["backends.chat: no fault"]
+
+
+@pytest.mark.parametrize("file", ["settings.json", "talk.json"])
 @pytest.mark.parametrize("answer", ["answer.bin", "answer.hex"])
 def test_a_trial_shows_the_request_and_the_events(
     file: str, answer: str, folder: Path, capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,89 @@
+"""Every fault of an entry is reported, once, and nothing that only follows from another fault."""
+
+import copy
+import json
+from typing import Any, Final
+
+import pytest
+
+from gateway.diagnostics.entry_check import entry_faults
+from gateway.settings import parse_settings
+from tests.adapters.proto.mappings import DELTAS, PARTS, TALK, Entry
+
+URL: Final = {"adapter": "proto", "base_url": "http://127.0.0.1:9"}
+
+
+def changed(mapping: Entry, *changes: tuple[str, str]) -> Entry:
+    """The mapping with words of its JSON replaced; each must occur."""
+    text = json.dumps(mapping)
+    for before, after in changes:
+        assert f'"{before}"' in text, before
+        text = text.replace(f'"{before}"', f'"{after}"')
+    made: Entry = json.loads(text)
+    return made
+
+
+def faults(mapping: Entry) -> list[str]:
+    entry = parse_settings(json.dumps({"backends": {"x": {**URL, **mapping}}})).backends["x"]
+    before = copy.deepcopy(dict(entry.options))
+    found = [fault.removeprefix("backends.x.") for fault in entry_faults("x", entry, 1 << 20)]
+    assert entry.options == before
+    return found
+
+
+@pytest.mark.parametrize("mapping", [TALK, PARTS, DELTAS])
+def test_an_entry_without_a_fault_has_none(mapping: Entry) -> None:
+    assert faults(mapping) == []
+
+
+def test_all_misspelt_names_are_reported_with_the_nearest() -> None:
+    wrong = changed(
+        TALK,
+        ("carrier", "carier"),
+        ("acme.talk.v1.Talk/Speak", "acme.talk.v1.Tolk/Speak"),
+        ("engine", "engin"),
+        ("$prompt", "$promt"),
+        ("most_tokens", "most_token"),
+        ("so_far", "sofar"),
+        ("ENDING_FULL", "ENDING_FUL"),
+        ("ENDING_BROKEN", "ENDING_BROKE"),
+        ("failure.sentence", "failure.sentense"),
+    )
+    found = faults(wrong)
+    places = {fault.removeprefix("unknown setting 'backends.x.").partition(":")[0].partition("'")[0] for fault in found}
+    assert places == {
+        "carier",
+        "method",
+        "request.engin",
+        "request.text",
+        "request.limits.most_token",
+        "read[0].error.message",
+        "read[1].text",
+        "read[1].finish.reasons",
+        "read[1].finish.failures",
+    }
+    assert len(found) == len(places) and all("did you mean" in fault for fault in found)
+
+
+def test_a_misspelt_path_of_a_condition_is_one_fault() -> None:
+    found = faults(changed(PARTS, ("ended.crash", "ended.crush"), ("fully", "fuly")))
+    assert [fault.partition(":")[0] for fault in found] == [
+        "read[0].error.when.ended.crush",
+        "read[4].finish.reasons",
+    ]
+
+
+def test_a_value_of_a_wrong_type_does_not_hide_the_others() -> None:
+    wrong: Any = copy.deepcopy(DELTAS)
+    wrong["request"]["max_tokens"] = "$model"
+    wrong["read"][1]["text"] = "outputs"
+    wrong["read"][2]["usage"]["completion"] = "problem"
+    found = faults(wrong)
+    places = [fault.partition(":")[0] for fault in found]
+    assert places == ["read[1].text", "read[2].usage.completion", "request.max_tokens"]
+
+
+def test_what_follows_from_a_fault_is_not_reported() -> None:
+    wrong: Any = copy.deepcopy(TALK)
+    wrong["read"][1]["text"] = "ending"
+    assert [fault.partition(":")[0] for fault in faults(wrong)] == ["read[1].text"]
