@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import random
 import resource
 import socket
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +25,8 @@ COLLECTED_S: Final = 10
 PATIENT: Final[Mapping[str, Json]] = {"connect": 20, "first_byte": 60, "idle": 60, "total": 600}
 # Short timeouts for the backend that is silent on purpose.
 IMPATIENT: Final[Mapping[str, Json]] = {"connect": 2, "first_byte": 1, "idle": 1, "total": 2}
+# Below the ports that Linux (from 32768) and macOS (from 49152) assign.
+_NEVER_ASSIGNED: Final = range(20_000, 32_768)
 # A fault that only the client can end.
 ENDLESS: Final = "an answer without end"
 
@@ -133,12 +137,21 @@ def _settings(folder: Path, behind: BackendAddresses, server: Mapping[str, Json]
 
 
 def free_ports(many: int) -> list[int]:
-    """Return ports of this machine that are unused at the moment."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(many)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+    """Return ports of this machine that are unused at the moment.
+
+    The system assigns them to nobody: another process does not get one before it is listened to, and a connection to it
+    does not begin at the port itself."""
+    free = (port for port in random.sample(_NEVER_ASSIGNED, len(_NEVER_ASSIGNED)) if _is_free(port))
+    return list(islice(free, many))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def allow_descriptors() -> int:

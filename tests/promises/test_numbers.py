@@ -83,7 +83,7 @@ async def _probed(
     async with AsyncExitStack() as stack:
         backends = {name: await stack.enter_async_context(faulty_backend(script)) for name, script in told.items()}
         gateway = await stack.enter_async_context(probed_gateway(tmp_path, _settings(wire, backends)))
-        client = httpx.AsyncClient(base_url=gateway.base_url, timeout=30, trust_env=False)
+        client = httpx.AsyncClient(base_url=gateway.base_url, timeout=120, trust_env=False)
         yield gateway, await stack.enter_async_context(client), backends
 
 
