@@ -8,6 +8,7 @@ import pytest
 from gateway.core.conversation import Conversation
 from gateway.dialects.openai_completions.dialect import OpenAICompletionsDialect
 from gateway.testing.dialect_checks import PROMPT_CHECKS, ClientAnswer, DialectCase, DialectCheck
+from tests.dialects.openai_chat.test_conformance import rules, tokens
 
 FIELDS: Final = {"id", "object", "created", "model", "choices"}
 
@@ -61,14 +62,6 @@ def piece_of(choice: dict[str, Any]) -> str:
     assert choice.keys() == {"text", "index", "logprobs", "finish_reason"}
     assert (choice["index"], choice["logprobs"]) == (0, None) and isinstance(choice["text"], str)
     return str(choice["text"])
-
-
-def rules(answer: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(notice["rule"] for notice in answer.get("dragoman", {}).get("diagnostics", ()))
-
-
-def tokens(usage: dict[str, int] | None) -> tuple[int, int] | None:
-    return None if usage is None else (usage["prompt_tokens"], usage["completion_tokens"])
 
 
 CASE: Final = DialectCase(

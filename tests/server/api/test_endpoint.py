@@ -254,10 +254,10 @@ async def test_an_answer_that_is_too_large(start: Start) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_backend_that_cannot_be_reached(stream: bool) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    async with running_gateway(settings_for(f"http://127.0.0.1:{port}")) as gateway:
-        response = await gateway.chat(stream=stream)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        async with running_gateway(settings_for(f"http://127.0.0.1:{deaf.getsockname()[1]}")) as gateway:
+            response = await gateway.chat(stream=stream)
     assert (response.status_code, response.json()["error"]["code"]) == (502, "upstream_connection_error")
 
 
