@@ -73,25 +73,26 @@ class SSEDecoder:
         self._between = self._started and not (self._partial or self._data or self._after_cr)
 
     def _whole(self, data: bytes, events: list[bytes]) -> None:
-        """Reads events that end with a blank line each: at once if they begin alike, or if all but the first do."""
-        split = self._fast_path.split(data)
-        if split is None:
-            first, _, data = data.partition(BLANK)
-            self._unlike(first, events)
-            split = self._fast_path.split(data)
-        if split is not None:
-            events += split
-        elif data:
-            for event in data[:-_END].split(BLANK):
-                if (found := self._fast_path.read(event)) is not None:
-                    events.append(found)
-                else:
-                    self._unlike(event, events)
+        """Reads events that end with a blank line each: one by one, until one begins as the last one did."""
+        at = 0
+        while at < len(data) and not self._fast_path.fits(data, at):
+            end = _next_blank(data, at)
+            self._event(data[at:end], events)
+            at = end + _END
+        for piece, is_data in self._fast_path.pieces(data, at):
+            if is_data:
+                events.append(piece)
+            else:
+                for event in piece.split(BLANK):
+                    self._event(event, events)
 
-    def _unlike(self, event: bytes, events: list[bytes]) -> None:
-        """Reads an event that may begin in another way than the last one, line by line."""
-        self._lines(event + BLANK, events)
-        self._fast_path.learn(event)
+    def _event(self, event: bytes, events: list[bytes]) -> None:
+        """Reads one event, without its blank line."""
+        found = self._fast_path.read(event)
+        if found is None:
+            self._lines(event + BLANK, events)
+        else:
+            events.append(found)
 
     def tail(self) -> bytes | None:
         """Returns the data of an event without its blank line; None when there is none. Raises BackendProtocolError."""
@@ -137,3 +138,12 @@ class SSEDecoder:
             raise BackendProtocolError(
                 f"The backend sent an event larger than {self._max_event} bytes.", code="upstream_event_too_large"
             )
+
+
+def _next_blank(data: bytes, at: int) -> int:
+    """Returns the position of the next blank line, or the end of the bytes."""
+    # Not `data.find(BLANK, at)`: the search for one byte takes a fraction of the time, and an event has few lines.
+    end = data.find(b"\n", at)
+    while end >= 0 and not data.startswith(b"\n", end + 1):
+        end = data.find(b"\n", end + 1)
+    return len(data) if end < 0 else end

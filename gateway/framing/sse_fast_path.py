@@ -8,6 +8,7 @@ line by line; a read in which every event begins with it is split at it, and in 
 behind it. Lines may end with LF or with CRLF, all of a read alike.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -33,16 +34,21 @@ class SSEFastPath:
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
-        self._lf, self._crlf = _PLAIN
+        self._lf = _PLAIN
+        # Made from the other where a backend needs it.
+        self._crlf: _Lead | None = None
         self._spaceless = False
 
     def split(self, data: bytes) -> list[bytes] | None:
         """Returns the data of events that end with a blank line, all begin with the learned text and have one line of
         data; None for any other bytes, which must be read line by line."""
-        lead = self._lf if data.endswith(BLANK) else self._crlf
-        if not data.startswith(lead.text) or len(data) > self._max_event:
+        if data.endswith(BLANK):
+            lead = self._lf
+        elif data.endswith(_CRLF_BLANK):
+            lead = self._crlf = self._crlf or _lead(self._lf.text.replace(b"\n", b"\r\n"), _CRLF_BLANK)
+        else:
             return None
-        if lead is self._crlf and not data.endswith(_CRLF_BLANK):
+        if not data.startswith(lead.text) or len(data) > self._max_event:
             return None
         events = data[lead.data].split(lead.next)
         lines = b"".join(events)
@@ -53,34 +59,42 @@ class SSEFastPath:
         # One space behind the colon is not part of the data.
         return None if self._spaceless and lead.text + b" " in data else events
 
-    def read(self, event: bytes) -> bytes | None:
-        """Returns the data of one event, without its blank line, that begins with the learned text and has one line of
-        data; None for any other, which must be read line by line. The lines of `event` end with LF."""
-        lead = self._lf.text
-        if not event.startswith(lead) or len(event) > self._max_event:
-            return None
-        data = event[len(lead) :]
-        return None if _LF in data or (self._spaceless and data.startswith(b" ")) else data
+    def fits(self, data: bytes, at: int) -> bool:
+        """Returns whether the event at this position begins with the learned text. Its lines end with LF."""
+        return data.startswith(self._lf.text, at)
 
-    def learn(self, event: bytes) -> None:
-        """Expects the text before the data of this event in the next ones, if that data is one line. The lines of
-        `event` end with LF.
+    def pieces(self, data: bytes, at: int) -> Iterator[tuple[bytes, bool]]:
+        """Yields what lies between the learned texts, and whether it is the data of one event. Where it is not, it
+        comes with its own learned text, and is one or several events without the last blank line.
 
-        Other fields may precede the data line; none may follow it.
+        From this position on, `data` holds events that end with a blank line each, or nothing. The first begins with
+        the learned text. All lines end with LF.
         """
-        *others, line = event.split(b"\n")
-        if not line.startswith(_DATA) or any(other.startswith(b"data") for other in others):
+        if at >= len(data):
             return
-        colon = _DATA + b" " if line[len(_DATA) :].startswith(b" ") else _DATA
-        text = b"\n".join((*others, colon))
-        if text != self._lf.text:
-            self._lf, self._crlf = _leads(text)
-            self._spaceless = text.endswith(b":")
+        lead, spaceless = self._lf, self._spaceless
+        for piece in data[at + len(lead.text) : -len(BLANK)].split(lead.next):
+            if _LF in piece or (spaceless and piece.startswith(b" ")) or len(piece) > self._max_event - len(lead.text):
+                yield lead.text + piece, False
+            else:
+                yield piece, True
 
-
-def _leads(text: bytes) -> tuple[_Lead, _Lead]:
-    """Returns the text with lines that end with LF, and with CRLF."""
-    return _lead(text, BLANK), _lead(text.replace(b"\n", b"\r\n"), _CRLF_BLANK)
+    def read(self, event: bytes) -> bytes | None:
+        """Returns the data of one event, without its blank line, that ends with its only line of data, and expects the
+        text before that data in the next events; None for any other event, which must be read line by line. The lines
+        of `event` end with LF."""
+        *others, line = event.split(b"\n")
+        if not line.startswith(_DATA) or len(event) > self._max_event:
+            return None
+        for other in others:
+            if other.startswith(b"data"):
+                return None
+        # One space behind the colon is not part of the data.
+        at = len(event) - len(line) + len(_DATA) + line.startswith(b" ", len(_DATA))
+        if not event.startswith(self._lf.text) or at != len(self._lf.text):
+            self._lf, self._crlf = _lead(event[:at], BLANK), None
+            self._spaceless = event[at - 1 : at] == b":"
+        return event[at:]
 
 
 def _lead(text: bytes, blank: bytes) -> _Lead:
@@ -88,4 +102,4 @@ def _lead(text: bytes, blank: bytes) -> _Lead:
 
 
 # What precedes the data where a backend writes no other fields: all streams share it.
-_PLAIN: Final = _leads(b"data: ")
+_PLAIN: Final = _lead(b"data: ", BLANK)
