@@ -214,7 +214,8 @@ class Exchange:
         # Most responses make no call: the filters for calls are created with the first call.
         if self._unwrapper is None and ToolCallStart in map(type, events):
             self._unwrapper = Unwrapper(self._policy, frozenset([tool.name for tool in self._tools]))
-            self._arguments = ObjectArgumentsCheck() if self.conversation.object_arguments else None
+            if functions := self.conversation.object_arguments:
+                self._arguments = ObjectArgumentsCheck(functions)
         try:
             if self._unwrapper is not None:
                 events = self._unwrapper.feed(events)

@@ -230,8 +230,8 @@ class Conversation(msgspec.Struct, frozen=True):
     client wrote them, for a backend of the client's dialect; None: those are the `params`.
 
     `reads` says what the client reads of the answer beside its text; `object_arguments`, that it reads the arguments of
-    a call as an object, not as JSON text. `own_fields` are the paths of fields that must have an effect, which only a
-    backend of the client's dialect gives them.
+    each call, or of the calls of these functions, as an object, not as JSON text. `own_fields` are the paths of fields
+    that must have an effect, which only a backend of the client's dialect gives them.
 
     `params` are the request's fields beside its turns, under their chat completions names (`response_format`,
     `reasoning_effort`, `max_tokens`, ...), also those that have a field of their own here. `dialect` is the client's.
@@ -255,5 +255,5 @@ class Conversation(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
     source: Source | None = None
     reads: frozenset[ReadableContent] = ALL_CONTENT
-    object_arguments: bool = False
+    object_arguments: bool | frozenset[str] = False
     own_fields: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Reports calls whose arguments are no JSON object to a client that reads them as one."""
 
-from typing import Final
+from typing import Final, Literal
 
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.notices import Notice
@@ -12,14 +12,16 @@ _DETAIL: Final = (
 
 
 class ObjectArgumentsCheck:
-    """Looks at the events of one response. The change itself is the dialect's, whose form of a call requires it.
+    """Looks at the events of one response: at the calls of these functions, or at all. The change itself is the
+    dialect's, whose form of a call requires it.
 
     `open` are the arguments of the calls that have not ended, in pieces. While there are none, only the start of a call
     matters.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, functions: frozenset[str] | Literal[True]) -> None:
         self.open: dict[int, _OpenCall] = {}
+        self._functions = functions
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Returns the events, with a notice behind the end of each call whose arguments are no object."""
@@ -27,11 +29,13 @@ class ObjectArgumentsCheck:
         for event in events:
             seen.append(event)
             if type(event) is ToolCallStart:
-                self.open[event.index] = _OpenCall(event.id)
+                if self._functions is True or event.name in self._functions:
+                    self.open[event.index] = _OpenCall(event.id)
             elif type(event) is ToolCallDelta:
-                self.open[event.index].pieces.append(event.arguments)
-            elif type(event) is ToolCallEnd:
-                seen += self.open.pop(event.index).notices()
+                if call := self.open.get(event.index):
+                    call.pieces.append(event.arguments)
+            elif type(event) is ToolCallEnd and (call := self.open.pop(event.index, None)):
+                seen += call.notices()
         return seen
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.events import Event, Finish, ResponseStart, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.policy import Policy
 from gateway.dialects.base import AnswerHead, RequestHead
@@ -15,22 +16,21 @@ from tests.scripted import ScriptedAdapter
 
 HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "m", lambda: 1_700_000_000, diagnostics=True)
 WRITTEN: Final = "no object"
-SCRIPT: Final[list[Event]] = [
-    ResponseStart(),
-    ToolCallStart(0, "k", "f"),
-    ToolCallDelta(0, WRITTEN),
-    ToolCallEnd(0),
-    Finish("tool_calls"),
-]
 PATHS: Final = {"gemini": "/v1beta/models/m:generateContent"}
 
 
-def whole_answer(name: str) -> Any:  # Any: read as JSON
+def whole_answer(name: str, function: str = "f", **fields: Json) -> Any:  # Any: read as JSON
     dialect = load_dialect(name)
-    request = dialect.decode(
-        read_document(json.dumps(dialect.example("m")).encode()), RequestHead(PATHS.get(name, dialect.routes[0].path))
-    )
-    exchange = Exchange(ScriptedAdapter(SCRIPT), request.conversation, Policy())
+    body = json.dumps({**dialect.example("m"), **fields}).encode()
+    request = dialect.decode(read_document(body), RequestHead(PATHS.get(name, dialect.routes[0].path)))
+    script: list[Event] = [
+        ResponseStart(),
+        ToolCallStart(0, "k", function),
+        ToolCallDelta(0, WRITTEN),
+        ToolCallEnd(0),
+        Finish("tool_calls"),
+    ]
+    exchange = Exchange(ScriptedAdapter(script), request.conversation, Policy())
     return json.loads(dialect.encode_answer(request, HEAD, exchange.feed(b".")))
 
 
@@ -54,6 +54,10 @@ def call_responses(body: Any) -> Any:
     return body["output"][0]["arguments"]
 
 
+def is_told(body: Any) -> bool:
+    return "ARGUMENTS_AS_TEXT" in [notice["rule"] for notice in body.get("dragoman", {}).get("diagnostics", [])]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments_of", "as_object"),
     [
@@ -67,5 +71,13 @@ def call_responses(body: Any) -> Any:
 def test_a_change_of_the_arguments_is_reported(name: str, arguments_of: Any, as_object: bool) -> None:
     body = whole_answer(name)
     assert arguments_of(body) == ({"arguments": WRITTEN} if as_object else WRITTEN)
-    told = [notice["rule"] for notice in body.get("dragoman", {}).get("diagnostics", [])]
-    assert ("ARGUMENTS_AS_TEXT" in told) is as_object
+    assert is_told(body) is as_object
+
+
+@pytest.mark.parametrize(
+    ("tool", "field"), [("shell", "action"), ("local_shell", "action"), ("apply_patch", "operation")]
+)
+def test_a_change_of_an_action_is_reported(tool: str, field: str) -> None:
+    body = whole_answer("openai_responses", tool, tools=[{"type": tool}])
+    assert body["output"][0][field]["arguments"] == WRITTEN
+    assert is_told(body)

@@ -31,12 +31,13 @@ def answer(*pieces: str) -> list[list[Event]]:
     ]
 
 
-def events_of(script: list[list[Event]], *, object_arguments: bool) -> list[Event]:
+def events_of(script: list[list[Event]], *, object_arguments: bool | frozenset[str]) -> list[Event]:
     asked = Conversation((Turn("user", (Text("hi"),)),), stream=True, object_arguments=object_arguments)
     exchange = Exchange(ScriptedAdapter(*script), asked, Policy())
     return [event for _ in script for event in exchange.feed(b".")]
 
 
+@pytest.mark.parametrize("functions", [True, frozenset("f")], ids=["all", "one"])
 @pytest.mark.parametrize(
     ("pieces", "reported"),
     [
@@ -51,10 +52,12 @@ def events_of(script: list[list[Event]], *, object_arguments: bool) -> list[Even
         (("no",), True),
     ],
 )
-def test_the_notice_stands_behind_the_end_of_the_call(pieces: tuple[str, ...], reported: bool) -> None:
+def test_the_notice_stands_behind_the_end_of_the_call(
+    pieces: tuple[str, ...], reported: bool, functions: bool | frozenset[str]
+) -> None:
     script = answer(*pieces)
     plain = [event for events in script for event in events]
-    got = events_of(script, object_arguments=True)
+    got = events_of(script, object_arguments=functions)
     notices = [event for event in got if isinstance(event, Notice)]
     assert [event for event in got if event not in notices] == plain
     assert [(one.action, one.rule, one.tool_call_id) for one in notices] == reported * [
@@ -64,9 +67,10 @@ def test_the_notice_stands_behind_the_end_of_the_call(pieces: tuple[str, ...], r
         assert got[got.index(ToolCallEnd(3)) + 1] is notices[0]
 
 
-def test_a_client_that_reads_text_gets_no_notice() -> None:
+@pytest.mark.parametrize("functions", [False, frozenset("g")], ids=["none", "another"])
+def test_a_client_that_reads_text_gets_no_notice(functions: bool | frozenset[str]) -> None:
     script = answer("no")
-    assert events_of(script, object_arguments=False) == [event for events in script for event in events]
+    assert events_of(script, object_arguments=functions) == [event for events in script for event in events]
 
 
 def test_calls_that_interleave_are_told_apart() -> None:

@@ -16,6 +16,7 @@ from gateway.dialects.document import Document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 from gateway.dialects.openai_responses import DIALECT
+from gateway.dialects.openai_responses.call_items import FORMS
 from gateway.dialects.openai_responses.fields import canonical_params, check_stored_state, reported_fields
 from gateway.dialects.openai_responses.input_items import read_input
 from gateway.dialects.openai_responses.items import INSTRUCTIONS, ITEMS
@@ -82,8 +83,14 @@ def decode_document(document: Document) -> ClientRequest:
         PATHS,
         tuple(notices),
         Source(DIALECT, fields),
+        object_arguments=_with_objects(tools.names),
     )
     return ClientRequest(conversation, {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)})
+
+
+def _with_objects(names: ToolNames) -> frozenset[str]:
+    """Returns the functions whose calls the client reads as an object (`action`, `operation`)."""
+    return frozenset([name for name, tool in names.tools.items() if FORMS[tool.kind].is_object])
 
 
 def tool_names(conversation: Conversation) -> ToolNames:
