@@ -6,14 +6,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
-from gateway.core.conversation import Json
 from gateway.demo.chat.answer import Answer, answer_chat
 from gateway.demo.chat.faults import FAULTS
 from gateway.demo.chat.request import ChatRequest, Refused, read_chat
-from gateway.demo.chat.response import CREATED, DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.chat.response import DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.openai_models import model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.player.stream_faults import as_object
 from gateway.demo.scripted_model.markers import find_marker
 
@@ -26,25 +26,16 @@ def chat_routes(recorder: Recorder) -> list[Route]:
     async def chat(request: Request) -> Response:
         return await _chat(request, recorder)
 
-    async def models(request: Request) -> Response:
-        listed: list[Json] = [
-            {"id": name, "object": "model", "created": CREATED, "owned_by": "demo"} for name in MODELS
-        ]
-        return json_answer({"object": "list", "data": listed})
-
-    async def requests(request: Request) -> Response:
-        return json_answer(recorder.show())
-
     return [
         post("/v1/chat/completions", chat, recorder),
-        get("/v1/models", models),
-        get("/__demo/requests", requests),
+        get("/v1/models", lambda: model_list(MODELS)),
+        get("/__demo/requests", recorder.show),
     ]
 
 
 async def _chat(request: Request, recorder: Recorder) -> Response:
     body = await read_body(request)
-    recorder.record(request, body, _shown)
+    recorder.record(request, body, json_body)
     try:
         decoded = msgspec.json.decode(body, type=dict)
     except ValueError as error:
@@ -71,14 +62,6 @@ def _frames(request: ChatRequest, answer: Answer) -> Iterator[bytes]:
     if request.include_usage:
         yield frame(usage_chunk(answer))
     yield DONE
-
-
-def _shown(body: bytes) -> Json:
-    try:
-        shown: Json = msgspec.json.decode(body)
-    except ValueError:
-        return None
-    return shown
 
 
 def _refusal(message: str, param: str | None) -> Response:

@@ -7,10 +7,9 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.answer import Answer, arguments_of
+from gateway.demo.openai_models import CREATED
 from gateway.demo.scripted_model.words import pieces
 
-# The time is constant, so that the same request gets the same bytes.
-CREATED: Final = 1_767_225_600
 DONE: Final = b"data: [DONE]\n\n"
 
 

@@ -13,7 +13,7 @@ from gateway.demo.gemini.request import Refused, read_gemini
 from gateway.demo.gemini.response import error_body, frames, whole
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.player.stream_faults import as_object
 from gateway.demo.scripted_model.markers import find_marker
 
@@ -28,23 +28,20 @@ def gemini_routes(recorder: Recorder) -> list[Route]:
     async def generate(request: Request) -> Response:
         return await _generate(request, recorder)
 
-    async def models(request: Request) -> Response:
+    def models() -> Json:
         listed: list[Json] = [{"name": f"models/{name}", "supportedGenerationMethods": _METHODS} for name in MODELS]
-        return json_answer({"models": listed})
-
-    async def requests(request: Request) -> Response:
-        return json_answer(recorder.show())
+        return {"models": listed}
 
     return [
         post("/v1beta/models/{call:path}", generate, recorder),
         get("/v1beta/models", models),
-        get("/__demo/requests", requests),
+        get("/__demo/requests", recorder.show),
     ]
 
 
 async def _generate(request: Request, recorder: Recorder) -> Response:
     body = await read_body(request)
-    recorder.record(request, body, _shown)
+    recorder.record(request, body, json_body)
     model, _, verb = str(request.path_params["call"]).rpartition(":")
     if verb not in _METHODS or (verb == _STREAM and request.query_params.get("alt") != "sse"):
         return json_answer(error_body(404, f"there is no method {verb!r} of this form", "NOT_FOUND"), 404)
@@ -61,14 +58,6 @@ async def _generate(request: Request, recorder: Recorder) -> Response:
         fault = FAULTS[marker.name].play(answer, marker.options)
         return fault if streams else as_object(fault, msgspec.json.encode(whole(answer)))
     return Response(frames(answer)) if streams else json_answer(whole(answer))
-
-
-def _shown(body: bytes) -> Json:
-    try:
-        shown: Json = msgspec.json.decode(body)
-    except ValueError:
-        return None
-    return shown
 
 
 def _refusal(message: str) -> Response:

@@ -14,7 +14,7 @@ from gateway.demo.grpc.faults import FAULTS
 from gateway.demo.grpc.request import Refused, read_grpc
 from gateway.demo.grpc.response import INVALID_ARGUMENT, UNIMPLEMENTED, complete, failed
 from gateway.demo.player.endpoint import get, post, read_body
-from gateway.demo.player.playback import Response, json_answer
+from gateway.demo.player.playback import Response
 from gateway.demo.player.recorder import Recorder
 from gateway.demo.scripted_model.markers import find_marker
 
@@ -32,12 +32,9 @@ def grpc_routes(recorder: Recorder) -> list[Route]:
     async def unknown(request: Request) -> Response:
         return failed(UNIMPLEMENTED, f"there is no method {request.url.path}; there is {METHOD}")
 
-    async def requests(request: Request) -> Response:
-        return json_answer(recorder.show())
-
     return [
         post(METHOD, generate, recorder),
-        get("/__demo/requests", requests),
+        get("/__demo/requests", recorder.show),
         post("/{method:path}", unknown),
     ]
 

@@ -12,7 +12,7 @@ from gateway.demo.messages.response import error_body, frames, message
 from gateway.demo.messages.rules import Refused
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.player.stream_faults import as_object
 from gateway.demo.scripted_model.markers import find_marker
 
@@ -25,25 +25,22 @@ def messages_routes(recorder: Recorder) -> list[Route]:
     async def messages(request: Request) -> Response:
         return await _messages(request, recorder)
 
-    async def models(request: Request) -> Response:
+    def models() -> Json:
         listed: list[Json] = [
             {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"} for name in MODELS
         ]
-        return json_answer({"data": listed, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]})
-
-    async def requests(request: Request) -> Response:
-        return json_answer(recorder.show())
+        return {"data": listed, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
 
     return [
         post("/v1/messages", messages, recorder),
         get("/v1/models", models),
-        get("/__demo/requests", requests),
+        get("/__demo/requests", recorder.show),
     ]
 
 
 async def _messages(request: Request, recorder: Recorder) -> Response:
     body = await read_body(request)
-    recorder.record(request, body, _shown)
+    recorder.record(request, body, json_body)
     if "anthropic-version" not in request.headers:
         return _refusal("anthropic-version: header is required")
     try:
@@ -62,14 +59,6 @@ async def _messages(request: Request, recorder: Recorder) -> Response:
     if not decoded.stream:
         return json_answer(message(answer))
     return Response(frames(answer))
-
-
-def _shown(body: bytes) -> Json:
-    try:
-        shown: Json = msgspec.json.decode(body)
-    except ValueError:
-        return None
-    return shown
 
 
 def _refusal(text: str) -> Response:

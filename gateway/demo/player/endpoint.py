@@ -9,7 +9,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gateway.demo.player.playback import Response, play
+from gateway.core.conversation import Json
+from gateway.demo.player.playback import Response, json_answer, play
 from gateway.demo.player.recorder import Recorder
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -34,8 +35,12 @@ class _TooLarge(Exception):
     """A body that exceeds the limit and is not read to its end."""
 
 
-def get(path: str, answer: Answer) -> Route:
-    """Build the route of a GET request."""
+def get(path: str, show: Callable[[], Json]) -> Route:
+    """Build the route of a GET request, which is answered with what `show` returns."""
+
+    async def answer(request: Request) -> Response:
+        return json_answer(show())
+
     return Route(path, _Endpoint(answer, None), methods=["GET"])
 
 

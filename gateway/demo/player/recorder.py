@@ -17,6 +17,15 @@ KEPT_BYTES: Final = 32 * 1024 * 1024
 _SECRET: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "x-goog-api-key"})
 
 
+def json_body(body: bytes) -> Json:
+    """Return a body of JSON for display; None where it is none."""
+    try:
+        shown: Json = msgspec.json.decode(body)
+    except ValueError:
+        return None
+    return shown
+
+
 class RecordedRequest(msgspec.Struct, frozen=True):
     """One request as received. `read` decodes a body for display, and is called only on display."""
 

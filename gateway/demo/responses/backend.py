@@ -4,15 +4,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
-from gateway.core.conversation import Json
+from gateway.demo.openai_models import model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.player.stream_faults import as_object
 from gateway.demo.responses.answer import answer_request
 from gateway.demo.responses.faults import FAULTS
 from gateway.demo.responses.request import Refused, read_request
-from gateway.demo.responses.response import CREATED, error_body, frames, response_object
+from gateway.demo.responses.response import error_body, frames, response_object
 from gateway.demo.scripted_model.markers import find_marker
 
 MODELS = ("demo-responses",)
@@ -24,25 +24,16 @@ def responses_routes(recorder: Recorder) -> list[Route]:
     async def responses(request: Request) -> Response:
         return await _responses(request, recorder)
 
-    async def models(request: Request) -> Response:
-        listed: list[Json] = [
-            {"id": name, "object": "model", "created": CREATED, "owned_by": "demo"} for name in MODELS
-        ]
-        return json_answer({"object": "list", "data": listed})
-
-    async def requests(request: Request) -> Response:
-        return json_answer(recorder.show())
-
     return [
         post("/v1/responses", responses, recorder),
-        get("/v1/models", models),
-        get("/__demo/requests", requests),
+        get("/v1/models", lambda: model_list(MODELS)),
+        get("/__demo/requests", recorder.show),
     ]
 
 
 async def _responses(request: Request, recorder: Recorder) -> Response:
     body = await read_body(request)
-    recorder.record(request, body, _shown)
+    recorder.record(request, body, json_body)
     try:
         decoded = read_request(msgspec.json.decode(body, type=dict))
     except Refused as error:
@@ -57,14 +48,6 @@ async def _responses(request: Request, recorder: Recorder) -> Response:
         fault = FAULTS[marker.name].play(answer, marker.options)
         return fault if decoded.stream else as_object(fault, msgspec.json.encode(response_object(answer)))
     return Response(frames(answer)) if decoded.stream else json_answer(response_object(answer))
-
-
-def _shown(body: bytes) -> Json:
-    try:
-        shown: Json = msgspec.json.decode(body)
-    except ValueError:
-        return None
-    return shown
 
 
 def _refusal(error: Refused) -> Response:

@@ -6,13 +6,12 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.demo.openai_models import CREATED
 from gateway.demo.responses.answer import Answer
 from gateway.demo.responses.encrypted_content import encrypted_content
 from gateway.demo.scripted_model.dialogue import PlannedCall
 from gateway.demo.scripted_model.words import pieces
 
-# The time is constant, so that the same request gets the same bytes.
-CREATED: Final = 1_767_225_600
 _BODILESS: Final[JsonObject] = {"output": [], "usage": None, "completed_at": None, "status": "in_progress"}
 
 Event = dict[str, Json]

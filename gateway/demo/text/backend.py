@@ -5,10 +5,10 @@ from starlette.routing import Route
 
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
-from gateway.demo.player.recorder import Recorder
+from gateway.demo.player.recorder import Recorder, json_body
 from gateway.demo.scripted_model.markers import find_marker
 from gateway.demo.text.faults import FAULTS
-from gateway.demo.text.request import TextRequest, read_completion, shown
+from gateway.demo.text.request import TextRequest, read_completion
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, write_answer
 
 
@@ -18,18 +18,16 @@ def text_routes(recorder: Recorder) -> list[Route]:
     async def completion(request: Request) -> Response:
         return await _completion(request, recorder)
 
-    async def health(request: Request) -> Response:
-        return json_answer({"status": "ok"})
-
-    async def requests(request: Request) -> Response:
-        return json_answer(recorder.show())
-
-    return [post("/completion", completion, recorder), get("/health", health), get("/__demo/requests", requests)]
+    return [
+        post("/completion", completion, recorder),
+        get("/health", lambda: {"status": "ok"}),
+        get("/__demo/requests", recorder.show),
+    ]
 
 
 async def _completion(request: Request, recorder: Recorder) -> Response:
     body = await read_body(request)
-    recorder.record(request, body, shown)
+    recorder.record(request, body, json_body)
     try:
         decoded = read_completion(body)
     except ValueError as error:

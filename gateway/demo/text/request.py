@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from gateway.core.conversation import EMPTY, Json
+from gateway.core.conversation import EMPTY
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
@@ -128,12 +128,3 @@ def _tools(instructions: str) -> Iterator[OfferedTool]:
 def _choice(instructions: str) -> tuple[str | None, Literal["auto", "required"]]:
     forced = _FORCED.search(instructions)
     return (None, "auto") if forced is None else (forced.group(1), "required")
-
-
-def shown(body: bytes) -> Json:
-    """Return a body as JSON for display; None when it is not JSON."""
-    try:
-        decoded: Json = msgspec.json.decode(body)
-    except ValueError:
-        return None
-    return decoded

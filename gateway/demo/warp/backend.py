@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from adapters.warp import multi_agent_pb2 as pb
+from gateway.core.conversation import Json
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
@@ -30,7 +31,7 @@ def agent_routes(recorder: Recorder) -> list[Route]:
     """Return the routes. Each also exists below `/scenario/NAME`, where options may follow NAME:
     `/scenario/stall,chunk=1`."""
     backend = _Agent(recorder)
-    routes = [get("/__sim/requests", backend.requests), get("/__sim/scenarios", backend.scenarios)]
+    routes = [get("/__sim/requests", recorder.show), get("/__sim/scenarios", _scenarios)]
     for prefix in ("", "/scenario/{scenario}"):
         routes.append(post(f"{prefix}/ai/multi-agent", backend.turn, recorder))
         routes.append(post(f"{prefix}/proxy/token", backend.token))
@@ -94,11 +95,9 @@ class _Agent:
     async def login(self, request: Request) -> Response:
         return Response((), 204 if "content-length" in request.headers else 411, {})
 
-    async def requests(self, request: Request) -> Response:
-        return json_answer(self._recorder.show())
 
-    async def scenarios(self, request: Request) -> Response:
-        return json_answer({name: scenario.about for name, scenario in SCENARIOS.items()})
+def _scenarios() -> Json:
+    return {name: scenario.about for name, scenario in SCENARIOS.items()}
 
 
 def _wanted(request: Request, agent_request: AgentRequest) -> tuple[str, dict[str, str]]:
