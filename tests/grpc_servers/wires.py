@@ -43,7 +43,9 @@ class Wire(msgspec.Struct, frozen=True):
 
 PROGRAMS: Final[Mapping[str, Program]] = {
     "grpcio": Program((), (sys.executable, "-m", f"{_PROGRAMS}.grpcio_server"), ()),
-    "grpclib": Program(("grpclib",), (python("grpclib"), "-m", f"{_PROGRAMS}.grpclib_server")),
+    "grpclib": Program(
+        ("grpclib",), (python("grpclib"), "-m", f"{_PROGRAMS}.grpclib_server"), (str(SET), "v1", *METHODS)
+    ),
     "connectrpc": Program(("connect",), (python("connect"), "-m", f"{_PROGRAMS}.connect_server")),
     "connect-node": Program(("node", "package.json"), ("node", str(_NODE), str(FOLDER)), (str(SET),)),
 }

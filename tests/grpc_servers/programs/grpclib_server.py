@@ -1,6 +1,8 @@
-"""A server of grpclib that plays answers from a file: `python -m tests.grpc_servers.programs.grpclib_server FILE`.
+"""A server of grpclib that plays answers from a file, at these paths, and describes itself by reflection:
+`python -m tests.grpc_servers.programs.grpclib_server FILE SET VERSIONS PATH...`.
 
-The first segment of a call's path is the name of its answer.
+The first segment of a call's path is the name of its answer. SET is a file with a FileDescriptorSet, VERSIONS those of
+the reflection.
 """
 
 import asyncio
@@ -9,22 +11,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
 from grpclib.const import Cardinality, Handler, Status
+from grpclib.reflection._deprecated import ServerReflection as ServerReflectionV1Alpha
+from grpclib.reflection.service import ServerReflection
 from grpclib.server import Server
 
 from tests.grpc_servers.scripted_answer import ScriptedAnswer, read_answers, report, report_request
 
+_REFLECTION: Final = {"v1": ServerReflection, "v1alpha": ServerReflectionV1Alpha}
 
-class _Bytes:
-    """The codec of messages that stay bytes. (Any: grpclib is not installed beside the tests.)"""
+
+class _Codec:
+    """The messages of scripted answers stay bytes. (Any: grpclib is not installed beside the tests.)"""
 
     __content_subtype__: Final = "proto"
 
-    def encode(self, message: bytes, message_type: Any) -> bytes:
-        return message
+    def encode(self, message: Any, message_type: Any) -> Any:
+        return message if message_type is bytes else message.SerializeToString()
 
-    def decode(self, data: bytes, message_type: Any) -> bytes:
-        return data
+    def decode(self, data: bytes, message_type: Any) -> Any:
+        return data if message_type is bytes else message_type.FromString(data)
 
 
 class _Services:
@@ -65,9 +73,19 @@ def _player(name: str, answer: ScriptedAnswer) -> Any:
     return play
 
 
-async def main(path: Path, methods: list[str]) -> None:
+def _reflection(data: bytes, versions: str) -> list[Any]:
+    described = FileDescriptorSet.FromString(data)
+    pool = DescriptorPool()
+    for file in described.file:
+        pool.Add(file)
+    names = [f"{file.package}.{service.name}" for file in described.file for service in file.service]
+    return [_REFLECTION[version](_service_names=names, _pool=pool) for version in versions.split(",")]
+
+
+async def main(path: Path, reflection: list[Any], methods: list[str]) -> None:
     """Serve until the process is ended."""
-    server = Server([_Services(read_answers(path), methods)], codec=_Bytes())
+    services = [_Services(read_answers(path), methods), *reflection]
+    server = Server(services, codec=_Codec())
     await server.start("127.0.0.1", 0)
     # The one way to the port that was chosen.
     report("ready", port=server._server.sockets[0].getsockname()[1])
@@ -75,4 +93,5 @@ async def main(path: Path, methods: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))
+    answers, described, versions, *paths = sys.argv[1:]
+    asyncio.run(main(Path(answers), _reflection(Path(described).read_bytes(), versions), paths))
