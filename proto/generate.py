@@ -19,8 +19,20 @@ PACKAGES = {
     "status": "adapters/proto",
     "warp": "adapters/warp",
 }
-# source under proto/ -> the descriptors of a preset, which come with their imports
-PRESETS = {"demo/generation.proto": "adapters/proto/presets/demo.pb"}
+# preset -> its source under proto/, of which the preset has the descriptors with their imports
+PRESETS = {
+    "demo": "demo/generation.proto",
+    "gemini_grpc": "presets/gemini_grpc.proto",
+    "localai": "presets/localai.proto",
+    "mlserver": "presets/mlserver.proto",
+    "sglang": "presets/sglang.proto",
+    "tgis": "presets/tgis.proto",
+    "triton_trtllm": "presets/triton.proto",
+    "triton_vllm": "presets/triton.proto",
+    "vertex_grpc": "presets/vertex_grpc.proto",
+    "warp": "presets/warp.proto",
+    "xai": "presets/xai.proto",
+}
 
 
 def generate() -> dict[Path, bytes]:
@@ -31,8 +43,10 @@ def generate() -> dict[Path, bytes]:
             compile_folder(PROTO / folder, package, Path(scratch))
         for path in sorted(Path(scratch).rglob("*_pb2.py*")):
             made[path.relative_to(scratch)] = path.read_bytes()
-        for source, preset in PRESETS.items():
-            made[Path(preset)] = descriptors(PROTO / source, Path(scratch, "descriptors"))
+        for preset, source in PRESETS.items():
+            made[Path("adapters/proto/presets", f"{preset}.pb")] = descriptors(
+                PROTO / source, Path(scratch, "descriptors")
+            )
     return made
 
 

@@ -6,9 +6,11 @@ from typing import Final
 
 from google.protobuf import text_format
 
-from adapters.proto.schema import message_class
+from adapters.proto import ProtoOptions
+from adapters.proto.schema import Schema, message_class
 from adapters.warp.multi_agent_pb2 import ResponseEvent
-from tests.adapters.proto.services import METHODS, grpc_web
+from gateway.settings import check_options
+from tests.adapters.proto.services import METHODS, WRITERS, grpc_web
 
 
 def _read_events(text: str) -> bytes:
@@ -28,4 +30,20 @@ def _read_chunks(text: str) -> bytes:
     return grpc_web(written, trailers.encode() + b"\r\n")
 
 
-READERS: Final = {".textproto": _read_events, ".grpcweb": _read_chunks}
+def preset_messages(text: str) -> tuple[str, list[bytes], bytes]:
+    """The carrier, the messages and the trailers of a wire that names its preset and its carrier in its first line."""
+    head, *paragraphs = re.split(r"\n\s*\n", text.strip())
+    preset, carrier = head.removeprefix("preset ").split(" over ")
+    options = check_options({"preset": preset}, ProtoOptions, "options")
+    kind = message_class(Schema(options.schema).method(options.method).response)
+    written = paragraphs if carrier == "sse_base64" else paragraphs[:-1]
+    messages = [text_format.Parse(message, kind()).SerializeToString() for message in written]
+    return carrier, messages, paragraphs[-1].encode() + b"\r\n"
+
+
+def _read_preset(text: str) -> bytes:
+    carrier, messages, trailers = preset_messages(text)
+    return grpc_web(messages, trailers) if carrier == "grpc_web" else WRITERS[carrier](messages)
+
+
+READERS: Final = {".textproto": _read_events, ".grpcweb": _read_chunks, ".preset": _read_preset}

@@ -100,6 +100,7 @@ class AnswerWriter:
         self._totals: dict[object, str] = {}
         self._characters: dict[object, codecs.IncrementalDecoder] = {}
         self._reason: tuple[Reason, str] | None = None
+        self._thought: ReasoningEnd | None = None
         self._stopped_by = ""
         self._counts = Counts()
         self._reported: UsageReport | None = None
@@ -119,6 +120,7 @@ class AnswerWriter:
         """Add a piece of the text. Raises BackendError for an invalid call in it."""
         if not text or self._late():
             return
+        self._release()
         self._spoken = True
         if self._speech is None:
             self.events.append(TextDelta(text))
@@ -133,6 +135,7 @@ class AnswerWriter:
         if text and not self._late():
             if self._speech is not None:
                 self._speech.thinks_apart()
+            self._release()
             self.events.append(ReasoningDelta(text))
 
     def new_part(self, key: object, total: str) -> str:
@@ -149,9 +152,16 @@ class AnswerWriter:
         return self._characters.setdefault(key, utf8()).decode(data)
 
     def opaque(self, state: str) -> None:
-        """Add state that belongs to the reasoning so far."""
+        """Add state that belongs to the reasoning so far. It is sent with the event that follows, so that it does not
+        depend on how the bytes were cut."""
         if state and not self._late():
-            self.events.append(ReasoningEnd(self._state(state)))
+            self._release()
+            self._thought = ReasoningEnd(self._state(state))
+
+    def _release(self) -> None:
+        if self._thought is not None:
+            self.events.append(self._thought)
+            self._thought = None
 
     def _state(self, state: str) -> JsonObject:
         return with_provider_state(self._facts.provider, {self._facts.field: state})
@@ -161,6 +171,7 @@ class AnswerWriter:
         a whole call. `opaque`: its state. Raises BackendError."""
         if self._late():
             return
+        self._release()
         function: dict[str, Json] = {"name": name, "arguments": arguments}
         entry: dict[str, Json] = {"function": function, **(self._state(opaque) if opaque else EMPTY)}
         if key is None:
@@ -246,6 +257,7 @@ class AnswerWriter:
 
     def _emit(self, reason: Reason, raw: str | None) -> None:
         self._touch()
+        self._release()
         if self._speech is None:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:

@@ -1,7 +1,7 @@
 """Turns a conversation into the values of a structured template: turns, parts, calls, results and tools."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -34,12 +34,12 @@ SYSTEM: Final = frozenset({"system", "developer"})
 class TemplateUse(msgspec.Struct, frozen=True):
     """What a template has places for, and what it sends in place of what the client left out.
 
-    `fields` are its names for fields of the client, `$request.NAME`. `provider` and `field` name the backend's opaque
+    `names` are all names that it uses. `provider` and `field` name the backend's opaque
     state in `extra_content`. `system_apart`: the system turns have a place of their own. `results_in_parts`: results
     are parts of a turn, not turns. `reasoning`: reasoning is sent. `image_bytes`: images are sent as their bytes.
     """
 
-    fields: frozenset[str]
+    names: frozenset[str]
     max_tokens: int | None
     max_stops: int | None
     provider: str
@@ -48,6 +48,11 @@ class TemplateUse(msgspec.Struct, frozen=True):
     results_in_parts: bool
     reasoning: bool
     image_bytes: bool
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Return the names for fields of the client, `$request.NAME`."""
+        return frozenset(name for name in self.names if name.startswith(FIELD))
 
 
 def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[str, Any]:
@@ -77,13 +82,24 @@ def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[st
 def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
     """Return a notice of what the template has no name for, reasoning and the names of speakers, and one for each
     system turn that is sent before the turns that precede it."""
-    thoughts = sum(isinstance(block, Reasoning) for turn in conversation.turns for block in turn.blocks)
-    speakers = sum(turn.name is not None for turn in conversation.turns)
-    counted = {"reasoning": 0 if use.reasoning else thoughts, "name": speakers}
-    words = ", ".join(f"{name} ({count})" for name, count in counted.items() if count)
-    detail = f"the backend has no field for {words} of messages"
-    notices = [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")] if words else []
+    turns, tools = conversation.turns, conversation.tools if "$tools" in use.names else ()
+    thoughts = sum(isinstance(block, Reasoning) for turn in turns for block in turn.blocks)
+    ids = sum(len(turn.calls) + len(turn.results) for turn in turns)
+    described = sum(bool(tool.description) for tool in tools)
+    of_messages = {
+        "reasoning": 0 if use.reasoning else thoughts,
+        "name": sum(turn.name is not None for turn in turns),
+        "call id": 0 if "$id" in use.names else ids,
+    }
+    notices = _unsent("messages", of_messages)
+    notices += _unsent("tools", {"description": 0 if "$description" in use.names else described})
     return notices + (_moved(conversation) if use.system_apart else [])
+
+
+def _unsent(where: str, counts: Mapping[str, int]) -> list[Notice]:
+    words = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+    detail = f"the backend has no field for {words} of {where}"
+    return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")] if words else []
 
 
 def _moved(conversation: Conversation) -> list[Notice]:

@@ -114,7 +114,7 @@ class _StructuredRequest:
             raise mapping_error("request", f"the cases of $choice need {missing[0]!r}")
         provider, field = state_name(options, method)
         self._use = TemplateUse(
-            frozenset(name for name in names if name.startswith(FIELD)),
+            names,
             options.max_tokens,
             options.max_stops,
             provider,

@@ -6,33 +6,25 @@ because that costs a small part of what the JSON form of protobuf costs.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import EncodeError, Message
 
 from adapters.proto.field_values import STRUCT, VALUE, Value, converter, fits, is_map, literal, type_name
+from adapters.proto.json_shapes import compile_json
 from adapters.proto.mapping_error import mapping_error, unknown_name
 from adapters.proto.object_values import value_converter, write_object
 from adapters.proto.rendering import Render, Values, each_item, each_value, listed, named
 from adapters.proto.schema import Field, MessageType, message_class
 from adapters.proto.template_names import FIELD, Scope
+from adapters.proto.template_words import AS, BY, CASE, EACH, JSON, KEYS, MARK, TOGETHER, WITH
 from adapters.protobuf_values.json_struct import NestedTooDeep
-from adapters.text.request_template import render as render_json
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
 
-MARK: Final = "$"
-WITH: Final = "$with"
-EACH: Final = "$each"
-BY: Final = "by"
-AS: Final = "as"
-CASE: Final = "$case"
-JSON: Final = "$json"
-KEYS: Final = (WITH, EACH, CASE, JSON)
-TOGETHER: Final = "together"
 OPAQUE: Final = "$opaque"
 EFFORT: Final = "$effort"
 
@@ -181,6 +173,8 @@ class TemplateCompiler:
                 return self._case(template, field, scope, place)
             case dict() if JSON in template:
                 return self._json(template, field, scope, place)
+            case dict() if WITH in template and AS in template:
+                return self._value_with(template, field, scope, place)
             case dict() if field.message_type is not None and field.message_type.full_name in (STRUCT, VALUE):
                 return self._struct(template, field, scope, place)
             case _ if field.message_type is None or not isinstance(template, dict):
@@ -205,13 +199,12 @@ class TemplateCompiler:
         return named(name, lambda value, notices: convert(text + value, notices))
 
     def _struct(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
-        shape = dict(template)
-        self._json_names(shape, scope, place)
+        shape = compile_json(dict(template), scope, place, self._name)
         in_value = field.message_type.full_name == VALUE
         kind = field.message_type.fields_by_name["struct_value"].message_type if in_value else field.message_type
 
         def render(values: Values, notices: list[Notice]) -> Value:
-            filled = render_json(shape, values)
+            filled = shape(values)
             try:
                 made = write_object(filled, kind, notices) if isinstance(filled, dict) else None
             except NestedTooDeep:
@@ -224,13 +217,6 @@ class TemplateCompiler:
         if not scope.knows(name):
             raise unknown_name(place, f"there is no name {name!r} here", name, [*scope.names(), f"{FIELD}NAME"])
         self.names.add(name)
-
-    def _json_names(self, shape: Json, scope: Scope, place: str) -> None:
-        """Check the names in a value that becomes JSON."""
-        for name, at in _names_with_places(shape, place):
-            self._name(name, scope, at)
-            if scope.kind(name) in (None, "bytes") and name not in scope.texts:
-                raise mapping_error(at, f"{name} is {scope.described(name)}, which is no JSON")
 
     def _case(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
         name = template[CASE]
@@ -254,36 +240,26 @@ class TemplateCompiler:
 
         return render
 
+    def _value_with(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
+        _check_keys(template, (WITH, AS), place)
+        name = self._condition(template, scope, place)
+        inner = self._single(template[AS], field, scope, f"{place}.{AS}")
+        return lambda values, notices: None if values.get(name or "") is None else inner(values, notices)
+
     def _json(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
         _check_keys(template, (JSON,), place)
         if field.cpp_type != FieldDescriptor.CPPTYPE_STRING:
             raise mapping_error(place, f"JSON is text; the field is of {type_name(field)}")
-        shape = template[JSON]
-        self._json_names(shape, scope, f"{place}.{JSON}")
+        filled = compile_json(template[JSON], scope, f"{place}.{JSON}", self._name)
         as_bytes = field.type == FieldDescriptor.TYPE_BYTES
 
         def render(values: Values, notices: list[Notice]) -> Value:
-            filled = render_json(shape, values)
-            if filled is None:
+            if (value := filled(values)) is None:
                 return None
-            text = json.dumps(filled, ensure_ascii=False, separators=(",", ":"))
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
             return text.encode() if as_bytes else text
 
         return render
-
-
-def _names_with_places(shape: Json, place: str) -> Iterator[tuple[str, str]]:
-    match shape:
-        case str() if shape.startswith(MARK):
-            yield shape, place
-        case dict():
-            for key, below in shape.items():
-                yield from _names_with_places(below, f"{place}.{key}")
-        case list():
-            for position, below in enumerate(shape):
-                yield from _names_with_places(below, f"{place}[{position}]")
-        case _:
-            pass
 
 
 def _find(key: str, kind: MessageType, place: str) -> Field:

@@ -9,10 +9,10 @@ import pytest
 
 from adapters.proto.carriers import CARRIERS
 from adapters.proto.options import CallRule, ErrorRule, FinishRule, ProtoOptions, ReadRule, StartRule, UsageRule
-from adapters.proto.request_template import KEYS
 from adapters.proto.rpc_status import STATUSES, grpc_error
 from adapters.proto.schema import Schema, message_class
 from adapters.proto.template_names import STRUCTURED, TEXT
+from adapters.proto.template_words import KEYS
 from gateway.core.conversation import Json
 from gateway.demo.player.playback import Response
 from gateway.settings import read_settings
