@@ -92,7 +92,12 @@ GRPC_PROMISES: Final[tuple[Promise, ...]] = (
     Promise("not_http2", ClientError(502, "upstream_protocol_error", headers=FINAL)),
     Promise("no_settings", ClientError(502, "upstream_connection_error"), waits=True),
     Promise("no_window", ClientError(504, "upstream_timeout", headers=FINAL), phase="head", counted=SLOW, waits=True),
-    Promise("refused", ClientError(502, "upstream_connection_error"), phase="head", attempts=2),
+    Promise(
+        "refused",
+        ClientError(503, "upstream_overloaded", headers={"retry-after": "1"}),
+        phase="head",
+        attempts=2,
+    ),
     Promise("calm", ClientError(429, "rate_limit_exceeded", "rate_limit_error"), "rate_limit_exceeded", "head"),
     Promise("insecure", ClientError(502, "upstream_tls_error", headers=FINAL), "upstream_tls_error", "head"),
     Promise("reset", ClientError(502, TRUNCATED), TRUNCATED, "head", counted=LOST),

@@ -44,7 +44,7 @@ _FAULTS: Final[Mapping[type[HttpError], Callable[[], BackendError]]] = {
     NoHttp2: lambda: BackendProtocolError(
         "The backend does not speak HTTP/2.", code="upstream_protocol_error", headers=NO_RETRY
     ),
-    Unprocessed: lambda: BackendUnavailable("The backend refused the request before it began."),
+    Unprocessed: lambda: status_error(503, {}),
     Throttled: lambda: status_error(429, {}),
     Truncated: truncated,
     TooLarge: lambda: BackendError(

@@ -156,7 +156,7 @@ async def test_a_backend_that_allows_no_stream_is_not_asked() -> None:
     async with talking(script) as (client, peers), asyncio.timeout(10):
         with pytest.raises(BackendError) as caught:
             await client.send()
-        assert (caught.value.code, client.tries, len(peers)) == ("upstream_connection_error", 2, 2)
+        assert (caught.value.code, client.tries, len(peers)) == ("upstream_overloaded", 2, 2)
 
 
 async def test_a_reader_that_is_slow_pauses_its_own_stream_alone() -> None:
@@ -371,8 +371,8 @@ def heads(count: int, size: int = 1) -> Script:
 # A literal header that no table keeps, x: y, and a head without an end.
 FIELD: Final = b"\x00\x01x\x01y"
 BEFORE: Final[Mapping[str, tuple[Script, str, int]]] = {
-    "REFUSED_STREAM": (resets(ErrorCodes.REFUSED_STREAM), "upstream_connection_error", 2),
-    "GOAWAY below the stream": (goes_away(ErrorCodes.NO_ERROR), "upstream_connection_error", 2),
+    "REFUSED_STREAM": (resets(ErrorCodes.REFUSED_STREAM), "upstream_overloaded", 2),
+    "GOAWAY below the stream": (goes_away(ErrorCodes.NO_ERROR), "upstream_overloaded", 2),
     "INTERNAL_ERROR": (resets(ErrorCodes.INTERNAL_ERROR), "upstream_stream_truncated", 1),
     "CANCEL": (resets(ErrorCodes.CANCEL), "upstream_stream_truncated", 1),
     "NO_ERROR": (resets(ErrorCodes.NO_ERROR), "upstream_stream_truncated", 1),
@@ -412,7 +412,7 @@ WITHIN: Final[Mapping[str, tuple[Script, str]]] = {
     "ENHANCE_YOUR_CALM": (resets(ErrorCodes.ENHANCE_YOUR_CALM, begun=True), "rate_limit_exceeded"),
     "GOAWAY below the stream": (
         says(frame(GOAWAY, payload=bytes(8)), begun=True),
-        "upstream_connection_error",
+        "upstream_overloaded",
     ),
     "garbage": (says(b"what is this\r\n\r\n", begun=True), "upstream_stream_truncated"),
     "DATA of a stream that does not exist": (
