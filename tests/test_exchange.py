@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -32,7 +33,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES
 from gateway.exchange import Exchange
-from tests.scripted import ENCODED, ScriptedAdapter
+from tests.scripted import ENCODED, ScriptedAdapter, ScriptedDecoder
 
 START = ResponseStart("r1")
 CALL: list[Event] = [ToolCallStart(0, "k", "f"), ToolCallDelta(0, "{}"), ToolCallEnd(0)]
@@ -271,6 +272,59 @@ def test_an_error_anywhere_is_never_an_end(answer: list[list[Event]], position: 
     with pytest.raises(BackendProtocolError):
         exchange.feed(b".")
     assert not any(isinstance(event, Finish) for event in shown)
+
+
+class TrailingDecoder(ScriptedDecoder):
+    """Its trailers say whether the response is complete, also behind a Finish."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        events = super().feed(data)
+        self.done = False
+        return events
+
+    def trailers(self, headers: Mapping[str, str]) -> list[Event]:
+        if headers["status"] != "ok":
+            error = BackendRejected("not ok")
+            error.keep([TextDelta("held")])
+            raise error
+        self.done = True
+        return [TextDelta("held"), Finish("stop")]
+
+
+class TrailingAdapter(ScriptedAdapter):
+    def decoder(self, conversation: Conversation) -> Decoder:
+        return TrailingDecoder(self._script)
+
+
+def test_trailers_complete_a_response() -> None:
+    exchange = Exchange(TrailingAdapter([START, TextDelta("a")]), _asking(), Policy())
+    assert exchange.feed(b".") == [START, TextDelta("a")]
+    assert exchange.close({"status": "ok"}) == [TextDelta("held"), Finish("stop")]
+    assert exchange.finished and exchange.done
+
+
+def test_trailers_may_fail_a_response_and_without_them_it_is_truncated() -> None:
+    exchange = Exchange(TrailingAdapter([START]), _asking(), Policy())
+    exchange.feed(b".")
+    with pytest.raises(BackendRejected) as failed:
+        exchange.close({"status": "bad"})
+    assert failed.value.take_events() == [TextDelta("held")]
+    with pytest.raises(BackendTruncated):
+        Exchange(TrailingAdapter([START]), _asking(), Policy()).close()
+
+
+def test_trailers_that_fail_a_complete_response_are_a_notice() -> None:
+    exchange = Exchange(TrailingAdapter([START, Finish("stop")]), _asking(), Policy())
+    exchange.feed(b".")
+    *_, notice = exchange.close({"status": "bad"})
+    assert isinstance(notice, Notice) and notice.rule == "LATE_FAULT"
+
+
+def test_a_decoder_without_trailers_does_not_see_them() -> None:
+    exchange = Exchange(ScriptedAdapter([START]), _asking(), Policy())
+    exchange.feed(b".")
+    with pytest.raises(BackendTruncated):
+        exchange.close({"status": "ok"})
 
 
 def _asking(params: JsonObject = EMPTY, stop: tuple[str, ...] = ()) -> Conversation:

@@ -198,6 +198,18 @@ async def test_a_failure_is_never_a_success(
     assert '"finish_reason":"stop"' not in streamed.text and '"error"' in streamed.text
 
 
+@pytest.mark.parametrize(
+    ("service", "carrier", "header", "unit"),
+    [("talk", "grpc_web", "grpc-timeout", "m"), ("parts", "connect", "connect-timeout-ms", "")],
+)
+async def test_the_backend_is_told_how_much_time_is_left(service: str, carrier: str, header: str, unit: str) -> None:
+    wire = WRITERS[carrier](ANSWERS[service])
+    async with served(service, carrier, playing(carrier, wire)) as (gateway, backend):
+        await gateway.chat(messages=HELLO)
+    told = backend.headers[0][header]
+    assert told.endswith(unit) and 500_000 < int(told.removesuffix(unit)) <= 600_000
+
+
 async def test_a_connect_error_keeps_its_code() -> None:
     body = b'{"code": "resource_exhausted", "message": "slow down"}'
     response = Response((body,), 503, {"content-type": "application/json"})

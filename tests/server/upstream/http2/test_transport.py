@@ -2,6 +2,7 @@
 fault."""
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.upstream.http import connect
 from gateway.server.upstream.http2 import multiplexer, pool
 from gateway.server.upstream.http2.stream_response import WINDOW
+from gateway.server.upstream.transport import Transport
 from tests.server.api.test_keep_alive import comes_true
 from tests.server.upstream.http2.peer import (
     BODY,
@@ -699,6 +701,13 @@ async def test_a_transport_that_ends_while_a_connection_opens_gives_it_up() -> N
             assert await comes_true(lambda: bool(peers))
         with pytest.raises(BackendError):
             await asked
+
+
+async def test_a_lack_of_descriptors_is_told_as_such() -> None:
+    async with serving(answers) as (port, _), Transport(2**30, 0) as transport:
+        with pytest.raises(BackendError) as caught:
+            await Client(transport, f"http://127.0.0.1:{port}").send()
+    assert isinstance(caught.value.__cause__, OSError) and caught.value.__cause__.errno == errno.EMFILE
 
 
 def contexts(alpn: list[str]) -> tuple[ssl.SSLContext, Callable[[str], ssl.SSLContext]]:
