@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.faults import FAULTS as CHAT
-from gateway.demo.fault_kinds import FAILURES
+from gateway.demo.fault_kinds import FAILURES, GRPC_FAILURES
 from gateway.demo.fault_kinds import ODDITIES as ODD_KINDS
 from gateway.demo.gemini.faults import FAULTS as GEMINI
 from gateway.demo.grpc.faults import FAULTS as GRPC
@@ -21,12 +21,12 @@ from gateway.demo.warp.scenarios import SCENARIOS
 from gateway.registry import ADAPTERS
 from gateway.testing.faults import FAULTS, FAULTS_BY_KIND
 from gateway.testing.gateway import RunningGateway, running_gateway
-from tests.promises.table import PROMISES
+from tests.promises.table import GRPC_PROMISES, PROMISES
 from tests.promises.test_oddities import ODDITIES
 from tests.promises.wire_gateway import SHORT, finishes, frames
 from tests.promises.wires import WIRES
 
-PROMISED: Final = {row.id: row for row in PROMISES}
+PROMISED: Final = {row.id: row for row in (*PROMISES, *GRPC_PROMISES)}
 # Any: each wire has its own type of answers.
 DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {
     "chat": CHAT,
@@ -54,8 +54,9 @@ def test_every_adapter_has_a_wire_on_which_they_are_played() -> None:
 
 
 def test_every_fault_of_a_demo_backend_is_of_a_listed_kind() -> None:
-    for faults in DEMO.values():
-        assert {fault.kind for fault in faults.values() if fault.kind} <= FAILURES.keys() | ODD_KINDS.keys()
+    for wire, faults in DEMO.items():
+        kinds = FAILURES.keys() | ODD_KINDS.keys() | (GRPC_FAILURES.keys() if wire == "grpc" else set())
+        assert {fault.kind for fault in faults.values() if fault.kind} <= kinds
     assert {name for name, expect in AGENT.items() if expect.fails and not expect.kind} == OF_ONE_WIRE
     assert not [name for name, expect in AGENT.items() if expect.kind and not expect.fails]
 
@@ -93,7 +94,7 @@ async def test_a_demo_fault_is_answered_as_its_kind_promises(wire: str, name: st
     marked: Json = [{"role": "user", "content": f"count to ten [[demo:{name}]]"}]
     response = await gateway.chat(model=wire, messages=marked, stream=True)
     kind = DEMO[wire][name].kind
-    if kind in FAILURES:
+    if kind in PROMISED:
         row = PROMISED[kind]
         begun = response.status_code == 200
         last = json.loads(frames(response.text)[-1] if begun else response.text)["error"]

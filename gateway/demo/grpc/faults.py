@@ -65,12 +65,12 @@ def _context_length(_: Answer, options: Options) -> Response:
 
 
 def _status_late(answer: Answer, options: Options) -> Response:
-    code = int(options.get("code", str(INTERNAL)))
+    code = int(options.get("code", str(UNAVAILABLE)))
     return Response(tuple(_STREAM.begun(answer, options)), headers=GRPC, trailers=status(code, "The model broke down."))
 
 
 def _status_last(answer: Answer, options: Options) -> Response:
-    return _played(*frames(answer), trailers=status(INTERNAL, "The model broke down."))
+    return _played(*frames(answer), trailers=status(UNAVAILABLE, "The model broke down."))
 
 
 def _no_status(answer: Answer, options: Options) -> Response:
@@ -157,21 +157,23 @@ FAULTS: Final[Mapping[str, DemoFault[Answer]]] = {
     **{name: _by_grpc(fault) for name, fault in _STREAM.faults().items()},
     "held_open": DemoFault("a complete answer without a status, on a stream that stays open", _held_open, "stall"),
     "status": DemoFault("a status instead of an answer: code=13, retry_ms=", _status, "500"),
-    "unavailable": DemoFault("UNAVAILABLE", _unavailable, "503_bare"),
+    "unavailable": DemoFault("UNAVAILABLE", _unavailable, "status_alone"),
     "quota": DemoFault("RESOURCE_EXHAUSTED with a `RetryInfo` in its details", _quota, "429"),
     "wrong_key": DemoFault("UNAUTHENTICATED", _wrong_key, "credential"),
     "context_length": DemoFault("INVALID_ARGUMENT because the prompt is too long", _context_length, "400"),
-    "status_late": DemoFault("a status in the middle: after=3, code=13", _status_late, "error_event"),
-    "status_last": DemoFault("the status INTERNAL behind a complete answer", _status_last, "error_event"),
-    "no_status": DemoFault("a complete answer without trailers", _no_status, "no_finish"),
-    "forged_status": DemoFault("a status in the body: after=3", _forged_status, "malformed"),
+    "status_late": DemoFault("a status in the middle: after=3, code=14", _status_late, "status_late"),
+    "status_last": DemoFault("the status UNAVAILABLE behind a complete answer", _status_last, "status_late"),
+    "no_status": DemoFault("a complete answer without trailers", _no_status, "no_status"),
+    "forged_status": DemoFault("a status in the body: after=3", _forged_status, "forged_status"),
     "no_finish": DemoFault("the status OK without a finish", _no_finish, "no_finish"),
-    "half_message": DemoFault("the status OK inside a message: after=3", _half_message, "truncated"),
-    "compressed": DemoFault("a message whose flag says that it is compressed: after=3", _compressed, "malformed"),
+    "half_message": DemoFault("the status OK inside a message: after=3", _half_message, "half_message"),
+    "compressed_message": DemoFault(
+        "a message whose flag says that it is compressed: after=3", _compressed, "compressed_message"
+    ),
     "bad_message": DemoFault("a message that is no protobuf: after=3", _bad_message, "malformed"),
     "bad_utf8": DemoFault("a message with a broken UTF-8 byte: after=3", _bad_utf8, "utf8"),
-    "endless_message": DemoFault("a message with a length of 4 GiB: after=3", _endless_message, "event_too_large"),
-    "huge_message": DemoFault("one very large message: mb=8, after=3", _huge_message, "event_too_large"),
+    "endless_message": DemoFault("a message with a length of 4 GiB: after=3", _endless_message, "message_too_large"),
+    "huge_message": DemoFault("one very large message: mb=8, after=3", _huge_message, "message_too_large"),
     "failed": DemoFault("the finish FINISH_FAILED: after=3", _failed, "truncated"),
     "content_filter": DemoFault("an answer that a filter ended", _filtered, finish="content_filter"),
     "lost_call": DemoFault("a call without a name", _lost_call, "lost_call"),

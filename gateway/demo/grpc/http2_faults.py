@@ -93,19 +93,19 @@ def _pings(answer: Answer, options: Options) -> Response:
 
 
 HTTP2_FAULTS: Final = {
-    "reset": DemoFault("RST_STREAM in the middle: after=3, code=2", _reset, "truncated"),
-    "reset_first": DemoFault("RST_STREAM instead of a head: code=2", _reset_first, "truncated"),
-    "refused": DemoFault("REFUSED_STREAM, each time", _refused, "503_bare"),
-    "calm": DemoFault("ENHANCE_YOUR_CALM instead of a head", _calm, "429"),
-    "insecure": DemoFault("INADEQUATE_SECURITY instead of a head", _insecure, "tls"),
+    "reset": DemoFault("RST_STREAM in the middle: after=3, code=2", _reset, "reset"),
+    "reset_first": DemoFault("RST_STREAM instead of a head: code=2", _reset_first, "reset"),
+    "refused": DemoFault("REFUSED_STREAM, each time", _refused, "refused"),
+    "calm": DemoFault("ENHANCE_YOUR_CALM instead of a head", _calm, "calm"),
+    "insecure": DemoFault("INADEQUATE_SECURITY instead of a head", _insecure, "insecure"),
     "go_away": DemoFault("GOAWAY in the middle, and the rest of the answer: after=3", _go_away),
-    "go_away_first": DemoFault("GOAWAY that excludes the request, each time", _go_away_first, "503_bare"),
-    "continuations": DemoFault("a head of many CONTINUATION frames: count=100000", _continuations, "no_http"),
-    "large_trailers": DemoFault("trailers of many fields: count=3000", _large_trailers, "truncated"),
-    "ping_flood": DemoFault("a flood of pings in the middle: after=3, count=100000", _ping_flood, "truncated"),
-    "settings_flood": DemoFault("a flood of SETTINGS frames: after=3, count=100000", _settings_flood, "truncated"),
-    "data_flood": DemoFault("a flood of empty DATA frames: after=3, count=100000", _data_flood, "truncated"),
-    "over_window": DemoFault("more data than the client's window allows: after=3, mb=1", _over_window, "truncated"),
+    "go_away_first": DemoFault("GOAWAY that excludes the request, each time", _go_away_first, "refused"),
+    "continuations": DemoFault("a head of many CONTINUATION frames: count=100000", _continuations, "head_too_large"),
+    "large_trailers": DemoFault("trailers of many fields: count=3000", _large_trailers, "trailers_too_large"),
+    "ping_flood": DemoFault("a flood of pings in the middle: after=3, count=100000", _ping_flood, "flood"),
+    "settings_flood": DemoFault("a flood of SETTINGS frames: after=3, count=100000", _settings_flood, "flood"),
+    "data_flood": DemoFault("a flood of empty DATA frames: after=3, count=100000", _data_flood, "flood"),
+    "over_window": DemoFault("more data than the client's window allows: after=3, mb=1", _over_window, "broken_frames"),
     "pings": DemoFault("a ping and an empty DATA frame behind each message", _pings, "comments"),
 }
 

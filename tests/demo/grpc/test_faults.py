@@ -58,9 +58,9 @@ async def test_a_status_tells_when_to_come_back(backend: DemoBackend) -> None:
 @pytest.mark.parametrize(
     ("marker", "count", "trailers"),
     [
-        ("status_late", 3, "13"),
-        ("status_late after=1 code=14", 1, "14"),
-        ("status_last", 10, "13"),
+        ("status_late", 3, "14"),
+        ("status_late after=1 code=13", 1, "13"),
+        ("status_last", 10, "14"),
         ("no_status", 10, None),
         ("no_finish", 9, "0"),
         ("half_message", 3, "0"),
@@ -85,7 +85,7 @@ async def test_a_response_ends_as_told(
     ("marker", "begins"),
     [
         ("forged_status", b"\x80\x00\x00\x00\x10grpc-status: 0"),
-        ("compressed", b"\x01\x00\x00\x00"),
+        ("compressed_message", b"\x01\x00\x00\x00"),
         ("bad_message", b"\x00\x00\x00\x00\x05\x0a\xff\xff\xff\xff"),
         ("endless_message", b"\x00\xff\xff\xff\xff"),
         ("huge_message mb=1", b"\x00\x00\x10\x00"),
