@@ -31,7 +31,7 @@ class AttackedGateway:
         self.gateway = gateway
         self.backend = backend
         backends = gateway.app.gateway_state.backends
-        addresses = [backends.route(model)[1].base_url for model in ("m", "agent", "chat")]
+        addresses = [backends.route(model)[1].base_url for model in ("m", "g", "agent", "chat")]
         self.secrets = (CLIENT_KEY, BACKEND_KEY, *(address.removeprefix("http://") for address in addresses))
 
     async def attack(self, requests: Iterable[Hostile], at_once: int = 16) -> dict[str, str]:
@@ -110,12 +110,14 @@ def _settings(base_url: str, server: dict[str, Json]) -> dict[str, Json]:
                 "api_key_env": BACKEND_KEY_ENV,
                 "timeouts": dict(PATIENT),
             },
+            "grpc": {"adapter": "proto", "preset": "demo", "base_url": "demo:grpc", "api_key_env": BACKEND_KEY_ENV},
             "agent": {"adapter": WARP, "base_url": "demo:agent", "api_key_env": BACKEND_KEY_ENV},
             "chat": {"adapter": CHAT, "base_url": "demo:chat", "api_key_env": BACKEND_KEY_ENV},
         },
         "models": {
             "m": {"backend": "plain"},
             "strict": {"backend": "plain", "repair": "strict"},
+            "g": {"backend": "grpc"},
             "agent": {"backend": "agent"},
             "chat": {"backend": "chat"},
         },

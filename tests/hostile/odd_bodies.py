@@ -94,7 +94,7 @@ def served() -> Iterator[Hostile]:
             request(chat(messages=[{"role": "user", "content": text}], stream=True)),
             (200,),
         )
-    for model in ("m", "agent", "chat"):
+    for model in ("m", "g", "agent", "chat"):
         for number in HUGE[:1] + HUGE[5:6]:
             for field in (
                 b'"metadata": {"a": %s}',

@@ -1,9 +1,10 @@
 """Broken or hostile requests to a running gateway: each gets its own error, and the gateway still works."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
+import msgspec
 import pytest
 
 from tests.hostile import bodies, gemini, heads, odd_bodies, odd_heads, ollama, responses, routes
@@ -44,7 +45,19 @@ MENDED: Final[Tables] = {
     "histories to a text wire": lambda: bodies.histories("m", (200, 400)),
     "histories to a protobuf wire": lambda: bodies.histories("agent", (200, 400)),
     "histories to a JSON wire": lambda: bodies.histories("chat", (200, 400)),
+    "histories to a gRPC wire": lambda: bodies.histories("g", (200, 400)),
+    "items of responses to a gRPC wire": lambda: to_grpc(responses.served()),
+    "messages of ollama to a gRPC wire": lambda: to_grpc(ollama.served()),
+    "contents of gemini to a gRPC wire": lambda: to_grpc(gemini.served()),
 }
+
+
+def to_grpc(requests: Iterable[Hostile]) -> Iterator[Hostile]:
+    """The same requests to the model `g`, whose name is as long as that of `m`."""
+    for found in requests:
+        sent = found.sent.replace(b'"model": "m"', b'"model": "g"').replace(b"/models/m:", b"/models/g:")
+        assert sent != found.sent
+        yield msgspec.structs.replace(found, sent=sent)
 
 
 @pytest.fixture
