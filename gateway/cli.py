@@ -12,7 +12,7 @@ from gateway.commands import mapping, schema
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
-DIALECT_HELP: Final = "the dialect of the request (default OpenAI chat completions)"
+DIALECT_HELP: Final = "the dialect of the request, if its shape does not tell"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -181,15 +181,17 @@ def _explain(options: argparse.Namespace) -> int:
 
     from gateway.diagnostics.explain import explain_document
     from gateway.diagnostics.explain_text import explain_text
+    from gateway.diagnostics.saved_dialect import saved_dialect
     from gateway.dialects.document import read_saved
-    from gateway.registry import load_adapters, load_dialect
+    from gateway.registry import load_adapters
     from gateway.settings import Settings, load_settings
 
     found = options.settings or Path(os.environ.get("DRAGOMAN_SETTINGS") or "settings.json")
     settings = load_settings(found) if options.settings or found.exists() else Settings()
-    dialect = load_dialect(options.dialect)
+    data = _read(options.file)
+    dialect = saved_dialect(data, options.dialect)
     history = dialect.paths.param("messages")
-    request = read_saved(_read(options.file), history)
+    request = read_saved(data, history)
     request.fields.update({key: value for key in ("model", "profile") if (value := getattr(options, key)) is not None})
     messages = request.fields.get(history)
     explanation = explain_document(request, settings, load_adapters(settings), dialect)
@@ -212,12 +214,13 @@ def _lint(options: argparse.Namespace) -> int:
     from gateway.settings import override_policy
 
     profile = override_policy(Policy(), {"profile": options.profile}, PROFILES).profile
-    dialect = load_dialect(options.dialect)
+    if options.dialect is not None:
+        load_dialect(options.dialect)  # an unknown name is one error, not one for each file
     findings: list[Finding] = []
     unreadable = False
     for file in options.files:
         try:
-            findings += lint(file, _read(file), profile, dialect)
+            findings += lint(file, _read(file), profile, options.dialect)
         except InvalidRequest as error:
             print(f"dragoman: {error.message}", file=sys.stderr)
             unreadable = True

@@ -57,6 +57,7 @@ def _try(options: argparse.Namespace) -> int:
     from gateway.diagnostics.explain import encoded_request
     from gateway.diagnostics.explain_text import fields_text
     from gateway.diagnostics.routed_request import route_document
+    from gateway.diagnostics.saved_dialect import saved_dialect
     from gateway.diagnostics.trial import try_response
     from gateway.diagnostics.trial_text import request_text, response_text
     from gateway.dialects.document import Document, read_saved
@@ -64,11 +65,13 @@ def _try(options: argparse.Namespace) -> int:
     from gateway.registry import load_adapters, load_dialect
 
     settings = load(options.file)
-    dialect = load_dialect(options.dialect)
     if options.request is None:
+        dialect = load_dialect(options.dialect)
         document = Document(dict(dialect.example(next(iter(settings.models), "any"))))
     else:
-        document = read_saved(_read(options.request), dialect.paths.param("messages"))
+        saved = _read(options.request)
+        dialect = saved_dialect(saved, options.dialect)
+        document = read_saved(saved, dialect.paths.param("messages"))
     document.fields.update({} if options.model is None else {"model": options.model})
     routed = route_document(document, settings, load_adapters(settings), dialect)
     if routed.adapter is None:

@@ -8,11 +8,11 @@ import msgspec
 from gateway.core.conversation import Json, Violation
 from gateway.core.errors import InvalidRequest
 from gateway.core.profiles import NEUTRAL, Profile
+from gateway.diagnostics.saved_dialect import saved_dialect
 from gateway.dialects.base import Dialect, RequestHead
 from gateway.dialects.document import read_saved
 from gateway.history.rules import violation
 from gateway.history.validate import validate
-from gateway.registry import load_dialect
 
 SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -31,13 +31,12 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{file}: {self.violation.param or 'messages'}"
 
 
-def lint(file: str, data: bytes, profile: Profile = NEUTRAL, dialect: Dialect | None = None) -> list[Finding]:
+def lint(file: str, data: bytes, profile: Profile = NEUTRAL, dialect: str | None = None) -> list[Finding]:
     """Returns every broken rule of a file: one request, an array of messages, or one of them a line (`.jsonl`).
 
-    `profile` adds the rules of its provider; `dialect` is that of the requests, None: the default one. Raises
-    InvalidRequest for a file that is neither.
+    `profile` adds the rules of its provider; `dialect` is the name of that of the requests, None: each is recognised by
+    its shape. Raises InvalidRequest for a file that is neither, or whose dialect must be named.
     """
-    dialect = dialect or load_dialect()
     if not file.endswith(".jsonl"):
         return _findings(file, data, None, dialect, profile)
     lines = enumerate(data.split(b"\n"), 1)
@@ -46,9 +45,9 @@ def lint(file: str, data: bytes, profile: Profile = NEUTRAL, dialect: Dialect | 
     ]
 
 
-def _findings(file: str, data: bytes, line: int | None, dialect: Dialect, profile: Profile) -> list[Finding]:
+def _findings(file: str, data: bytes, line: int | None, dialect: str | None, profile: Profile) -> list[Finding]:
     try:
-        return [Finding(file, found, line) for found in _violations(data, dialect, profile)]
+        return [Finding(file, found, line) for found in _violations(data, saved_dialect(data, dialect), profile)]
     except InvalidRequest as error:
         place = file if line is None else f"{file}:{line}"
         raise InvalidRequest(f"{place}: {error.message}", param=error.param) from error
@@ -57,7 +56,10 @@ def _findings(file: str, data: bytes, line: int | None, dialect: Dialect, profil
 def _violations(data: bytes, dialect: Dialect, profile: Profile) -> Sequence[Violation]:
     history = dialect.paths.param("messages")
     document = read_saved(data, history)
-    document.fields.setdefault("model", "any")
+    required = {
+        name: value for name, value in dialect.example("any").items() if name not in (history, *document.fields)
+    }
+    document.fields.update(required)
     if document.fields.get(history) == []:
         return [violation("MESSAGES_EMPTY", -1, param=history, paths=dialect.paths)]
     return validate(dialect.decode(document, RequestHead("")).conversation, profile)

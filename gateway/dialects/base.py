@@ -215,6 +215,8 @@ class Dialect(Protocol):
     - `key_places`: where its clients send their key, in the order in which they are looked at.
     - `paths`: how its clients know the places of a request, for errors, notices and logs. `paths.param("messages")` is
       the field with the history; a file with that alone may stand for a request.
+    - `signs`: paths of fields that no other dialect with the same history field has, by which a saved request is
+      recognised: `system`, `messages[].content[].type=tool_use`.
     - `request_id_headers`: the headers that carry the request's id in every response, beside `x-request-id`.
     - `error_type`: the body of its errors, for the OpenAPI document.
     - `explain_type`: a request of the dialect with the fields of `/v1/explain`, for the same document.
@@ -224,6 +226,7 @@ class Dialect(Protocol):
     routes: ClassVar[tuple[Route, ...]]
     key_places: ClassVar[tuple[KeyPlace, ...]]
     paths: ClassVar[FieldPaths]
+    signs: ClassVar[frozenset[str]]
     request_id_headers: ClassVar[tuple[bytes, ...]]
     error_type: ClassVar[type[msgspec.Struct]]
     explain_type: ClassVar[type[msgspec.Struct]]

@@ -45,6 +45,15 @@ class AnthropicMessagesDialect:
     routes: ClassVar[tuple[Route, ...]] = ROUTES
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"x-api-key"), KeyPlace(b"authorization", "Bearer"))
     paths: ClassVar[FieldPaths] = PATHS
+    signs: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("system", "stop_sequences", "tools[].input_schema"),
+            *(
+                f"messages[].content[].type={kind}"
+                for kind in ("tool_use", "tool_result", "thinking", "redacted_thinking")
+            ),
+        }
+    )
     request_id_headers: ClassVar[tuple[bytes, ...]] = (b"request-id",)
     error_type: ClassVar[type[msgspec.Struct]] = MessagesErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainMessagesRequest

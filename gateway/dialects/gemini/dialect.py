@@ -45,6 +45,7 @@ class GeminiDialect:
         KeyPlace(b"authorization", "Bearer"),
     )
     paths: ClassVar[FieldPaths] = PATHS
+    signs: ClassVar[frozenset[str]] = frozenset({"contents[].parts"})
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = GeminiErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainContentRequest

@@ -43,6 +43,9 @@ class OllamaDialect:
     routes: ClassVar[tuple[Route, ...]] = ROUTES
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
     paths: ClassVar[FieldPaths] = CHAT_PATHS
+    signs: ClassVar[frozenset[str]] = frozenset(
+        {"format", "keep_alive", "options", "think", "messages[].images", "messages[].tool_name"}
+    )
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = OllamaError
     explain_type: ClassVar[type[msgspec.Struct]] = OllamaExplainRequest

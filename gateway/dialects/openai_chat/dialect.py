@@ -79,6 +79,7 @@ class OpenAIChatDialect:
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
     paths: ClassVar[FieldPaths] = CANONICAL_PATHS
+    signs: ClassVar[frozenset[str]] = frozenset()
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = ErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainRequest

@@ -60,6 +60,7 @@ class OpenAICompletionsDialect:
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
     paths: ClassVar[FieldPaths] = PATHS
+    signs: ClassVar[frozenset[str]] = frozenset()
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = ErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = CompletionExplainRequest

@@ -21,6 +21,7 @@ from gateway.dialects.base import (
 )
 from gateway.dialects.document import Document
 from gateway.dialects.openai_responses import DIALECT
+from gateway.dialects.openai_responses.call_items import CALL_KINDS, OUTPUT_KINDS
 from gateway.dialects.openai_responses.decode import decode_document
 from gateway.dialects.openai_responses.errors import encode_error
 from gateway.dialects.openai_responses.items import encode_turn
@@ -42,6 +43,9 @@ class OpenAIResponsesDialect:
     routes: ClassVar[tuple[Route, ...]] = ROUTES
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"authorization", "Bearer"),)
     paths: ClassVar[FieldPaths] = PATHS
+    signs: ClassVar[frozenset[str]] = frozenset(
+        {f"input[].type={kind}" for kind in ("message", "reasoning", *CALL_KINDS, *OUTPUT_KINDS)}
+    )
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = ResponseErrorBody
     explain_type: ClassVar[type[msgspec.Struct]] = ExplainResponsesRequest

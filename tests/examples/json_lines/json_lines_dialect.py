@@ -255,6 +255,7 @@ class JsonLinesDialect:
     )
     key_places: ClassVar[tuple[KeyPlace, ...]] = (KeyPlace(b"x-lines-key"),)
     paths: ClassVar[FieldPaths] = PATHS
+    signs: ClassVar[frozenset[str]] = frozenset()
     request_id_headers: ClassVar[tuple[bytes, ...]] = ()
     error_type: ClassVar[type[msgspec.Struct]] = LinesError
     explain_type: ClassVar[type[msgspec.Struct]] = LinesRequest
