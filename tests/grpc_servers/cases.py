@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
 
+from adapters.proto.status_details_pb2 import RetryInfo
 from tests.adapters.proto.services import TALK, answer
 from tests.grpc_servers.scripted_answer import ScriptedAnswer
 
@@ -74,8 +77,23 @@ CASES: Final[Mapping[str, Case]] = {
     **{f"stream-{number}": _refused(number, STREAM) for number in _STATUSES},
     **{f"once-{number}": _refused(number, UNARY) for number in _STATUSES},
 }
+
+
 HELD: Final[Mapping[str, ScriptedAnswer]] = {
     "held": ScriptedAnswer(tuple(TALK[:1]), held=True),
     "silent": ScriptedAnswer(held=True),
 }
-ANSWERS: Final[Mapping[str, ScriptedAnswer]] = {**{name: case.answer for name, case in CASES.items()}, **HELD}
+# The client hears after how long it may ask again.
+PATIENCE_S: Final = 7
+DELAYED: Final = "delayed"
+COMPRESSED: Final = "compressed"
+_DELAY: Final = AnyMessage(
+    type_url="type.googleapis.com/google.rpc.RetryInfo",
+    value=RetryInfo(retry_delay=Duration(seconds=PATIENCE_S)).SerializeToString(),
+)
+ANSWERS: Final[Mapping[str, ScriptedAnswer]] = {
+    **{name: case.answer for name, case in CASES.items()},
+    **HELD,
+    COMPRESSED: ScriptedAnswer((_LONG,), compressed=True),
+    DELAYED: ScriptedAnswer(status=8, text=_WORDS, detail=_DELAY.SerializeToString()),
+}

@@ -11,7 +11,7 @@ import pytest_asyncio
 from gateway.core.conversation import Json
 from gateway.testing.gateway import RunningGateway, hello, running_gateway
 from tests.adapters.proto.mappings import TALK
-from tests.grpc_servers.cases import CASES, HELD, STREAM
+from tests.grpc_servers.cases import ANSWERS, CASES, COMPRESSED, DELAYED, PATIENCE_S, STREAM
 from tests.grpc_servers.installed import needs
 from tests.grpc_servers.wires import WIRES, Running, running_wires
 from tests.promises.wire_gateway import finishes, frames, text_of
@@ -23,7 +23,8 @@ WAYS = [
     for carrier in wire.carriers
 ]
 # Long ones: a busy machine must not look like a silent server.
-TIMEOUTS: Final[Mapping[str, Json]] = {"connect": 30, "first_byte": 60, "idle": 60}
+TOTAL_S: Final = 100
+TIMEOUTS: Final[Mapping[str, Json]] = {"connect": 30, "first_byte": 60, "idle": 60, "total": TOTAL_S}
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -38,7 +39,7 @@ def model(way: str, carrier: str, name: str) -> str:
 
 
 def settings(running: Running) -> dict[str, Json]:
-    methods = {name: case.method for name, case in CASES.items()} | dict.fromkeys(HELD, STREAM)
+    methods = {name: CASES[name].method if name in CASES else STREAM for name in ANSWERS}
     backends: dict[str, Json] = {
         model(way, carrier, name): {
             **TALK,
@@ -80,6 +81,22 @@ async def test_an_answer_is_what_the_server_has_sent(way: str, carrier: str, nam
     assert '"finish_reason":"stop"' not in streamed.text and f'"code":"{case.code}"' in streamed.text
 
 
+@pytest.mark.parametrize(
+    ("way", "carrier"), [param for param in WAYS if WIRES[str(param.values[0])].program == "grpcio"]
+)
+async def test_a_message_that_is_compressed_without_being_asked_for_is_refused(
+    way: str, carrier: str, servers: Servers
+) -> None:
+    response = await servers.gateway.chat(model=model(way, carrier, COMPRESSED))
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "upstream_invalid_event")
+
+
+@pytest.mark.parametrize(("way", "carrier"), WAYS)
+async def test_a_client_hears_the_delay_in_the_details_of_a_status(way: str, carrier: str, servers: Servers) -> None:
+    response = await servers.gateway.chat(model=model(way, carrier, DELAYED))
+    assert (response.status_code, response.headers["retry-after"]) == (429, str(PATIENCE_S))
+
+
 @pytest.mark.parametrize(("way", "carrier"), WAYS)
 async def test_many_requests_at_once_are_answered(way: str, carrier: str, servers: Servers) -> None:
     asked = model(way, carrier, "whole")
@@ -100,12 +117,13 @@ async def test_a_server_sees_that_the_client_has_left_a_stream(way: str, carrier
 
 
 @pytest.mark.parametrize(("way", "carrier"), WAYS)
-async def test_a_server_sees_that_the_client_has_left_before_the_answer(
+async def test_a_server_knows_how_long_the_client_waits_and_sees_that_it_has_left(
     way: str, carrier: str, servers: Servers
 ) -> None:
     server = servers.running.servers[WIRES[way].program]
     asking = asyncio.create_task(servers.gateway.chat(model=model(way, carrier, "silent")))
-    await server.event("request", "silent")
+    request = await server.event("request", "silent")
+    assert 0 < request["timeout_s"] <= TOTAL_S
     asking.cancel()
     await server.event("left", "silent")
     with pytest.raises(asyncio.CancelledError):

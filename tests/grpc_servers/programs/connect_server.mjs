@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 const [packages, file, set] = process.argv.slice(2);
 const require = createRequire(`${packages}/package.json`);
 const { createFileRegistry, fromBinary, toBinary } = require("@bufbuild/protobuf");
-const { FileDescriptorSetSchema } = require("@bufbuild/protobuf/wkt");
+const { AnySchema, FileDescriptorSetSchema } = require("@bufbuild/protobuf/wkt");
 const { ConnectError } = require("@connectrpc/connect");
 const { connectNodeAdapter } = require("@connectrpc/connect-node");
 
@@ -27,11 +27,18 @@ const left = (name, signal) =>
 
 async function* play(name, answer, method, request, context) {
   const message = Buffer.from(toBinary(method.input, request)).toString("base64");
-  report({ event: "request", answer: name, headers: Object.fromEntries(context.requestHeader), message });
+  const timeout_s = context.timeoutMs() === undefined ? null : context.timeoutMs() / 1000;
+  report({ event: "request", answer: name, headers: Object.fromEntries(context.requestHeader), message, timeout_s });
   for (const encoded of answer.messages) yield fromBinary(method.output, Buffer.from(encoded, "base64"));
   if (answer.held) await left(name, context.signal);
   for (const [key, value] of Object.entries(answer.trailers)) context.responseTrailer.set(key, value);
-  if (answer.status) throw new ConnectError(answer.text, answer.status);
+  if (!answer.status) return;
+  const error = new ConnectError(answer.text, answer.status);
+  if (answer.detail) {
+    const { typeUrl, value } = fromBinary(AnySchema, Buffer.from(answer.detail, "base64"));
+    error.details.push({ type: typeUrl.split("/")[1], value });
+  }
+  throw error;
 }
 
 const methods = (service, name, answer) =>

@@ -12,9 +12,10 @@ from typing import Any
 
 import uvicorn
 from connectrpc.code import Code
-from connectrpc.errors import ConnectError
+from connectrpc.errors import ConnectError, ErrorDetail
 from connectrpc.method import IdempotencyLevel, MethodInfo, StreamType
 from connectrpc.server import ConnectASGIApplication, Endpoint
+from protobuf.wkt import Any as AnyMessage
 
 from tests.grpc_servers.scripted_answer import ScriptedAnswer, read_answers, report, report_request
 
@@ -59,7 +60,7 @@ def _method(path: str) -> Any:
 
 def _stream(name: str, answer: ScriptedAnswer) -> Any:
     async def play(message: bytes, context: Any) -> AsyncIterator[bytes]:
-        report_request(name, dict(context.request_headers.items()), message)
+        _report(name, context, message)
         for one in answer.messages:
             yield one
         await _end(name, answer)
@@ -69,11 +70,16 @@ def _stream(name: str, answer: ScriptedAnswer) -> Any:
 
 def _unary(name: str, answer: ScriptedAnswer) -> Any:
     async def play(message: bytes, context: Any) -> bytes:
-        report_request(name, dict(context.request_headers.items()), message)
+        _report(name, context, message)
         await _end(name, answer)
         return answer.messages[0] if answer.messages else b""
 
     return play
+
+
+def _report(name: str, context: Any, message: bytes) -> None:
+    timeout_s = context.timeout_ms and context.timeout_ms / 1000
+    report_request(name, dict(context.request_headers.items()), message, timeout_s)
 
 
 async def _end(name: str, answer: ScriptedAnswer) -> None:
@@ -83,7 +89,9 @@ async def _end(name: str, answer: ScriptedAnswer) -> None:
         finally:
             report("left", answer=name)
     if code := _CODES[answer.status]:
-        raise ConnectError(code, answer.text)
+        raise ConnectError(
+            code, answer.text, [ErrorDetail(AnyMessage.from_binary(answer.detail))] if answer.detail else []
+        )
 
 
 def main(path: Path, methods: list[str]) -> None:

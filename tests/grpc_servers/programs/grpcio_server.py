@@ -34,7 +34,9 @@ class AnyMethod:
         answer = self._answers[name]
 
         async def play(message: bytes, context: Any) -> AsyncIterator[bytes]:
-            report_request(name, headers, message)
+            report_request(name, headers, message, context.time_remaining())
+            if answer.compressed:
+                context.set_compression(grpc.Compression.Gzip)
             for one in answer.messages:
                 yield one
             if answer.held:
@@ -47,7 +49,7 @@ class AnyMethod:
         answer = self._answers[name]
 
         async def play(message: bytes, context: Any) -> bytes:
-            report_request(name, headers, message)
+            report_request(name, headers, message, context.time_remaining())
             if answer.held:
                 await _left(name)
             _end(answer, context)
@@ -64,7 +66,8 @@ async def _left(name: str) -> None:
 
 
 def _end(answer: ScriptedAnswer, context: Any) -> None:
-    context.set_trailing_metadata(tuple(answer.trailers.items()))
+    details = {"grpc-status-details-bin": answer.status_details} if answer.detail else {}
+    context.set_trailing_metadata(({**answer.trailers, **details}).items())
     context.set_code(_CODES[answer.status])
     context.set_details(answer.text)
 

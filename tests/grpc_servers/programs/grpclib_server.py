@@ -35,6 +35,13 @@ class _Codec:
         return data if message_type is bytes else message_type.FromString(data)
 
 
+class _DetailsCodec:
+    """The details of a status are bytes already."""
+
+    def encode(self, status: Any, message: str | None, details: bytes) -> bytes:
+        return details
+
+
 class _Services:
     """Every answer at every path."""
 
@@ -58,7 +65,8 @@ class _Services:
 def _player(name: str, answer: ScriptedAnswer) -> Any:
     async def play(stream: Any) -> None:
         headers = {key: value for key, value in stream.metadata.items() if isinstance(value, str)}
-        report_request(name, headers, await stream.recv_message())
+        timeout_s = stream.deadline and stream.deadline.time_remaining()
+        report_request(name, headers, await stream.recv_message(), timeout_s)
         for message in answer.messages:
             await stream.send_message(message)
         if answer.held:
@@ -67,7 +75,10 @@ def _player(name: str, answer: ScriptedAnswer) -> Any:
             finally:
                 report("left", answer=name)
         await stream.send_trailing_metadata(
-            status=Status(answer.status), status_message=answer.text or None, metadata=dict(answer.trailers)
+            status=Status(answer.status),
+            status_message=answer.text or None,
+            status_details=answer.status_details or None,
+            metadata=dict(answer.trailers),
         )
 
     return play
@@ -85,7 +96,7 @@ def _reflection(data: bytes, versions: str) -> list[Any]:
 async def main(path: Path, reflection: list[Any], methods: list[str]) -> None:
     """Serve until the process is ended."""
     services = [_Services(read_answers(path), methods), *reflection]
-    server = Server(services, codec=_Codec())
+    server = Server(services, codec=_Codec(), status_details_codec=_DetailsCodec())
     await server.start("127.0.0.1", 0)
     # The one way to the port that was chosen.
     report("ready", port=server._server.sockets[0].getsockname()[1])
