@@ -32,5 +32,5 @@ def preset_defaults(options: JsonObject, kind: type[msgspec.Struct], where: str)
     defaults: dict[str, Any] = msgspec.json.decode(folder.joinpath(f"{name}.json").read_bytes())
     for field in msgspec.structs.fields(kind):
         if field.type is DescriptorSet:
-            defaults[field.name] = DescriptorSet(folder.joinpath(f"{name}.pb").read_bytes())
+            defaults[field.name] = DescriptorSet(folder.joinpath(f"{name}.pb").read_bytes(), f"preset {name}")
     return defaults

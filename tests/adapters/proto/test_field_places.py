@@ -104,3 +104,9 @@ def test_the_schema_is_told_with_its_digest() -> None:
     assert isinstance(adapter, SchemaAdapter) and found.schema is not None
     assert (found.schema.source, found.schema.sha256) == (SET, adapter.schema.sha256)
     assert re.fullmatch("[0-9a-f]{64}", found.schema.sha256)
+
+
+def test_the_schema_of_a_preset_is_told_by_its_name() -> None:
+    entry: dict[str, Json] = {"adapter": "proto", "base_url": "http://h", "preset": "demo"}
+    adapter = load_adapters(read_settings({"backends": {"b": entry}}))["b"]
+    assert isinstance(adapter, SchemaAdapter) and adapter.schema.source == "preset demo"

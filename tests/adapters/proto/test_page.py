@@ -1,27 +1,18 @@
-"""docs/proto-backends.md: its tables list what the code has, and its tutorial runs."""
+"""docs/proto-backends.md: its tables list what the code has."""
 
-import json
 import re
-from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import pytest
 
 from adapters.proto.carriers import CARRIERS
 from adapters.proto.options import CallRule, ErrorRule, FinishRule, ProtoOptions, ReadRule, StartRule, UsageRule
 from adapters.proto.rpc_status import STATUSES, grpc_error
-from adapters.proto.schema import Schema, message_class
 from adapters.proto.template_names import STRUCTURED, TEXT
 from adapters.proto.template_words import KEYS
-from gateway.core.conversation import Json
-from gateway.demo.player.playback import Response
-from gateway.settings import read_settings
-from gateway.settings.descriptor_files import DescriptorFiles, read_descriptor_set
-from gateway.testing.gateway import running_gateway
+from gateway.settings.descriptor_files import DescriptorFiles
 from tests.adapters.proto.mappings import TALK
-from tests.adapters.proto.services import grpc_web
 from tests.adapters.proto.test_mistakes import refusal, rule
-from tests.adapters.proto.test_over_http import serving
 from tests.paths import ROOT
 
 PAGE: Final = (ROOT / "docs" / "proto-backends.md").read_text(encoding="utf-8")
@@ -82,38 +73,6 @@ def test_each_status_is_in_the_row_of_its_error() -> None:
             assert error.code in (*names(received), "invalid_value")
             listed.add(code)
     assert listed == set(STATUSES)
-
-
-@pytest.fixture
-def tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The settings of the tutorial, in a folder with its compiled schema. (Any: JSON that a test changes.)"""
-    (source,) = re.findall(r"```proto\n(.+?)```", PAGE, re.DOTALL)
-    (written,) = re.findall(r"```json\n(.+?)```", PAGE, re.DOTALL)
-    (tmp_path / "echo.proto").write_text(source)
-    compiled = read_descriptor_set({"files": [str(tmp_path / "echo.proto")]}, "schema")
-    (tmp_path / "echo.pb").write_bytes(compiled.data)
-    monkeypatch.chdir(tmp_path)
-    settings: dict[str, Any] = json.loads(written)
-    read_settings(settings)
-    return settings
-
-
-async def test_the_tutorial_answers(tutorial: dict[str, Any]) -> None:
-    entry = tutorial["backends"]["echo"]
-    method = Schema(read_descriptor_set(entry["schema"], "schema")).method(entry["method"])
-    echo: Any = message_class(method.response)
-    wire = grpc_web([m.SerializeToString() for m in (echo(text="He"), echo(text="Hello", tokens=2, ending=1))])
-    response = Response((wire,), headers={"content-type": "application/grpc-web+proto"})
-    async with serving(method.path, response) as (base_url, backend):
-        entry["base_url"] = base_url
-        async with running_gateway(tutorial) as gateway:
-            messages: list[Json] = [{"role": "user", "content": "Hello?"}]
-            answered = await gateway.chat(model="echo", messages=messages, max_tokens=5)
-    said = answered.json()
-    assert (said["choices"][0]["message"]["content"], said["choices"][0]["finish_reason"]) == ("Hello", "stop")
-    assert said["usage"]["completion_tokens"] == 2
-    sent: Any = message_class(method.request).FromString(backend.bodies[0][5:])
-    assert (sent.model, sent.limit) == ("echo", 5) and "Hello?" in sent.text
 
 
 def test_the_error_on_the_page_is_the_one_that_is_raised() -> None:
