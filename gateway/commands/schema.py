@@ -69,7 +69,8 @@ def _diff(options: argparse.Namespace) -> int:
 def _fetch(options: argparse.Namespace) -> int:
     import asyncio
 
-    from gateway.server.upstream.schema_reflection import fetch_backend_schema, fetch_schema, write_cache
+    from gateway.server.upstream.schema_cache import write_cache
+    from gateway.server.upstream.schema_reflection import fetch_backend_schema, fetch_schema
     from gateway.settings import load_settings
 
     if _URL in options.source:

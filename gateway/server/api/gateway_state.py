@@ -26,7 +26,7 @@ from gateway.server.upstream.backends import Backends
 from gateway.server.upstream.deadlines import DeadlineScheduler
 from gateway.server.upstream.demo_backends import DemoBackends
 from gateway.server.upstream.model_list import ModelLists
-from gateway.server.upstream.schema_reflection import update_caches
+from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.transport import Transport
 from gateway.settings import ServerSettings, Settings
 

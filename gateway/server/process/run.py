@@ -29,7 +29,7 @@ from gateway.server.process.workers import Supervisor, Worker
 from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.telemetry.log import LOGGER, logging_to
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
-from gateway.server.upstream.schema_reflection import update_caches
+from gateway.server.upstream.schema_cache import update_caches
 from gateway.settings import ServerSettings, Settings
 from gateway.settings.descriptor_files import reflection_cache
 

@@ -1,9 +1,7 @@
-"""Fetches the schema of a gRPC server over HTTP/2, and keeps it in the cache that the settings name."""
+"""Fetches the schema of a gRPC server over HTTP/2."""
 
 import asyncio
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -12,12 +10,10 @@ from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import BackendError, SettingsError
 from gateway.protobuf.reflection import LARGEST, SERVICES, Reflection, reflection_path
 from gateway.server.process.fd_limits import last_for_backends
-from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.credentials import credential_for
 from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.transport import Transport, encode_http2_head
 from gateway.settings import BackendSettings
-from gateway.settings.descriptor_files import reflection_cache
 
 LIMIT_S: Final = 10.0
 # The frames and the questions in the answers add little.
@@ -69,27 +65,6 @@ async def _collect(reflection: Reflection, transport: Transport, url: str, heade
     return True
 
 
-async def update_caches(backends: Mapping[str, BackendSettings]) -> None:
-    """Writes the cache of each backend whose schema comes from reflection. A backend that does not answer keeps the
-    cache that it has, with a warning. Raises SettingsError where there is none."""
-    reflecting = [(name, entry, cache) for name, entry in backends.items() if (cache := reflection_cache(entry))]
-    await asyncio.gather(*(_update(name, entry, cache) for name, entry, cache in reflecting))
-
-
-async def _update(name: str, entry: BackendSettings, cache: Path) -> None:
-    try:
-        fetched = await fetch_backend_schema(entry)
-        write_cache(cache, fetched.descriptors)
-    except SettingsError as error:
-        _use_cache(f"backends.{name}.schema", cache, error)
-
-
-def _use_cache(where: str, cache: Path, error: SettingsError) -> None:
-    if not cache.exists():
-        raise SettingsError(f"{where}: {error.message}, and there is no cache {str(cache)!r} yet") from error
-    LOGGER.warning("%s: %s; the cache %s is used", where, error.message, cache)
-
-
 async def fetch_backend_schema(entry: BackendSettings) -> FetchedSchema:
     """Returns the schema that the backend of an entry describes, asked with its headers and its credential. Raises
     SettingsError."""
@@ -98,14 +73,3 @@ async def fetch_backend_schema(entry: BackendSettings) -> FetchedSchema:
     except BackendError as error:
         raise SettingsError(f"reflection: {error.message}") from error
     return await fetch_schema(entry.base_url, {**entry.headers, **credential})
-
-
-def write_cache(path: Path, descriptors: DescriptorSet) -> None:
-    """Replaces a file by the descriptors, whole or not at all. Raises SettingsError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            file.write(descriptors.data)
-        Path(file.name).replace(path)
-    except OSError as error:
-        raise SettingsError(f"{str(path)!r} cannot be written: {error.strerror}") from error

@@ -21,7 +21,8 @@ from gateway.protobuf.reflection import SERVICES
 from gateway.protobuf.reflection_pb2 import Request
 from gateway.server.process.settings_reload import Reloader, SettingsSource
 from gateway.server.upstream import schema_reflection
-from gateway.server.upstream.schema_reflection import fetch_schema, update_caches
+from gateway.server.upstream.schema_cache import update_caches
+from gateway.server.upstream.schema_reflection import fetch_schema
 from gateway.settings import BackendSettings, Settings, parse_settings
 from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.testing.gateway import running_gateway
