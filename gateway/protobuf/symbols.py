@@ -1,5 +1,6 @@
 """Indexes the symbols of a descriptor set by full name: services, messages with their fields, enums."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -81,11 +82,11 @@ def read_symbols(descriptors: DescriptorSet) -> Symbols:
 
 def _messages(scope: str, messages: Iterable[DescriptorProto]) -> Iterator[tuple[str, DescriptorProto]]:
     # A list of what is left, not recursion: a schema of a server may be nested deep.
-    waiting = [(_joined(scope, message.name), message) for message in messages]
+    waiting = deque((_joined(scope, message.name), message) for message in messages)
     while waiting:
-        name, message = waiting.pop(0)
+        name, message = waiting.popleft()
         yield name, message
-        waiting = [*((_joined(name, below.name), below) for below in message.nested_type), *waiting]
+        waiting.extendleft((_joined(name, below.name), below) for below in reversed(message.nested_type))
 
 
 def _enums(scope: str, enums: Iterable[EnumDescriptorProto]) -> Iterator[tuple[str, EnumDescriptorProto]]:

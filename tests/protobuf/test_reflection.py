@@ -1,10 +1,13 @@
 """The schema of a server is collected in rounds, within its bounds, whatever the server answers."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.core.errors import SettingsError
 from gateway.protobuf.reflection import LARGEST, MOST_FILES, SERVICES, Reflection, reflection_path
@@ -142,3 +145,12 @@ def test_a_file_that_imports_itself_is_asked_for_once() -> None:
     loop = FileDescriptorProto(name="loop", dependency=["loop"])
     reflection = collect(lambda question: answer(question) if question.HasField("list_services") else files(loop))
     assert len(FileDescriptorSet.FromString(reflection.descriptor_set().data).file) == 1
+
+
+@given(st.lists(st.binary(max_size=80), max_size=4), st.booleans())
+def test_law_any_answer_is_a_schema_or_a_settings_error(bodies: list[bytes], framed: bool) -> None:
+    reflection = Reflection()
+    with contextlib.suppress(SettingsError):
+        for body in bodies:
+            reflection.feed(envelope(body) if framed else body)
+        assert FileDescriptorSet.FromString(reflection.descriptor_set().data).file

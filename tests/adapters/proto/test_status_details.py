@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adapters.proto.rpc_status import connect_end, connect_failure, grpc_error
 from gateway.core.errors import BackendError
@@ -137,3 +139,11 @@ def test_details_of_connect_that_cannot_be_read_fail_nothing(details: object) ->
 def test_many_details_are_cut() -> None:
     error = by_grpc(13, "internal", [QUOTA] * 400)
     assert error is not None and error.words.count("daily limit") == 16
+
+
+@given(st.binary(max_size=120), st.sampled_from(["", "RetryInfo", "QuotaFailure", "BadRequest", "ErrorInfo"]))
+def test_law_any_details_are_read_without_an_error(data: bytes, kind: str) -> None:
+    text = header([(kind, data)]) if kind else base64.b64encode(data).decode()
+    error = grpc_error({"grpc-status": "14", "grpc-status-details-bin": text})
+    assert error is not None and error.status == 503
+    assert len(error.words) < 16 * 320
