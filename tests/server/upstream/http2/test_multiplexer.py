@@ -121,7 +121,8 @@ def test_a_stream_is_given_back_what_was_read_and_the_connection_what_arrived() 
     for _ in range(CONNECTION_WINDOW // WINDOW):
         other, _ = pair.ask()
         pair.backend.send_headers(other, HEAD)
-        pair.backend.send_data(other, b"y" * 2**14)
+        for _ in range(4):
+            pair.backend.send_data(other, b"y" * 2**14)
         pair.client.feed(pair.backend.data_to_send(), 0)
         pair.client.leave(other)
         pair.exchange()

@@ -695,9 +695,9 @@ async def test_a_transport_that_ends_while_a_connection_opens_gives_it_up() -> N
     async def script(peer: Peer) -> None:
         await peer.closed()
 
-    async with serving(script) as (port, peers):
+    async with serving(script) as (port, peers), asyncio.timeout(10):
         async with client_of(f"http://127.0.0.1:{port}") as client:
-            asked = asyncio.create_task(client.send(again=False))
+            asked = asyncio.create_task(client.send(connect=60, again=False))
             assert await comes_true(lambda: bool(peers))
         with pytest.raises(BackendError):
             await asked
