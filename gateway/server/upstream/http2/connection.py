@@ -29,19 +29,23 @@ _USABLE: Final = (Http2State.OPEN, Http2State.DRAINING)
 _PEER_CLOSED: Final[int] = getattr(select, "POLLRDHUP", 0)
 # The beginning of a response of HTTP/1.1, which is no frame.
 _HTTP1: Final = b"HTTP/1."
+# A backend that has sent nothing, not even for another stream, since a request that was given up after so long may be
+# unreachable. Further requests take another connection.
+SILENT_S: Final = 5
 
 
 class Http2Stream:
     """One request and its response, on a connection that others share. `paused`: so many bytes were read that the
     backend should be told with `resume`."""
 
-    __slots__ = ("_connection", "_waiter", "id", "response", "unwritten")
+    __slots__ = ("_connection", "_waiter", "begun", "id", "response", "unwritten")
 
     def __init__(self, connection: "Http2Connection") -> None:
         self._connection = connection
         self._waiter: asyncio.Future[None] | None = None
         self.id = 0
         self.response: StreamResponse
+        self.begun = 0.0
         self.unwritten = False
 
     def ask(self, request: Http2Request, most: int) -> None:
@@ -100,6 +104,7 @@ class Http2Connection(SocketProtocol):
         self._settled = loop.create_future()
         self._state = Http2State.NEW
         self._unwritten = False
+        self._heard = 0.0
         self.since = math.inf
 
     # Methods for the pool:
@@ -108,6 +113,9 @@ class Http2Connection(SocketProtocol):
         """Waits for the backend's first SETTINGS. Raises HttpError when it does not speak HTTP/2, or takes no
         request."""
         await self._settled
+        if isinstance(self._error, RemoteDisconnected):
+            # No request has been sent.
+            raise StaleConnection from self._error.__cause__
         if self._error is not None:
             raise self._error
         if not self._multiplexer.room:
@@ -121,11 +129,6 @@ class Http2Connection(SocketProtocol):
             return 0
         return self._multiplexer.room
 
-    @property
-    def size(self) -> int:
-        """The number of its streams."""
-        return len(self._streams)
-
     def abort(self) -> None:
         """Closes the connection at once. Whoever still reads a response gets an error."""
         self._close(Truncated())
@@ -135,6 +138,7 @@ class Http2Connection(SocketProtocol):
     def begin(self, stream: Http2Stream, request: Http2Request, most: int) -> None:
         stream.id, stream.response = self._multiplexer.begin(request, most)
         self._streams[stream.id] = stream
+        stream.begun = self.loop.time()
         self.since = math.inf
         self._write_bodies()
         stream.unwritten = self._unwritten or self._transport.is_closing()
@@ -149,11 +153,13 @@ class Http2Connection(SocketProtocol):
         if self._streams.pop(stream.id, None) is None:
             return
         if self._state in _USABLE:
-            self._multiplexer.leave(stream.id)
+            cancelled = self._multiplexer.leave(stream.id)
+            if cancelled and self._heard < stream.begun < self.loop.time() - SILENT_S:
+                self._multiplexer.draining = True
             self._write()
         if not self._streams:
             self._rest()
-            self._note_draining()
+        self._note_draining()
 
     # Methods for the event loop:
 
@@ -184,8 +190,9 @@ class Http2Connection(SocketProtocol):
     def data_received(self, data: bytes) -> None:
         if self._state is Http2State.FAILED:
             return
+        self._heard = self.loop.time()
         try:
-            touched = self._multiplexer.feed(data, self.loop.time())
+            touched = self._multiplexer.feed(data, self._heard)
         except HttpProtocolError as error:
             unspoken = self._state is Http2State.OPENING and data.startswith(_HTTP1)
             self._write()

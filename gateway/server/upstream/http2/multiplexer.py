@@ -136,11 +136,13 @@ class Multiplexer:
         if stream_id in self._responses and response.owed:
             self._updates += window_update(stream_id, response.give_back())
 
-    def leave(self, stream_id: int) -> None:
-        """Ends a stream; one that is not complete is cancelled."""
-        if self._responses.pop(stream_id, None) is not None:
-            self._unsent.pop(stream_id, None)
-            self._h2.reset_stream(stream_id, ErrorCodes.CANCEL)
+    def leave(self, stream_id: int) -> bool:
+        """Ends a stream. Returns whether it was not complete, and is cancelled."""
+        if self._responses.pop(stream_id, None) is None:
+            return False
+        self._unsent.pop(stream_id, None)
+        self._h2.reset_stream(stream_id, ErrorCodes.CANCEL)
+        return True
 
     def close(self) -> None:
         """Says that the connection ends."""

@@ -5,7 +5,7 @@ import math
 from typing import Final
 
 from gateway.server.upstream.http.connect import Connector
-from gateway.server.upstream.http.errors import ConnectError, ConnectTimeout
+from gateway.server.upstream.http.errors import ConnectTimeout, HttpError, RemoteDisconnected
 from gateway.server.upstream.http.origin import Origin
 from gateway.server.upstream.http2.connection import Http2Connection, Http2Stream
 from gateway.server.upstream.http2.multiplexer import DEFAULT_STREAMS
@@ -29,17 +29,19 @@ class _Opening:
         return len(self.waiters) < DEFAULT_STREAMS and not self.task.done()
 
     def _tell(self, task: asyncio.Task[None]) -> None:
-        error = ConnectError() if task.cancelled() else task.exception()
+        error = RemoteDisconnected() if task.cancelled() else task.exception()
         for waiter in self.waiters:
             if waiter.done():
                 continue
             if error is None:
                 waiter.set_result(None)
-            else:
+            elif isinstance(error, HttpError):
                 # A copy: a raised exception keeps the frames it went through.
                 told = type(error)()
                 told.__cause__ = error.__cause__
                 waiter.set_exception(told)
+            else:
+                waiter.set_exception(error)
 
 
 class Http2Pool:
@@ -90,11 +92,6 @@ class Http2Pool:
         while self._open:
             self._emptied.clear()
             await self._emptied.wait()
-
-    @property
-    def size(self) -> int:
-        """The number of open connections."""
-        return len(self._open)
 
     def _begin(self) -> _Opening:
         opening = _Opening(self._loop.create_task(self._connect()))

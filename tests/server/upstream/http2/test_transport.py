@@ -15,7 +15,7 @@ from h2.settings import SettingCodes
 
 from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.upstream.http import connect
-from gateway.server.upstream.http2 import multiplexer, pool
+from gateway.server.upstream.http2 import connection, multiplexer, pool
 from gateway.server.upstream.http2.stream_response import WINDOW
 from gateway.server.upstream.transport import Transport
 from tests.server.api.test_keep_alive import comes_true
@@ -620,6 +620,43 @@ async def test_a_request_that_was_not_sent_in_full_is_tried_again() -> None:
         assert await client.ask() == b"abc"
         assert await client.ask(b"x" * 2**22) == b"abc"
         assert (client.tries, len(peers)) == (3, 2)
+
+
+async def test_a_connection_that_closes_before_it_is_open_is_tried_again() -> None:
+    async def script(peer: Peer) -> None:
+        if peer.number == 0:
+            peer.writer.close()
+        else:
+            await answers(peer)
+
+    async with talking(script) as (client, peers), asyncio.timeout(10):
+        assert await client.ask() == b"abc"
+        assert (client.tries, len(peers)) == (2, 2)
+
+
+@pytest.mark.parametrize(("heard", "connections"), [(False, 2), (True, 1)])
+async def test_a_connection_that_is_silent_for_long_takes_no_further_request(
+    heard: bool, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SILENT_S", 0.05)
+
+    async def script(peer: Peer) -> None:
+        peer.greet()
+        if peer.number == 0:
+            await peer.request()
+            if heard:
+                await asyncio.sleep(0.05)
+                peer.state.ping(b"8 bytes.")
+                peer.flush()
+        peer.answer(await peer.request())
+        await peer.closed()
+
+    async with talking(script) as (client, peers), asyncio.timeout(10):
+        silent = asyncio.create_task(client.ask())
+        await asyncio.sleep(0.3)
+        silent.cancel()
+        await asyncio.wait([silent])
+        assert (await client.ask(), len(peers)) == (b"abc", connections)
 
 
 async def test_pings_are_answered() -> None:
