@@ -220,7 +220,7 @@ def _trial(provider: str, field: str) -> Conversation:
             Turn("user", (Text("question"), Image("data:image/png;base64,aW1hZ2U="))),
             Turn(
                 "assistant",
-                (Reasoning("reason", extra=state), Text("thought"), ToolCall("call_1", "tool", '{"key": 1}', state)),
+                (Reasoning("reason", extra=state), Text("thought"), ToolCall("call_1", "tool", "{}", state)),
             ),
             Turn("tool", (ToolResult("call_1", (Text("result"),)),)),
             Turn("user", (Text("question"),)),
