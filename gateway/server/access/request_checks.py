@@ -68,6 +68,7 @@ def check_media_type(head: Head) -> None:
     """Raises InvalidRequest 415 unless the body is plain JSON (any web page could post a form)."""
     media_type = head.get(b"content-type", b"")
     if media_type != JSON and media_type.partition(b";")[0].strip().lower() != JSON:
-        raise InvalidRequest("The content type must be application/json.", status=415, code="unsupported_media_type")
+        message = "The content type must be application/json: send the header Content-Type: application/json."
+        raise InvalidRequest(message, status=415, code="unsupported_media_type")
     if b"content-encoding" in head and head[b"content-encoding"].strip().lower() not in (b"", b"identity"):
         raise InvalidRequest("The body must not be compressed.", status=415, code="unsupported_media_type")
