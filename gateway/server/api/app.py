@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Final
 
 import msgspec
 from fastapi import FastAPI
@@ -130,12 +131,18 @@ def create_app(settings: Settings) -> Gateway:
     return app
 
 
+# Clients of these APIs add the version, or the folder, to their base URL themselves.
+_DOUBLED: Final = ("/v1/v1/", "/v1/v1beta/", "/v1/api/")
+
+
 async def _http_error(request: Request, error: Exception) -> Response:
     """Reports an unknown path or method."""
     assert isinstance(error, HTTPException)
     unknown = error.status_code == 404
+    path = request.scope["path"]
+    advice = "Remove /v1 from the base URL of the client" if path.startswith(_DOUBLED) else "GET /docs lists the routes"
     refusal = InvalidRequest(
-        f"Unknown route {request.method} {request.scope['path']:.240}. GET /docs lists the routes.",
+        f"Unknown route {request.method} {path:.240}. {advice}.",
         status=error.status_code,
         code="unknown_url" if unknown else "method_not_allowed",
         headers=error.headers,

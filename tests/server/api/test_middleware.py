@@ -188,6 +188,13 @@ async def test_unknown_paths_and_methods(start: Start, method: str, path: str, s
     assert response.headers["x-request-id"]
 
 
+@pytest.mark.parametrize("path", ["/v1/v1/messages", "/v1/v1beta/models/m:generateContent", "/v1/api/chat"])
+async def test_a_path_behind_a_base_url_with_a_version_is_told_so(start: Start, path: str) -> None:
+    gateway, _ = await start(well)
+    response = await gateway.client.post(path, json={})
+    assert response.status_code == 404 and "Remove /v1 from the base URL of the client." in response.text
+
+
 async def test_without_a_demo_backend_or_for_other_machines_there_is_nothing_to_show(start: Start) -> None:
     gateway, _ = await start(well)
     response = await gateway.client.get("/__demo/requests")
