@@ -118,8 +118,9 @@ class AnswerWriter:
 
     def text(self, text: str) -> None:
         """Add a piece of the text. Raises BackendError for an invalid call in it."""
-        if not text or self._late():
+        if not text or (self.finished and self._late()):
             return
+        self._touch()
         self._release()
         self._spoken = True
         if self._speech is None:

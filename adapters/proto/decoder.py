@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError, Message
 from adapters.proto.answer_writer import AnswerWriter
 from adapters.proto.arguments_reader import ArgumentsReader
 from adapters.proto.carriers import Carrier
-from adapters.proto.frames import End, Frame
+from adapters.proto.frames import Frame
 from adapters.proto.read_rules import Rules
 from adapters.proto.rpc_status import grpc_error
 from adapters.proto.unknown_values import unknown_values
@@ -59,7 +59,12 @@ class ProtoDecoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events of the next bytes. Raises BackendError, which keeps the events before the fault."""
-        return self._collect(lambda: self._read(self._frames.feed(data)))
+        try:
+            self._read(self._frames.feed(data))
+        except BackendError as error:
+            error.keep(self._writer.take())
+            raise
+        return self._writer.take()
 
     def trailers(self, headers: Mapping[str, str]) -> list[Event]:
         """Return the events that the status in the trailers completes. Raises BackendError, which keeps the events
@@ -116,10 +121,10 @@ class ProtoDecoder:
 
     def _read(self, frames: Iterator[Frame]) -> None:
         for frame in frames:
-            if isinstance(frame, End):
-                self._end()
-            else:
+            if type(frame) is bytes:
                 self._message(frame)
+            else:
+                self._end()
             if self.done:
                 self._note_rest(frames)
                 return

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import msgspec
@@ -116,12 +116,20 @@ def _getter(way: Sequence[str | Getter]) -> Getter:
 
 def _place(field: Field, way: list[str | Getter]) -> Place:
     name, default = field.name, field.default_value
-    get, owner = _getter([*way, name]), _getter(way)
+    get = _getter([*way, name])
     if field.has_presence:
-        return Place(leaf_of(field), get, lambda message: bool(owner(message).HasField(name)), field)
+        return Place(leaf_of(field), get, _presence(way, name), field)
     if field.is_repeated:
         return Place(leaf_of(field), get, lambda message: bool(get(message)), field)
     return Place(leaf_of(field), get, lambda message: bool(get(message) != default), field)
+
+
+def _presence(way: list[str | Getter], name: str) -> Condition:
+    is_set: Condition = methodcaller("HasField", name)
+    if not way:
+        return is_set
+    owner = _getter(way)
+    return lambda message: is_set(owner(message))
 
 
 def _item(field: Field, step: Step, way: list[str | Getter], place: str) -> Place:

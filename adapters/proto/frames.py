@@ -3,6 +3,7 @@
 Sources: gRPC-Web, PROTOCOL-WEB.md; Connect protocol reference, "Streaming RPCs"; protobuf.dev, "Encoding" (varints).
 """
 
+import struct
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeAlias
 
@@ -20,6 +21,7 @@ END: Final = End()
 Frame: TypeAlias = bytes | End
 
 _HEADER: Final = 5
+_unpack_header: Final = struct.Struct(">BI").unpack_from
 _COMPRESSED: Final = 1
 _TRAILERS: Final = 0x80
 _END_STREAM: Final = 2
@@ -102,25 +104,41 @@ class _Envelopes(_Prefixed):
     """Messages behind a byte of flags and their length in four bytes, until an envelope that ends the stream."""
 
     last = 0
+    # The size of the envelope, or of its head, of which a part is held.
+    _wanted = _HEADER
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        self._held += data
-        while len(self._held) >= _HEADER:
-            flags, size = self._held[0], int.from_bytes(self._held[1:_HEADER], "big")
-            if flags & _COMPRESSED:
-                raise BackendProtocolError("The backend sent a compressed message; the request accepts none.")
-            if flags not in (0, self.last):
-                raise BackendProtocolError("The backend sent a message with unknown flags.")
-            self._bound(size, _LARGEST_TRAILERS if flags else None)
-            if len(self._held) < _HEADER + size:
+        # Most reads hold whole envelopes: only half a one is copied, and it grows in place.
+        if self._held:
+            self._held += data
+            if len(self._held) < self._wanted:
                 return
-            payload = bytes(self._held[_HEADER : _HEADER + size])
-            del self._held[: _HEADER + size]
+            data = bytes(self._held)
+            self._held.clear()
+        at, self._wanted = 0, _HEADER
+        while len(data) - at >= _HEADER:
+            flags, size = _unpack_header(data, at)
+            if flags:
+                self._check_flags(flags)
+            self._bound(size, _LARGEST_TRAILERS if flags else None)
+            end = at + _HEADER + size
+            if len(data) < end:
+                self._wanted = end - at
+                break
+            payload = data[at + _HEADER : end]
+            at = end
             if flags:
                 self._check_end(payload)
                 yield END
             else:
                 yield payload
+        self._held += data[at:]
+
+    def _check_flags(self, flags: int) -> None:
+        if flags & _COMPRESSED:
+            raise BackendProtocolError("The backend sent a compressed message; the request accepts none.")
+        if flags != self.last:
+            raise BackendProtocolError("The backend sent a message with unknown flags.")
 
     def _check_end(self, payload: bytes) -> None:
         """Raises BackendError unless the end reports success. Each carrier has its own form of the end."""

@@ -30,3 +30,11 @@ def find_items(written: str, kind: Kind, place: str) -> tuple[Getter, Kind]:
 def conditions(written: Conditions, kind: Kind, place: str) -> Condition:
     """Compile conditions, which all must hold. Raises OptionError."""
     return document_conditions(written, place) if kind is DOCUMENT else field_conditions(written, kind, place)
+
+
+def single_message(written: Path, kind: Kind) -> str | None:
+    """Return the field with which a path begins, if that is a single message, which may be missing as a whole."""
+    if isinstance(written, Tensor) or kind is DOCUMENT:
+        return None
+    field = kind.fields_by_name.get(written.partition(".")[0])
+    return None if field is None or field.message_type is None or not field.has_presence else str(field.name)

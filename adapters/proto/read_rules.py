@@ -8,25 +8,24 @@ from adapters.proto.answer_writer import AnswerWriter, Counts
 from adapters.proto.arguments_reader import ArgumentsReader
 from adapters.proto.call_rule import compile_call
 from adapters.proto.field_getters import Getter, Leaves, Place
-from adapters.proto.finish_rule import compile_finish
+from adapters.proto.finish_rule import FinishReader, compile_finish
 from adapters.proto.json_places import DOCUMENT, read_document
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import ErrorRule, OpaqueRule, Path, ReadRule, UsageRule
-from adapters.proto.places import Kind, conditions, find_items, find_place
+from adapters.proto.places import Kind, conditions, find_items, find_place, single_message
+from adapters.proto.readers import Reader, read_all, read_each, read_if, read_if_there, read_inside
+from adapters.proto.text_rule import TEXT, compile_texts
 from adapters.text.failure import reported_failure
-from adapters.text.frames import utf8
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
 
 # Any: a message whose class exists only at run time.
-Reader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
+Judge: TypeAlias = Callable[[Any], BackendError | None]
 
-_TEXT: Final[Leaves] = {"text": "text", "bytes": "bytes"}
 _WORD: Final[Leaves] = {"text": "text"}
 _COUNT: Final[Leaves] = {"integer": "a whole number"}
 _CODE: Final[Leaves] = {"text": "text", "integer": "a whole number", "enum": "an enum"}
-_FLAG: Final[Leaves] = {"flag": "a bool"}
 _COUNTED: Final = ("prompt", "completion", "total", "reasoning", "cached")
 
 
@@ -38,9 +37,12 @@ class Rules:
     def __init__(self, rules: tuple[ReadRule, ...], kind: Kind) -> None:
         """Raises OptionError with the place of the fault."""
         compiler = _Compiler()
-        self._errors = [
-            compiler.error(rule, kind, f"read[{n}]") for n, rule in enumerate(rules) if rule.error is not None
-        ]
+        # By the message that has to be there for an error; None: any.
+        self._errors: dict[str | None, list[Judge]] = {}
+        for n, rule in enumerate(rules):
+            if rule.error is not None:
+                judges = self._errors.setdefault(_needed(rule, rule.error, kind), [])
+                judges.append(compiler.error(rule, kind, f"read[{n}]"))
         self._readers = [compiler.rule(rule, kind, f"read[{n}]") for n, rule in enumerate(rules)]
         self.tells_end = compiler.tells_end
         self.reads_calls = compiler.reads_calls
@@ -52,9 +54,11 @@ class Rules:
 
     def read(self, message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
         """Write what one message says. Raises BackendError for an error that it reports, before all else."""
-        for judge in self._errors:
-            if (error := judge(message)) is not None:
-                raise error
+        for needed, judges in self._errors.items():
+            if needed is None or message.HasField(needed):
+                for judge in judges:
+                    if (error := judge(message)) is not None:
+                        raise error
         for reader in self._readers:
             reader(message, writer, arguments)
 
@@ -68,7 +72,7 @@ class _Compiler:
         self.reads_openai = False
         self.reads_content = False
 
-    def error(self, rule: ReadRule, kind: Kind, place: str) -> Callable[[Any], BackendError | None]:
+    def error(self, rule: ReadRule, kind: Kind, place: str) -> Judge:
         """Compile the error of a rule at the top, which no `each` repeats."""
         if rule.each is not None or rule.error is None:
             raise mapping_error(f"{place}.error", "an error belongs to a rule without `each`")
@@ -82,7 +86,7 @@ class _Compiler:
         inner rules."""
         if nested and rule.error is not None:
             raise mapping_error(f"{place}.error", "an error belongs to a rule at the top of `read`")
-        items = None
+        items, above = None, kind
         if rule.each is not None:
             items, kind = find_items(rule.each, kind, f"{place}.each")
         holds = conditions(rule.when, kind, f"{place}.when") if rule.when else None
@@ -93,24 +97,19 @@ class _Compiler:
         readers += [self.rule(below, kind, f"{place}.rules[{n}]", True) for n, below in enumerate(rule.rules)]
         if not readers and rule.error is None:
             raise mapping_error(place, "the rule reads nothing")
-        if items is None and holds is None and document is None and len(readers) == 1:
-            return readers[0]
-
-        def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
-            for item in (message,) if items is None else items(message):
-                if holds is None or holds(item):
-                    found = item if document is None else document(item)
-                    for reader in readers if found is not None else ():
-                        reader(found, writer, arguments)
-
-        return read
+        read = read_all(readers)
+        if document is not None:
+            read = read_inside(document, read)
+        if holds is not None:
+            read = read_if(holds, read)
+        return read if items is None else read_if_there([rule.each], above, read_each(items, read))
 
     def _own(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
         readers: list[Reader] = []
         if rule.start is not None:
             id_of = _optional(rule.start.id, kind, f"{place}.start.id", _WORD)
             model_of = _optional(rule.start.model, kind, f"{place}.start.model", _WORD)
-            readers.append(lambda message, writer, _: writer.start(id_of(message) or "", model_of(message) or ""))
+            readers.append(_start(id_of, model_of))
         if rule.openai:
             readers.append(_openai(rule, place))
         readers += self._content(rule, kind, place)
@@ -119,7 +118,7 @@ class _Compiler:
             readers.append(lambda message, writer, _: writer.stopped_at(stop_of(message)))
         if rule.finish is not None:
             finish = compile_finish(rule.finish, kind, f"{place}.finish")
-            readers.append(lambda message, writer, _: finish(message, writer))
+            readers.append(read_if_there([rule.finish.oneof or rule.finish.at], kind, _finish(finish)))
         if rule.usage is not None:
             readers.append(_usage(rule.usage, kind, f"{place}.usage"))
         self.tells_end |= rule.finish is not None or rule.openai
@@ -131,15 +130,9 @@ class _Compiler:
         return readers
 
     def _content(self, rule: ReadRule, kind: Kind, place: str) -> list[Reader]:
-        readers: list[Reader] = []
         state = None if rule.opaque is None else _state(rule.opaque, kind, f"{place}.opaque")
         on = None if rule.opaque is None else rule.opaque.on
-        if rule.reasoning is not None:
-            readers.append(_text(rule.reasoning, rule.mode, kind, f"{place}.reasoning", AnswerWriter.reasoning))
-        if rule.text is not None:
-            readers.append(_shown(rule, kind, place))
-        elif rule.hidden is not None:
-            raise mapping_error(f"{place}.hidden", "only a rule with `text` can hide it")
+        readers = compile_texts(rule, kind, place)
         if rule.call is not None:
             readers.append(compile_call(rule.call, kind, f"{place}.call", state if on == "call" else None))
         elif on == "call":
@@ -149,11 +142,24 @@ class _Compiler:
         return readers
 
 
+def _finish(finish: FinishReader) -> Reader:
+    return lambda message, writer, _: finish(message, writer)
+
+
+def _start(id_of: Getter, model_of: Getter) -> Reader:
+    def read_start(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
+        response_id, model = id_of(message), model_of(message)
+        if response_id or model:
+            writer.start(response_id or "", model or "")
+
+    return read_start
+
+
 def _document(written: str, kind: Kind, place: str) -> Getter:
     """Return the getter of the JSON document in a field, None for an empty one."""
     if kind is DOCUMENT:
         raise mapping_error(place, "the rule reads JSON already")
-    get = find_place(written, kind, place, _TEXT).get
+    get = find_place(written, kind, place, TEXT).get
     return lambda message: read_document(found) if (found := get(message)) else None
 
 
@@ -166,49 +172,25 @@ def _openai(rule: ReadRule, place: str) -> Reader:
 
 def _state(rule: OpaqueRule, kind: Kind, place: str) -> Getter:
     """Return the getter of opaque state as text: bytes are base64."""
-    found = find_place(rule.at, kind, f"{place}.at", _TEXT)
+    found = find_place(rule.at, kind, f"{place}.at", TEXT)
     if found.leaf == "text":
         return found.get
     return lambda message: base64.b64encode(found.get(message)).decode()
 
 
-def _shown(rule: ReadRule, kind: Kind, place: str) -> Reader:
-    """Return the reader of the text, unless it is hidden."""
-    assert rule.text is not None
-    read = _text(rule.text, rule.mode, kind, f"{place}.text", AnswerWriter.text)
-    if rule.hidden is None:
-        return read
-    hidden = find_place(rule.hidden, kind, f"{place}.hidden", _FLAG).get
-    return lambda message, writer, arguments: None if hidden(message) else read(message, writer, arguments)
-
-
-def _text(written: Path, mode: str, kind: Kind, place: str, write: Callable[[AnswerWriter, str], None]) -> Reader:
-    found = find_place(written, kind, place, _TEXT)
-    get = found.get
-    if found.leaf == "text" and mode == "delta":
-
-        def read_piece(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
-            if text := get(message):
-                write(writer, text)
-
-        return read_piece
-
-    def read(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
-        value = get(message)
-        if found.leaf == "bytes":
-            value = utf8().decode(value) if mode == "total" else writer.characters(place, value)
-        if value:
-            write(writer, writer.new_part(place, value) if mode == "total" else value)
-
-    return read
-
-
 def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:
-    written = [(name, getattr(rule, name)) for name in _COUNTED]
-    getters = [_optional(path, kind, f"{place}.{name}", _COUNT) for name, path in written]
-    if all(path is None for _, path in written):
+    written = {name: path for name in _COUNTED if (path := getattr(rule, name)) is not None}
+    if not written:
         raise mapping_error(place, "the rule reads nothing")
-    return lambda message, writer, _: writer.usage(Counts(*[max(get(message) or 0, 0) for get in getters]), rule.mode)
+    getters = [(name, find_place(path, kind, f"{place}.{name}", _COUNT).get) for name, path in written.items()]
+
+    def read_usage(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
+        # Most messages report no counts.
+        found = {name: count for name, get in getters if (count := get(message)) and count > 0}
+        if found:
+            writer.usage(Counts(**found), rule.mode)
+
+    return read_if_there(written.values(), kind, read_usage)
 
 
 def _optional(written: Path | None, kind: Kind, place: str, leaves: Leaves) -> Getter:
@@ -219,13 +201,19 @@ def _nothing(_: Any) -> None:
     return None
 
 
-def _error(rule: ErrorRule, kind: Kind, place: str) -> Callable[[Any], BackendError | None]:
+def _needed(rule: ReadRule, error: ErrorRule, kind: Kind) -> str | None:
+    """Return the field of the message without which the error cannot be there, if there is one."""
+    asked = [path for path, value in error.when.items() if value == "set"] if rule.json is None else []
+    return next((name for path in asked if (name := single_message(path, kind)) is not None), None)
+
+
+def _error(rule: ErrorRule, kind: Kind, place: str) -> Judge:
     if not rule.when:
         raise mapping_error(f"{place}.when", "an error needs a condition")
     if rule.status is not None and not 400 <= rule.status <= 599:
         raise mapping_error(f"{place}.status", f"{rule.status} is no status of an error")
     holds = conditions(rule.when, kind, f"{place}.when")
-    message_of = _optional(rule.message, kind, f"{place}.message", _TEXT)
+    message_of = _optional(rule.message, kind, f"{place}.message", TEXT)
     code = None if rule.code is None else find_place(rule.code, kind, f"{place}.code", _CODE)
 
     def judge(message: Any) -> BackendError | None:

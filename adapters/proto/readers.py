@@ -1,0 +1,74 @@
+"""Combines readers of a message: all of them, of each item, under a condition, below a message that may be missing."""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter, methodcaller
+from typing import Any, TypeAlias
+
+from adapters.proto.answer_writer import AnswerWriter
+from adapters.proto.arguments_reader import ArgumentsReader
+from adapters.proto.field_getters import Condition, Getter
+from adapters.proto.options import Path
+from adapters.proto.places import Kind, single_message
+
+# Any: a message whose class exists only at run time.
+Reader: TypeAlias = Callable[[Any, AnswerWriter, ArgumentsReader], None]
+
+
+def read_all(readers: Sequence[Reader]) -> Reader:
+    """Return one reader for several, in their order."""
+    if len(readers) == 1:
+        return readers[0]
+
+    def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
+        for reader in readers:
+            reader(message, writer, arguments)
+
+    return read
+
+
+def read_each(items: Getter, reader: Reader) -> Reader:
+    """Return the reader of the items of a message."""
+
+    def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
+        for item in items(message):
+            reader(item, writer, arguments)
+
+    return read
+
+
+def read_if(holds: Condition, reader: Reader) -> Reader:
+    """Return the reader of the messages for which the condition holds."""
+
+    def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
+        if holds(message):
+            reader(message, writer, arguments)
+
+    return read
+
+
+def read_if_there(paths: Iterable[Path | None], kind: Kind, reader: Reader) -> Reader:
+    """Ask first for the message below which all these paths lead, if there is one: most messages lack it."""
+    holders = {None if path is None else single_message(path, kind) for path in paths}
+    holder = holders.pop() if len(holders) == 1 else None
+    return reader if holder is None else read_if(methodcaller("HasField", holder), reader)
+
+
+def read_within(name: str, reader: Reader) -> Reader:
+    """Return the reader of the message in a field, where it is there."""
+    get = attrgetter(name)
+
+    def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
+        if message.HasField(name):
+            reader(get(message), writer, arguments)
+
+    return read
+
+
+def read_inside(document: Getter, reader: Reader) -> Reader:
+    """Return the reader of the JSON document in a message, None where there is none."""
+
+    def read(message: Any, writer: AnswerWriter, arguments: ArgumentsReader) -> None:
+        if (found := document(message)) is not None:
+            reader(found, writer, arguments)
+
+    return read
