@@ -160,8 +160,9 @@ def test_a_count_is_read_from_a_tensor_of_any_integer_typed_or_raw(datatype: str
     kind = {"INT64": "int64Contents", "UINT64": "uint64Contents"}.get(
         datatype, "uintContents" if datatype.startswith("U") else "intContents"
     )
+    count: dict[str, Json] = {kind: [5]}
     size = int(datatype.lstrip("UINT")) // 8
-    typed = {"answer": {"outputs": [tensor("count", datatype, **{kind: [5]})]}}
+    typed = {"answer": {"outputs": [tensor("count", datatype, **count)]}}
     bare = {"answer": {"outputs": [tensor("count", datatype)], "rawOutputContents": raw((4).to_bytes(size, "little"))}}
     assert fold(events("tensors", TENSORS, typed, bare, END)).usage == UsageReport(None, 9)
 
