@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import grpc
+import httpx
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
@@ -25,11 +26,12 @@ from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.schema_reflection import fetch_schema
 from gateway.settings import BackendSettings, Settings, parse_settings
 from gateway.settings.descriptor_files import read_descriptor_set
-from gateway.testing.gateway import running_gateway
+from gateway.testing.gateway import gateway_command, running_gateway
 from tests.adapters.proto.mappings import SET, TALK, Entry
 from tests.protobuf.test_reflection import NOT_FOUND, answer, files, services
 
 V1, V1ALPHA = SERVICES
+HELLO: Final = {"role": "user", "content": "Hello"}
 # Any: grpcio has no types.
 Answers = Callable[[Iterator[bytes], Any], Iterator[bytes]]
 
@@ -198,6 +200,26 @@ async def test_a_changed_file_is_read_in_a_thread(tmp_path: Path) -> None:
         await asyncio.wait_for(loaded.wait(), 20)
         task.cancel()
     assert threading.main_thread() not in threads
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_the_gateway_asks_at_its_start_and_starts_with_the_cache_while_the_backend_is_down(
+    tmp_path: Path, workers: str
+) -> None:
+    with server({V1: talk}) as url:
+        backends: dict[str, Json] = {"b": entry_of(url, Path("b.pb"))}
+        settings: dict[str, Json] = {"backends": backends, "models": {"m": {"backend": "b"}}, "log": {}}
+        log = tmp_path / "logs" / "gateway.log"
+        async with gateway_command(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
+            await gateway.wait_ready()
+    assert described(tmp_path / "b.pb") == TALK_FILES
+    assert "the cache" not in log.read_text()
+    async with gateway_command(tmp_path, settings, "serve", "--port", "0", "--workers", workers) as gateway:
+        await gateway.wait_ready()
+        async with httpx.AsyncClient(base_url=gateway.base_url) as client:
+            explained = await client.post("/v1/explain", json={"model": "m", "messages": [HELLO]})
+    assert explained.json()["encoded"]["schema"]["source"] == "reflection, cached in b.pb"
+    assert log.read_text().count("the cache b.pb is used") == 1
 
 
 def test_the_command_writes_the_schema_of_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
