@@ -38,14 +38,16 @@ class Http2Stream:
     """One request and its response, on a connection that others share. `paused`: so many bytes were read that the
     backend should be told with `resume`."""
 
-    __slots__ = ("_connection", "_waiter", "begun", "id", "response", "unwritten")
+    __slots__ = ("_connection", "_waiter", "arrivals", "begun", "id", "response", "unwritten")
 
     def __init__(self, connection: "Http2Connection") -> None:
         self._connection = connection
         self._waiter: asyncio.Future[None] | None = None
         self.id = 0
         self.response: StreamResponse
+        # When it began, and how often something had arrived on the connection until then.
         self.begun = 0.0
+        self.arrivals = 0
         self.unwritten = False
 
     def ask(self, request: Http2Request, most: int) -> None:
@@ -104,7 +106,7 @@ class Http2Connection(SocketProtocol):
         self._settled = loop.create_future()
         self._state = Http2State.NEW
         self._unwritten = False
-        self._heard = 0.0
+        self._arrivals = 0
         self.since = math.inf
 
     # Methods for the pool:
@@ -138,7 +140,7 @@ class Http2Connection(SocketProtocol):
     def begin(self, stream: Http2Stream, request: Http2Request, most: int) -> None:
         stream.id, stream.response = self._multiplexer.begin(request, most)
         self._streams[stream.id] = stream
-        stream.begun = self.loop.time()
+        stream.begun, stream.arrivals = self.loop.time(), self._arrivals
         self.since = math.inf
         self._write_bodies()
         stream.unwritten = self._unwritten or self._transport.is_closing()
@@ -154,7 +156,8 @@ class Http2Connection(SocketProtocol):
             return
         if self._state in _USABLE:
             cancelled = self._multiplexer.leave(stream.id)
-            if cancelled and self._heard < stream.begun < self.loop.time() - SILENT_S:
+            silent = stream.arrivals == self._arrivals and self.loop.time() - stream.begun > SILENT_S
+            if cancelled and silent:
                 self._multiplexer.draining = True
             self._write()
         if not self._streams:
@@ -190,9 +193,9 @@ class Http2Connection(SocketProtocol):
     def data_received(self, data: bytes) -> None:
         if self._state is Http2State.FAILED:
             return
-        self._heard = self.loop.time()
+        self._arrivals += 1
         try:
-            touched = self._multiplexer.feed(data, self._heard)
+            touched = self._multiplexer.feed(data, self.loop.time())
         except HttpProtocolError as error:
             unspoken = self._state is Http2State.OPENING and data.startswith(_HTTP1)
             self._write()

@@ -643,6 +643,7 @@ async def test_a_connection_that_is_silent_for_long_takes_no_further_request(
     async def script(peer: Peer) -> None:
         peer.greet()
         if peer.number == 0:
+            peer.answer(await peer.request())
             await peer.request()
             if heard:
                 await asyncio.sleep(0.05)
@@ -652,6 +653,8 @@ async def test_a_connection_that_is_silent_for_long_takes_no_further_request(
         await peer.closed()
 
     async with talking(script) as (client, peers), asyncio.timeout(10):
+        # Nothing of the opening is still under way after an answer.
+        assert await client.ask() == b"abc"
         silent = asyncio.create_task(client.ask())
         await asyncio.sleep(0.3)
         silent.cancel()
