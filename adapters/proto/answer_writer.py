@@ -121,7 +121,8 @@ class AnswerWriter:
         if not text or (self.finished and self._late()):
             return
         self._touch()
-        self._release()
+        if self._thought is not None:
+            self._release()
         self._spoken = True
         if self._speech is None:
             self.events.append(TextDelta(text))
