@@ -15,6 +15,7 @@ from adapters.gemini import GeminiAdapter, GeminiOptions
 from adapters.openai_chat import OpenAIChatAdapter
 from adapters.openai_chat.adapter import OpenAIChatOptions
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
+from adapters.proto import ProtoAdapter, ProtoOptions
 from adapters.text import TextAdapter
 from adapters.text.options import TextOptions
 from adapters.warp import WarpAdapter
@@ -28,6 +29,7 @@ from gateway.dialects.document import read_document
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.exchange import Exchange
+from gateway.settings import check_options
 
 CHUNKS: Final = 512
 PER_READ: Final = (1, 64)
@@ -38,6 +40,7 @@ _TEXT: Final = TextAdapter(TextOptions(wire="llama_cpp"), _LIMIT)
 _NATIVE: Final = OpenAIChatAdapter(OpenAIChatOptions(), _LIMIT)
 _MESSAGES: Final = AnthropicMessagesAdapter(AnthropicMessagesOptions(), _LIMIT)
 _RESPONSES: Final = OpenAIResponsesAdapter(OpenAIResponsesOptions(), _LIMIT)
+_WARP_PRESET: Final = check_options({"preset": "warp"}, ProtoOptions, "options")
 _REQUEST: Final = payload.request("m", stream=True)
 _WITH_TOOL: Final = payload.request("m", stream=True, tools=("write_file",))
 
@@ -63,6 +66,7 @@ PATHS: Final[Mapping[str, Path]] = {
     "responses, Responses client": Path(_RESPONSES, payload.response_events, *_RESPONSES_CLIENT),
     "gemini": Path(GeminiAdapter(GeminiOptions(), _LIMIT), payload.gemini_chunks),
     "protobuf": Path(WarpAdapter(WarpOptions(rollback="stream"), _LIMIT), payload.frames),
+    "protobuf by a mapping": Path(ProtoAdapter(_WARP_PRESET, _LIMIT), payload.frames),
     "text": Path(_TEXT, payload.words),
     "text beside tools": Path(_TEXT, payload.words, _WITH_TOOL),
     "arguments in text": Path(_TEXT, payload.written_call, _WITH_TOOL),

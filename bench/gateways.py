@@ -90,6 +90,7 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
         {"DRAGOMAN_API_KEYS": KEY},
         {
             "protobuf": Streams(chat, "agent"),
+            "protobuf by a mapping": Streams(chat, "mapped"),
             "text": Streams(chat, "text"),
             "Responses client": Streams(responses, payload.model()),
             "Messages client": Streams(messages, payload.model()),
@@ -123,12 +124,14 @@ def _settings(folder: Path) -> Path:
         "backends": {
             "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
             "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
+            "mapped": {"adapter": "adapters.proto:ProtoAdapter", "preset": "warp", "base_url": BACKEND},
             "messages": {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter", "base_url": BACKEND},
             "responses": {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter", "base_url": BACKEND},
             "text": {"adapter": "adapters.text:TextAdapter", "base_url": BACKEND, "wire": "llama_cpp"},
         },
         "models": {
             "agent": {"backend": "agent", "name": "auto"},
+            "mapped": {"backend": "mapped", "name": "auto"},
             "messages": {"backend": "messages"},
             "responses": {"backend": "responses"},
             "text": {"backend": "text"},
