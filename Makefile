@@ -141,6 +141,12 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/grpclib.txt
 	printf 'mlserver\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/mlserver.txt
+	printf 'nvidia-pytriton\nnumpy<2\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
+	  --output-file requirements/grpc/triton.txt
+	printf 'google-ai-generativelanguage\ngoogle-cloud-aiplatform\ngoogleapis-common-protos\ngrpc-google-iam-v1\nmlserver\nproto-plus\nprotobuf<7\ntritonclient\nvllm-tgis-adapter\nxai-sdk\n' | $(BIN)/uv pip compile - \
+	  --no-deps --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/schemas.txt
 	for folder in clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
 	  --omit-lockfile-registry-resolved --ignore-scripts; done
 
