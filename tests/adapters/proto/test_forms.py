@@ -125,7 +125,6 @@ def test_a_message_is_read_with_the_fields_that_the_tool_requires() -> None:
 
 JSON_RULE: Entry = {
     "json": "body",
-    "each": None,
     "text": "choice[0].text",
     "call": {"each": "calls", "name": "name", "arguments": "with"},
     "finish": {"when": {"done": True}, "reason": "stop"},
