@@ -91,6 +91,7 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
         {
             "protobuf": Streams(chat, "agent"),
             "protobuf by a mapping": Streams(chat, "mapped"),
+            "gRPC": Streams(chat, "grpc"),
             "text": Streams(chat, "text"),
             "Responses client": Streams(responses, payload.model()),
             "Messages client": Streams(messages, payload.model()),
@@ -125,6 +126,7 @@ def _settings(folder: Path) -> Path:
             "native": {"adapter": "adapters.openai_chat:OpenAIChatAdapter", "base_url": f"{BACKEND}/v1"},
             "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": BACKEND, "rollback": "stream"},
             "mapped": {"adapter": "adapters.proto:ProtoAdapter", "preset": "warp", "base_url": BACKEND},
+            "grpc": {"adapter": "proto", "preset": "demo", "base_url": BACKEND},
             "messages": {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter", "base_url": BACKEND},
             "responses": {"adapter": "adapters.openai_responses:OpenAIResponsesAdapter", "base_url": BACKEND},
             "text": {"adapter": "adapters.text:TextAdapter", "base_url": BACKEND, "wire": "llama_cpp"},
@@ -132,6 +134,7 @@ def _settings(folder: Path) -> Path:
         "models": {
             "agent": {"backend": "agent", "name": "auto"},
             "mapped": {"backend": "mapped", "name": "auto"},
+            "grpc": {"backend": "grpc"},
             "messages": {"backend": "messages"},
             "responses": {"backend": "responses"},
             "text": {"backend": "text"},

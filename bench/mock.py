@@ -1,4 +1,4 @@
-"""Serves every wire of the measured gateway as its backend: `python -m bench.mock PORT`."""
+"""Serves every wire of the measured gateway as its backend, HTTP/2 on the same port: `python -m bench.mock PORT`."""
 
 import asyncio
 import re
@@ -11,6 +11,7 @@ import httptools
 import uvloop
 
 from bench import payload
+from bench.mock_http2 import PREFACE, MockAnswer, MockHttp2Protocol
 
 _KNOBS: Final = re.compile(rb"bench-(\d+)-(\d+)")
 # The response to a question with such a word has so many deltas, whatever the model is called.
@@ -38,6 +39,19 @@ _WIRES: Final[Mapping[bytes, Callable[[int, str], Sequence[bytes]]]] = {
 }
 
 
+def _knobs(body: bytes) -> tuple[int, float, str]:
+    """Return the number of deltas, the seconds between two of them, and the mark."""
+    knobs, asked, mark = _KNOBS.search(body), _COUNT.search(body), _MARK.search(body)
+    count, delay = (int(knobs[1]), int(knobs[2])) if knobs else (payload.CHUNKS, 0)
+    return int(asked[1]) if asked else count, delay / 1000, mark[0].decode() if mark else ""
+
+
+def _generated(body: bytes) -> MockAnswer:
+    count, delay, mark = _knobs(body)
+    messages = payload.generation(count, mark) if mark else _plain_generation(count)
+    return MockAnswer(messages, delay, last=bool(mark))
+
+
 def _marked(write: Callable[[int, str], Sequence[bytes]], count: int, mark: str) -> Sequence[bytes]:
     return [b"%x\r\n%s\r\n" % (len(event), event) for event in write(count, mark)]
 
@@ -45,6 +59,11 @@ def _marked(write: Callable[[int, str], Sequence[bytes]], count: int, mark: str)
 @lru_cache(maxsize=8)
 def _plain(write: Callable[[int, str], Sequence[bytes]], count: int) -> Sequence[bytes]:
     return _marked(write, count, "")
+
+
+@lru_cache(maxsize=8)
+def _plain_generation(count: int) -> Sequence[bytes]:
+    return payload.generation(count)
 
 
 class MockProtocol(asyncio.Protocol):
@@ -57,6 +76,11 @@ class MockProtocol(asyncio.Protocol):
         self._url = b""
 
     def data_received(self, data: bytes) -> None:
+        if data.startswith(PREFACE):
+            http2 = MockHttp2Protocol(self._transport, _generated)
+            self._transport.set_protocol(http2)
+            http2.data_received(data.removeprefix(PREFACE))
+            return
         self._parser.feed_data(data)
 
     def on_message_begin(self) -> None:
@@ -75,14 +99,10 @@ class MockProtocol(asyncio.Protocol):
         if self._url not in _WIRES and not re.search(rb'"stream": ?true', body):
             self._transport.write(_ANSWER)
             return
-        knobs = _KNOBS.search(body)
-        count, delay = (int(knobs[1]), int(knobs[2])) if knobs else (payload.CHUNKS, 0)
-        if asked := _COUNT.search(body):
-            count = int(asked[1])
-        mark = _MARK.search(body)
+        count, delay, mark = _knobs(body)
         self._transport.write(_LAST if mark else _STREAM)
-        events = _marked(write, count, mark[0].decode()) if mark else _plain(write, count)
-        self._play(events, 0, delay / 1000)
+        events = _marked(write, count, mark) if mark else _plain(write, count)
+        self._play(events, 0, delay)
 
     def _play(self, events: Sequence[bytes], at: int, delay: float) -> None:
         if self._transport.is_closing():

@@ -7,6 +7,8 @@ from typing import Final
 import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
+from gateway.demo.grpc.answer import Answer
+from gateway.demo.grpc.response import frames as grpc_frames
 from gateway.demo.warp.actions import Ids, actions_event, add, append, create_task, init_event, output
 
 CHUNKS: Final = 100
@@ -177,6 +179,12 @@ def frames(count: int, mark: str = "") -> list[bytes]:
     done = pb.ResponseEvent(finished=pb.StreamFinished(done=pb.StreamFinished.Done()))
     events = [init_event(_IDS), first, *grown, done]
     return [b"data: " + base64.urlsafe_b64encode(event.SerializeToString()) + b"\n\n" for event in events]
+
+
+def generation(count: int, mark: str = "") -> list[bytes]:
+    """Build the same response as the gRPC demo backend does, each message in its envelope."""
+    answer = Answer("r1", "m", tuple(said(count, mark)), (), (), "FINISH_STOP", 19)
+    return grpc_frames(answer)
 
 
 def words(count: int, mark: str = "") -> list[bytes]:

@@ -114,11 +114,12 @@ def _settings(folder: Path, behind: BackendAddresses, server: Mapping[str, Json]
         "native": {"adapter": NATIVE, "base_url": f"{behind.mock}/v1"},
         "agent": {"adapter": "adapters.warp:WarpAdapter", "base_url": behind.mock, "rollback": "stream"},
         "text": {"adapter": "adapters.text:TextAdapter", "base_url": behind.mock, "wire": "llama_cpp"},
+        "grpc": {"adapter": "proto", "preset": "demo", "base_url": behind.mock},
         "demo": {"adapter": NATIVE, "base_url": f"{behind.demo}/v1"},
     }
     patient: dict[str, Json] = {name: {**entry, "timeouts": dict(PATIENT)} for name, entry in entries.items()}
     faulty: dict[str, Json] = {"adapter": NATIVE, "base_url": f"{behind.faulty}/v1"}
-    models: dict[str, Json] = {name: {"backend": name} for name in ("native", "text", "demo")}
+    models: dict[str, Json] = {name: {"backend": name} for name in ("native", "text", "grpc", "demo")}
     return {
         "server": {"api_keys_env": None, **server},
         "log": {"file": str(folder / "gateway.log")},

@@ -14,7 +14,7 @@ from bench.load_test.figures import Figure, quantile
 from bench.load_test.gateway_process import GatewayProcess
 from bench.load_test.http_client import WholeResponse, connect
 
-WIRES: Final = ("native", "agent", "text")
+WIRES: Final = ("native", "agent", "text", "grpc")
 # The memory that the allocator may keep for later streams after the first thousand has ended.
 KEPT_MB: Final = 64
 _SHED: Final = (429, 503)
@@ -101,7 +101,7 @@ async def streams(
         for name, mark in zip(model, marks, strict=True)
     ]
     await asyncio.sleep(deltas * delay_ms / 2000)
-    while_open = gateway_process.running.memory_mb
+    while_open, taken = gateway_process.running.memory_mb, gateway_process.running.descriptors - descriptors
     answers = await asyncio.gather(*asking)
     verdicts = Counter(verdict(answer, mark, deltas) for answer, mark in zip(answers, marks, strict=True))
     last = await gateway_process.settled(descriptors)
@@ -118,6 +118,7 @@ async def streams(
         Figure("longest stream, s", quantile(seconds, 1)),
         Figure("memory before, MB", memory),
         Figure("a stream under way, KB", (while_open - memory) * 1024 / many),
+        Figure("connections to the backend", taken - many),
         Figure("memory afterwards, MB", gateway_process.running.memory_mb, most=memory + KEPT_MB),
         Figure("descriptors afterwards", last, most=descriptors),
     ]
