@@ -110,4 +110,4 @@ def test_a_gateway_without_demo_backends_loads_neither_them_nor_other_adapters(t
     assert "cannot listen on 192.0.2.1" in told.stderr
     loaded = set(told.stdout.split("LOADED ")[1].split())
     assert "gateway.server" in loaded and "adapters.openai_chat" in loaded
-    assert loaded.isdisjoint({"gateway.demo", "adapters.text", "adapters.warp", "google.protobuf"})
+    assert loaded.isdisjoint({"gateway.demo", "adapters.text", "adapters.warp", "google.protobuf", "h2"})

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from gateway.core.errors import BackendError
 from gateway.server.upstream.backend_faults import backend_error
@@ -20,8 +20,10 @@ from gateway.server.upstream.http.headers import Headers
 from gateway.server.upstream.http.origin import Origin, Url
 from gateway.server.upstream.http1.pool import ConnectionPool
 from gateway.server.upstream.http1.request_head import Lines, encode_lines, encode_request
-from gateway.server.upstream.http2.pool import Http2Pool
 from gateway.server.upstream.http2.request_head import RequestFields, encode_fields, encode_http2_request
+
+if TYPE_CHECKING:
+    from gateway.server.upstream.http2.pool import Http2Pool
 
 Loop: TypeAlias = asyncio.AbstractEventLoop
 
@@ -122,6 +124,9 @@ class Transport:
         response, also of a refused one."""
         address, most = head.address, self._max_response
         if isinstance(head, RequestFields):
+            # `h2` takes 5 MB, for which a gateway without such a backend has no use.
+            from gateway.server.upstream.http2.pool import Http2Pool
+
             fields = encode_http2_request(head, body, more)
             shared = self._pool(self._http2_pools, Http2Pool, address)
             return self._send(shared, lambda one: one.ask(fields, most), connect, on_try, on_sent, on_status, again)
