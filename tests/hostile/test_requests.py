@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from tests.hostile import bodies, gemini, heads, odd_bodies, odd_heads, ollama, responses, routes
+from tests.hostile import bodies, gemini, heads, messages, odd_bodies, odd_heads, ollama, responses, routes
 from tests.hostile.attacked_gateway import AttackedGateway, attacked_gateway
 from tests.hostile.wire import Hostile
 
@@ -32,6 +32,7 @@ REFUSED: Final[Tables] = {
     "wrapper_tools": bodies.wrapper_tools,
     "sizes": bodies.sizes,
     "responses": responses.refused,
+    "messages": messages.refused,
     "ollama and completions": ollama.refused,
     "gemini": gemini.refused,
     "histories in strict mode": lambda: bodies.histories("strict", (400,)),
@@ -40,6 +41,7 @@ REFUSED: Final[Tables] = {
 MENDED: Final[Tables] = {
     "odd bodies": odd_bodies.served,
     "items of responses": responses.served,
+    "blocks of messages": messages.served,
     "messages of ollama": ollama.served,
     "contents of gemini": gemini.served,
     "histories to a text wire": lambda: bodies.histories("m", (200, 400)),
@@ -47,6 +49,7 @@ MENDED: Final[Tables] = {
     "histories to a JSON wire": lambda: bodies.histories("chat", (200, 400)),
     "histories to a gRPC wire": lambda: bodies.histories("g", (200, 400)),
     "items of responses to a gRPC wire": lambda: to_grpc(responses.served()),
+    "blocks of messages to a gRPC wire": lambda: to_grpc(messages.served()),
     "messages of ollama to a gRPC wire": lambda: to_grpc(ollama.served()),
     "contents of gemini to a gRPC wire": lambda: to_grpc(gemini.served()),
 }
