@@ -18,11 +18,10 @@ _KNOBS: Final = re.compile(rb"bench-(\d+)-(\d+)")
 _COUNT: Final = re.compile(rb"deltas-(\d+)")
 # The response to a question with such a word repeats it in every delta.
 _MARK: Final = re.compile(rb"mark-\d+")
-_STREAM: Final = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
-)
+_STREAM: Final = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n%s\r\n"
+_EVENTS: Final = b"text/event-stream; charset=utf-8"
 # After marked responses the connection is closed, so that the remaining resources can be counted.
-_LAST: Final = _STREAM.replace(b"\r\n", b"\r\nconnection: close\r\n", 1)
+_CLOSE: Final = b"connection: close\r\n"
 _WHOLE: Final = payload.completion()
 _ANSWER: Final = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
     len(_WHOLE),
@@ -36,7 +35,9 @@ _WIRES: Final[Mapping[bytes, Callable[[int, str], Sequence[bytes]]]] = {
     b"/completion": payload.words,
     b"/v1/messages": payload.message_events,
     b"/responses": payload.response_events,
+    b"/dragoman.demo.v1.Generation/Generate": payload.web_generation,
 }
+_MEDIA_TYPES: Final[Mapping[bytes, bytes]] = {b"/dragoman.demo.v1.Generation/Generate": b"application/grpc-web+proto"}
 
 
 def _knobs(body: bytes) -> tuple[int, float, str]:
@@ -100,7 +101,7 @@ class MockProtocol(asyncio.Protocol):
             self._transport.write(_ANSWER)
             return
         count, delay, mark = _knobs(body)
-        self._transport.write(_LAST if mark else _STREAM)
+        self._transport.write(_STREAM % (_MEDIA_TYPES.get(self._url, _EVENTS), _CLOSE if mark else b""))
         events = _marked(write, count, mark) if mark else _plain(write, count)
         self._play(events, 0, delay)
 

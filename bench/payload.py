@@ -187,6 +187,12 @@ def generation(count: int, mark: str = "") -> list[bytes]:
     return grpc_frames(answer)
 
 
+def web_generation(count: int, mark: str = "") -> list[bytes]:
+    """Build the same response over gRPC-Web, whose last envelope holds the trailers."""
+    trailers = b"grpc-status: 0\r\n"
+    return [*generation(count, mark), b"\x80" + len(trailers).to_bytes(4, "big") + trailers]
+
+
 def words(count: int, mark: str = "") -> list[bytes]:
     """Build the same response as llama.cpp's completion endpoint does, for a model that takes one text."""
     return _completion(said(count, mark))
