@@ -9,6 +9,7 @@ Stage = Literal[
     "decode",
     "validate",
     "repair",
+    "state",
     "classify",
     "guard",
     "trim",

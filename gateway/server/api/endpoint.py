@@ -22,7 +22,7 @@ from gateway.exchange import Exchange
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.api.responders import Responder, StreamResponder, WholeResponder
+from gateway.server.api.responders import Responder, StateResponder, StreamResponder, WholeResponder
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.process.fd_limits import check_lack
 from gateway.server.telemetry.debug_log import log_request
@@ -124,10 +124,16 @@ class GenerateEndpoint:
             return
         if (sent := route.name or model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
+        features = self._state.features
+        state = None if features is None else features.begin(context, route, backend, conversation)
+        if state is not None:
+            conversation = await state.recall(conversation)
         if large:
             exchange = await asyncio.to_thread(_prepared, backend.adapter, conversation, route.policy)
         else:
             exchange = Exchange(backend.adapter, conversation, route.policy)
+        if state is not None:
+            exchange.notices[:0] = state.notices
         context.notices = exchange.notices
         context.note(exchange.notices)
         if self._state.settings.log.bodies:
@@ -140,8 +146,11 @@ class GenerateEndpoint:
             kind(context, response, deadlines, dialect, request, self._state.settings.server) as writer,
         ):
             try:
-                await self._exchange(context, backend, exchange, deadlines, writer)
+                responder = writer if state is None else StateResponder(writer, state)
+                await self._exchange(context, backend, exchange, deadlines, responder)
             except BackendError as error:
+                if state is not None:
+                    state.refuse(error)
                 check_lack(error)
                 # After a reload, this backend may no longer be part of the gateway state.
                 redact(error, backend.redact)

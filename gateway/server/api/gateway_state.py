@@ -13,6 +13,7 @@ from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
+from gateway.server.state.request_state import StateFeatures
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import LEVELS, LOGGER
@@ -57,6 +58,7 @@ class GatewayState:
             observers.append(self.tracing)
         self.observers = Observers(*observers)
         self.worker_metrics: WorkerMetrics | None = None
+        self.features: StateFeatures | None = None
         self.created = int(time.time())
         self.ready = False
         self.draining = False

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from gateway.core.events import Event
 from gateway.dialects.base import AnswerHead, ClientRequest, Dialect
 from gateway.server.api.client_response import ClientResponse
+from gateway.server.state.request_state import RequestState
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.request_id import unique
 from gateway.server.upstream.deadlines import ClientDisconnected, Deadlines
@@ -182,6 +183,30 @@ class StreamResponder(_Response):
         self._deadlines.quiet_due = time.monotonic() + self._settings.sse_ping_s
         if self._keep_alive is None or self._keep_alive.done():
             self._keep_alive = asyncio.create_task(self._send(self._encoder.quiet()))
+
+
+class StateResponder:
+    """Shows the state of a request the events of its answer before another responder sends them."""
+
+    def __init__(self, responder: Responder, state: RequestState) -> None:
+        self._responder = responder
+        self._state = state
+
+    @property
+    def opening(self) -> bool:
+        return self._responder.opening
+
+    async def send(self, events: Sequence[Event]) -> None:
+        await self._responder.send(self._state.record(events))
+
+    async def finish(self, events: Sequence[Event]) -> None:
+        events = self._state.record(events)
+        # Before the client has the end of the answer: its next request may come at once.
+        self._state.conclude()
+        await self._responder.finish(events)
+
+    async def rescue(self, events: Sequence[Event]) -> None:
+        await self._responder.rescue(self._state.record(events))
 
 
 def _head(context: RequestContext) -> AnswerHead:

@@ -258,7 +258,7 @@ def log_line(level: int, request_id: str, message: str, *args: object) -> None:
 
 
 # The rule leads to docs/notices.md. People grep for the sentences of the other stages, so they stay as they are.
-_PLACED: Final[frozenset[Stage]] = frozenset({"validate", "repair", "guard", "profile", "encode", "backend"})
+_PLACED: Final[frozenset[Stage]] = frozenset({"validate", "repair", "state", "guard", "profile", "encode", "backend"})
 
 
 def log_notice(notice: Notice, request_id: str, paths: FieldPaths = CANONICAL_PATHS) -> None:

@@ -1,0 +1,100 @@
+"""Joins to a request what the gateway remembers: puts it into the conversation, and learns from the answer.
+
+The endpoint asks `StateFeatures.begin` once a request. None of this runs while no feature is on.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from gateway.core.conversation import Conversation
+from gateway.core.errors import BackendError
+from gateway.core.events import Event
+from gateway.core.notices import Notice
+from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.upstream.backends import Backend
+from gateway.settings import ModelSettings
+
+# With the value `off`, nothing is remembered of this request and nothing remembered is put into it.
+HEADER: Final = b"x-dragoman-state"
+
+
+class StatePart(Protocol):
+    """What one feature does for one request. The methods are called in this order; none raises.
+
+    `refuse` or `conclude` is called at most once, neither after an answer that breaks off.
+    """
+
+    async def recall(self, conversation: Conversation) -> tuple[Conversation, Sequence[Notice]]:
+        """Returns the conversation with what is remembered, and the notices of it. `conversation` is the client's,
+        neither validated nor repaired. Waits for the store no longer than the store's own deadline."""
+        ...
+
+    def record(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Takes the next events of the answer; returns those for the client."""
+        ...
+
+    def refuse(self, error: BackendError) -> None:
+        """The backend has refused the request, or its answer has failed."""
+        ...
+
+    def conclude(self) -> None:
+        """The answer is complete. Whatever is written now is written while nobody waits."""
+        ...
+
+
+class StateFeature(Protocol):
+    """One kind of thing to remember."""
+
+    def begin(
+        self, context: RequestContext, route: ModelSettings, backend: Backend, conversation: Conversation
+    ) -> StatePart | None:
+        """Returns the part of a request; None where the settings of its model or key switch the feature off."""
+        ...
+
+
+class RequestState:
+    """The parts of one request, each applied to what the one before it returns."""
+
+    def __init__(self, parts: Sequence[StatePart]) -> None:
+        self._parts = parts
+        self.notices: list[Notice] = []
+
+    async def recall(self, conversation: Conversation) -> Conversation:
+        """Returns the conversation with what is remembered; `notices` then says what was put in."""
+        for part in self._parts:
+            conversation, notices = await part.recall(conversation)
+            self.notices += notices
+        return conversation
+
+    def record(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Takes the next events of the answer; returns those for the client."""
+        for part in self._parts:
+            events = part.record(events)
+        return events
+
+    def refuse(self, error: BackendError) -> None:
+        """The backend has refused the request, or its answer has failed."""
+        for part in self._parts:
+            part.refuse(error)
+
+    def conclude(self) -> None:
+        """The answer is complete."""
+        for part in self._parts:
+            part.conclude()
+
+
+class StateFeatures:
+    """The features that are on for at least one model."""
+
+    def __init__(self, features: Sequence[StateFeature]) -> None:
+        self._features = features
+
+    def begin(
+        self, context: RequestContext, route: ModelSettings, backend: Backend, conversation: Conversation
+    ) -> RequestState | None:
+        """Returns the state of a request; None where no feature applies to it, or its client wants none."""
+        if context.headers.get(HEADER, b"").lower() == b"off":
+            return None
+        begun = [feature.begin(context, route, backend, conversation) for feature in self._features]
+        parts = [part for part in begun if part is not None]
+        return RequestState(parts) if parts else None
