@@ -1,7 +1,7 @@
 """Reads settings.json once at start into one frozen Settings; each component receives its part as an argument.
 
-Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `keys`, `profiles`,
-`backends`, `models`.
+Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `state`, `keys`,
+`profiles`, `backends`, `models`.
 """
 
 from gateway.settings.check import nearest
@@ -25,6 +25,7 @@ from gateway.settings.values import (
     RefreshCredential,
     ServerSettings,
     Settings,
+    StateSettings,
     Timeouts,
     TracingSettings,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "RefreshCredential",
     "ServerSettings",
     "Settings",
+    "StateSettings",
     "Timeouts",
     "TracingSettings",
     "check_options",

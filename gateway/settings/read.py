@@ -1,6 +1,7 @@
 """Reads settings.json into Settings, checks every part, and names the key and the line of every mistake."""
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,7 @@ from gateway.settings.values import (
     ModelSettings,
     ServerSettings,
     Settings,
+    StateSettings,
     TracingSettings,
 )
 
@@ -41,6 +43,7 @@ ALIASES: Final = {"max_history": "max_history_messages", "disable_builtin_tools"
 _POLICY_KEYS: Final = frozenset(Policy.__struct_fields__)
 # A backend entry may set these limits; a native backend has no others.
 LIMITS: Final = ("max_tool_results", "max_history_messages")
+STORE: Final = re.compile(r"memory|sqlite:.+|(valkey|rediss?)://.+")
 _BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
 
 
@@ -108,6 +111,7 @@ def read_settings(raw: Json) -> Settings:
         limits=read_struct(top.get("limits", {}), LimitSettings, "limits"),
         log=read_struct(top.get("log", {}), LogSettings, "log"),
         tracing=_tracing(top.get("tracing")),
+        state=_state(top.get("state", {})),
         keys=_keys(read_object(top.get("keys", {}), "keys"), models),
         profiles=profiles,
         backends=backends,
@@ -117,6 +121,14 @@ def read_settings(raw: Json) -> Settings:
 
 def _tracing(raw: Json) -> TracingSettings | None:
     return None if raw is None else read_struct(raw, TracingSettings, "tracing")
+
+
+def _state(raw: Json) -> StateSettings:
+    state = read_struct(raw, StateSettings, "state")
+    if state.store is not None and not STORE.fullmatch(state.store):
+        # The text is not shown: the URL of a server may hold a password.
+        raise SettingsError("state.store must be memory, sqlite:PATH, or a valkey://, redis:// or rediss:// URL")
+    return state
 
 
 def _keys(raw: JsonObject, models: Mapping[str, ModelSettings]) -> dict[str, KeySettings]:

@@ -58,6 +58,24 @@ class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     concurrent_streams: Count | None = None
 
 
+class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the gateway keeps what it remembers (docs/state.md).
+
+    `store`: `memory`, the memory of each worker; `sqlite:PATH`, a file that all processes of a machine share; the URL
+    of a Valkey or Redis server, `valkey://`, `redis://` or `rediss://`, that several machines share. Null is `memory`.
+    `key_env` names the variable with the keys that encrypt contents, separated by commas: the first one writes, all of
+    them read. `encrypt` null: a server requires a key, a file is encrypted when there is one; false: never.
+    `deadline_ms` is how long a request waits for all that it reads from the store. `max_mb` bounds what the memory of
+    each worker or the file keeps; a server has its own limit.
+    """
+
+    store: Annotated[str | None, RESTART] = None
+    key_env: Annotated[str, RESTART] = "DRAGOMAN_STATE_KEY"
+    encrypt: Annotated[bool | None, RESTART] = None
+    deadline_ms: Positive = 20
+    max_mb: Annotated[Positive, RESTART] = 256
+
+
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits on a backend's response: the size of one event and of the whole response."""
 
@@ -176,6 +194,7 @@ class Settings(msgspec.Struct, frozen=True):
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings | None = None
+    state: StateSettings = StateSettings()
     keys: Mapping[str, KeySettings] = {}
     profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}

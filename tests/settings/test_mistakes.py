@@ -23,6 +23,7 @@ from gateway.settings import (
     LimitSettings,
     LogSettings,
     ServerSettings,
+    StateSettings,
     TracingSettings,
     parse_settings,
 )
@@ -40,6 +41,7 @@ PLACES: Final[dict[str, tuple[type[msgspec.Struct], dict[str, Json]]]] = {
     "limits": (LimitSettings, {}),
     "log": (LogSettings, {}),
     "tracing": (TracingSettings, {}),
+    "state": (StateSettings, {}),
     "keys.k": (KeySettings, {}),
     "profiles.p": (Profile, {}),
     "backends.b": (BackendSettings, {"backends": {"b": NATIVE}}),

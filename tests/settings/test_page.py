@@ -12,7 +12,15 @@ from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolRes
 from gateway.core.profiles import PROFILES, Profile
 from gateway.registry import ADAPTERS
 from gateway.server.process.reload_policy import restart_only
-from gateway.settings import BackendSettings, KeySettings, LimitSettings, LogSettings, ServerSettings, TracingSettings
+from gateway.settings import (
+    BackendSettings,
+    KeySettings,
+    LimitSettings,
+    LogSettings,
+    ServerSettings,
+    StateSettings,
+    TracingSettings,
+)
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -29,6 +37,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("limits.", LimitSettings),
     ("log.", LogSettings),
     ("tracing.", TracingSettings),
+    ("state.", StateSettings),
     ("keys.*.", KeySettings),
     ("backends.*.", BackendSettings),
     *(("", pkgutil.resolve_name(adapter).Options) for adapter in ADAPTERS.values()),

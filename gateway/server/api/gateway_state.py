@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.registry import load_dialects
@@ -13,6 +13,7 @@ from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
+from gateway.server.state.open_store import open_store
 from gateway.server.state.request_state import StateFeatures
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -52,6 +53,7 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.metrics.store_failures.set_function(lambda: self.admission.store.failures)
+        self.store = open_store(settings.state, self.metrics.state_evictions.inc)
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
@@ -110,8 +112,8 @@ class GatewayState:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Opens the transport and the demo backends, and starts the trace exporter."""
-        async with self.transport, self.demo_backends, self._traced():
+        """Opens the transport and the demo backends, and starts the trace exporter; closes the store at the end."""
+        async with aclosing(self.store), self.transport, self.demo_backends, self._traced():
             await self.backends.start(self.demo_backends)
             self.ready = True
             try:

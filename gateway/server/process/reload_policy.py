@@ -5,7 +5,15 @@ from typing import Final, get_type_hints
 
 import msgspec
 
-from gateway.settings import RESTART, LimitSettings, LogSettings, ServerSettings, Settings, TracingSettings
+from gateway.settings import (
+    RESTART,
+    LimitSettings,
+    LogSettings,
+    ServerSettings,
+    Settings,
+    StateSettings,
+    TracingSettings,
+)
 
 
 def restart_only(part: type[msgspec.Struct]) -> tuple[str, ...]:
@@ -22,6 +30,7 @@ RESTART_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "server": restart_only(ServerSettings),
     "limits": restart_only(LimitSettings),
     "log": restart_only(LogSettings),
+    "state": restart_only(StateSettings),
 }
 
 

@@ -68,6 +68,12 @@ class Metrics:
             "gateway_worker_restarts_total", "Workers that ended unexpectedly and were restarted."
         )
         self.store_failures = Counter("gateway_store_failures_total", "Failures of the store that the workers share.")
+        self.state_evictions = Counter(
+            "gateway_state_evictions_total",
+            "Entries that the store of this gateway's state has removed by itself: `expired` or `full`.",
+            "space",
+            "reason",
+        )
         self.running_requests = Gauge("gateway_running_requests", "Running chat requests.")
         self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")
         self.workers = Gauge("gateway_workers", "Running workers.")

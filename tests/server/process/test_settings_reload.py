@@ -22,6 +22,7 @@ from gateway.settings import (
     LogSettings,
     ServerSettings,
     Settings,
+    StateSettings,
     TracingSettings,
     load_settings,
     read_settings,
@@ -145,7 +146,7 @@ def test_what_is_bound_or_opened_at_the_start_stays() -> None:
     assert keep_restart_only(used, used) == (used, ())
 
 
-@pytest.mark.parametrize("part", [ServerSettings, LimitSettings, LogSettings, TracingSettings])
+@pytest.mark.parametrize("part", [ServerSettings, LimitSettings, LogSettings, StateSettings, TracingSettings])
 def test_a_part_with_settings_that_stay_has_others_that_change(part: type[msgspec.Struct]) -> None:
     assert 0 < len(restart_only(part)) < len(part.__struct_fields__)
 

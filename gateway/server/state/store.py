@@ -1,0 +1,127 @@
+"""Defines what a store of state does for the features that remember something: entries of a tenant that expire, leases,
+and commits that only the holder of a lease can make.
+
+A tenant is the name of an API key, `-` where there are no keys. Every method that reads or writes content takes it, so
+that no entry exists without one. An entry is a cache of something: losing it may cost tokens or time, never a wrong
+answer. Keys are digests or random ids of at most `MAX_KEY` bytes, never text of a conversation.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, Protocol, TypeAlias, get_args
+
+import msgspec
+
+# Index of summaries, opaque state of providers, responses, summaries.
+Space: TypeAlias = Literal["idx", "ops", "rsp", "sum"]
+SPACES: Final[tuple[Space, ...]] = get_args(Space)
+# The version of an entry that does not exist, for `Put.if_version`.
+ABSENT: Final = 0
+MAX_KEY: Final = 64
+EPOCH_BYTES: Final = 32
+
+# `slow`: no reply in time; `down`: no connection; `full`: no room; `invalid`: a reply that cannot be right.
+Failure: TypeAlias = Literal["slow", "down", "full", "invalid"]
+# `expired`: its time to live has passed; `full`: its bytes were needed for newer entries.
+EvictionReason: TypeAlias = Literal["expired", "full"]
+# Called by a store for each entry that it removes by itself.
+OnEvict: TypeAlias = Callable[[Space, EvictionReason], None]
+
+
+class StoreUnavailable(Exception):
+    """A store could not do what it was asked for. `detail` holds no content of an entry."""
+
+    def __init__(self, reason: Failure, detail: str) -> None:
+        super().__init__(f"the store is {reason}: {detail}" if detail else f"the store is {reason}")
+        self.reason: Failure = reason
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A stored value. `version` is above 0 and grows with every put of its key, also after a deletion."""
+
+    data: bytes
+    version: int
+
+
+class Put(msgspec.Struct, frozen=True):
+    """A value to store for `ttl_s` seconds (above 0). `if_version`: only if the entry has this version (`ABSENT`: only
+    if there is none); None: always."""
+
+    space: Space
+    key: bytes
+    data: bytes
+    ttl_s: float
+    if_version: int | None = None
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The right to do the work `name` of a tenant, for `ttl_s` seconds after it was acquired or renewed. A later lease
+    has a higher token."""
+
+    tenant: str
+    name: str
+    token: int
+    ttl_s: float
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a tenant has stored in a space. `tenant` is a digest where the store knows no names."""
+
+    tenant: str
+    space: Space
+    entries: int
+    bytes: int
+
+
+class StoreStats(msgspec.Struct, frozen=True):
+    """What a store holds, and its limit; None: unknown."""
+
+    usage: tuple[Usage, ...]
+    max_bytes: int | None
+
+
+class StateStore(Protocol):
+    """A store. Every method raises StoreUnavailable and nothing else; a method that raises may have had its effect."""
+
+    async def get(self, tenant: str, space: Space, keys: Sequence[bytes]) -> list[Entry | None]:
+        """Returns the entries in the order of the keys; None for each that is absent or expired."""
+
+    async def put(self, tenant: str, put: Put) -> bool:
+        """Stores a value. Returns False, and stores nothing, when `if_version` does not match."""
+
+    async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
+        """Lets the entries that exist live for `ttl_s` seconds from now; their versions stay."""
+
+    async def delete(self, tenant: str, space: Space, keys: Sequence[bytes]) -> None:
+        """Deletes the entries that exist."""
+
+    async def epoch(self, tenant: str) -> bytes:
+        """Returns `EPOCH_BYTES` random bytes that all users of the store see for the tenant, until `forget` replaces
+        them. Digests and data keys that are derived from them end with the epoch. May be 5 s old."""
+
+    async def forget(self, tenant: str) -> None:
+        """Begins a new epoch: within 5 s nothing of the tenant's entries and leases can be read or used anywhere."""
+
+    async def purge(self) -> None:
+        """Deletes the entries, leases and epochs of all tenants."""
+
+    async def acquire(self, tenant: str, name: str, ttl_s: float) -> Lease | None:
+        """Returns the lease, or None while somebody holds it, the caller included."""
+
+    async def renew(self, lease: Lease) -> bool:
+        """Lets the lease live for `ttl_s` seconds from now. Returns False when it has ended."""
+
+    async def release(self, lease: Lease) -> None:
+        """Ends the lease, if it has not ended already."""
+
+    async def commit(self, lease: Lease, puts: Sequence[Put]) -> bool:
+        """Stores all of the values for the lease's tenant, or none. Returns False when the lease has ended or was
+        acquired again meanwhile, or when an `if_version` does not match."""
+
+    async def stats(self) -> StoreStats:
+        """Returns what the store holds. May take long with a large store."""
+
+    async def ping(self) -> None:
+        """Connects where there is no connection, and waits for one reply."""
+
+    async def aclose(self) -> None:
+        """Closes the store. What memory holds is gone."""
