@@ -1,0 +1,102 @@
+"""Identifies a conversation without an id: a chain of keyed digests over its turns, read off between atomic groups.
+
+A digest stands for exactly the turns before it. So whoever edits, forks or shortens these turns gets another digest,
+and what was derived from the former turns no longer applies.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Container, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import File, Image, Role, Text, ToolCall, ToolResult, Turn
+from gateway.history.groups import groups
+
+# Changes with the canonical form: a digest of another form matches nothing.
+FORM: Final = b"1"
+DIGEST_BYTES: Final = 16
+
+# A client may rename `system` to `developer` between two requests.
+_ROLES: Final[Mapping[Role, str]] = {"system": "s", "developer": "s", "user": "u", "assistant": "a", "tool": "t"}
+
+
+class Boundary(msgspec.Struct, frozen=True):
+    """The end of an atomic group.
+
+    `turns` counts the turns before it, without the leading system turns; `digest` has 16 bytes and stands for exactly
+    these turns. `answered` says that the model's turns are among them.
+    """
+
+    turns: int
+    digest: bytes
+    answered: bool
+
+
+def chain(turns: Sequence[Turn], secret: bytes, tenant: str) -> tuple[Boundary, ...]:
+    """Returns the boundaries of repaired turns, in order; the last one is the end of the conversation.
+
+    The leading system turns are left out: dates, directories and lists of tools change in them, and they are always
+    sent. So is everything that clients change from request to request: ids, reasoning, unknown fields. The digests of
+    two tenants, and those under two secrets, have nothing in common.
+    """
+    start = system_run(turns)
+    digest = hmac.digest(secret, b"\0".join((b"chain", FORM, tenant.encode("utf-8", "surrogatepass"))), "sha256")
+    ends = {group.stop for group in groups(turns[start:])}
+    ordinals: dict[str, int] = {}
+    answered = False
+    found: list[Boundary] = []
+    for count, turn in enumerate(turns[start:], 1):
+        if turn.role == "assistant":
+            ordinals = {}
+        digest = hashlib.sha256(digest + _canonical(turn, ordinals)).digest()
+        answered = answered or turn.role == "assistant"
+        if count in ends:
+            found.append(Boundary(count, digest[:DIGEST_BYTES], answered))
+    return tuple(found)
+
+
+def root(boundaries: Sequence[Boundary]) -> Boundary | None:
+    """Returns the boundary behind the model's first turn, which every continuation of a conversation shares."""
+    return next((boundary for boundary in boundaries if boundary.answered), None)
+
+
+def newest_match(boundaries: Sequence[Boundary], digests: Container[bytes]) -> Boundary | None:
+    """Returns the boundary with the most turns whose digest is one of these."""
+    return next((boundary for boundary in reversed(boundaries) if boundary.digest in digests), None)
+
+
+def system_run(turns: Sequence[Turn]) -> int:
+    """Returns how many leading turns are system (or developer) turns."""
+    return next((n for n, turn in enumerate(turns) if turn.role not in ("system", "developer")), len(turns))
+
+
+def _canonical(turn: Turn, ordinals: dict[str, int]) -> bytes:
+    """Returns what a turn says, each part with its length. A result names the ordinal of its call, not the id."""
+    texts: list[str] = []
+    others: list[str] = []
+    for block in turn.blocks:
+        if type(block) is Text:
+            texts.append(block.text)
+        elif type(block) is ToolCall:
+            ordinals[block.id] = len(ordinals)
+            others.append(f"c{len(block.name)},{len(block.arguments)}:{block.name}{block.arguments}")
+        elif type(block) is ToolResult:
+            text = block.text.rstrip()
+            others.append(f"r{ordinals.get(block.call_id, -1)},{len(text)}:{text}")
+            others += [_media(part) for part in block.content if type(part) is not Text]
+        elif type(block) is Image or type(block) is File:
+            others.append(_media(block))
+    text = "\n".join(texts).rstrip()
+    name = turn.name if turn.role == "user" and turn.name else ""
+    head = f"{_ROLES[turn.role]}{len(name)},{len(text)}:{name}{text}"
+    return "".join((head, *others)).encode("utf-8", "surrogatepass")
+
+
+def _media(part: Image | File) -> str:
+    if isinstance(part, Image):
+        return f"i{len(part.url)}:{part.url}"
+    written = json.dumps(part.part, sort_keys=True, separators=(",", ":"))
+    return f"f{len(part.kind)},{len(written)}:{part.kind}{written}"

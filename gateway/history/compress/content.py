@@ -1,0 +1,61 @@
+"""The content of a summary: items of prose that cite turns, and what the gateway knows without a model."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+# What the model may tell, in the order in which it is told.
+Kind: TypeAlias = Literal["goal", "constraints", "decisions", "facts", "files", "tools", "errors", "open", "unsure"]
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One statement. `turns` are the numbers of the turns that it is drawn from: 1 is the first behind the system run.
+
+    `reported`: only tools said it, so that nobody asked for it or decided it.
+    """
+
+    kind: Kind
+    text: str
+    turns: tuple[int, ...]
+    reported: bool = False
+
+
+class SummaryContent(msgspec.Struct, frozen=True):
+    """What the model wrote, checked and filed. `notes` is an answer in plain text, which cites nothing.
+
+    `dropped` counts the items that were left out because they broke a rule.
+    """
+
+    items: tuple[Item, ...] = ()
+    notes: str = ""
+    dropped: int = 0
+
+
+class UserWords(msgspec.Struct, frozen=True):
+    """What the user wrote in one covered turn, verbatim."""
+
+    turn: int
+    text: str
+
+
+class CallEntry(msgspec.Struct, frozen=True):
+    """One covered call: its name, its arguments (shortened), whether its result is an error, and the result's size."""
+
+    turn: int
+    name: str
+    arguments: str
+    is_error: bool
+    characters: int
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What the gateway tells of the covered turns without a model.
+
+    `words` are the newest words of the user that have room, in the order of the turns; `calls` the newest calls.
+    `words_left_out` and `calls_left_out` count the others.
+    """
+
+    words: tuple[UserWords, ...] = ()
+    calls: tuple[CallEntry, ...] = ()
+    words_left_out: int = 0
+    calls_left_out: int = 0
