@@ -1,7 +1,7 @@
 """Reads settings.json once at start into one frozen Settings; each component receives its part as an argument.
 
-Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `state`, `keys`,
-`profiles`, `backends`, `models`.
+Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `state`, `compress`,
+`keys`, `profiles`, `backends`, `models`.
 """
 
 from gateway.settings.check import nearest
@@ -18,6 +18,8 @@ from gateway.settings.read import (
 from gateway.settings.values import (
     RESTART,
     BackendSettings,
+    CompressSettings,
+    KeyCompressSettings,
     KeySettings,
     LimitSettings,
     LogSettings,
@@ -34,6 +36,8 @@ __all__ = [
     "LIMITS",
     "RESTART",
     "BackendSettings",
+    "CompressSettings",
+    "KeyCompressSettings",
     "KeySettings",
     "LimitSettings",
     "LogSettings",

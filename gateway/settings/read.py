@@ -23,12 +23,14 @@ from gateway.settings.check import (
     read_object,
     read_struct,
 )
+from gateway.settings.compression import check_compression, compress_settings, without_unset_limits
 from gateway.settings.descriptor_files import read_descriptor_set
 from gateway.settings.lines import with_line
 from gateway.settings.model_names import ModelNames
 from gateway.settings.presets import preset_defaults
 from gateway.settings.values import (
     BackendSettings,
+    CompressSettings,
     KeySettings,
     LimitSettings,
     LogSettings,
@@ -101,10 +103,13 @@ def read_settings(raw: Json) -> Settings:
         name: _backend(value, f"backends.{name}", profiles)
         for name, value in read_object(top.get("backends", {}), "backends").items()
     }
+    compress_part = read_object(top.get("compress", {}), "compress")
+    compress = read_struct(compress_part, CompressSettings, "compress")
     models = {
-        name: _model(value, f"models.{name}", policy_part, backends, profiles)
+        name: _model(value, f"models.{name}", policy_part, compress_part, backends, profiles)
         for name, value in read_object(top.get("models", {}), "models").items()
     }
+    check_compression(models)
     return Settings(
         policy=policy,
         server=read_struct(top.get("server", {}), ServerSettings, "server"),
@@ -113,6 +118,7 @@ def read_settings(raw: Json) -> Settings:
         tracing=_tracing(top.get("tracing")),
         state=_state(top.get("state", {})),
         keys=_keys(read_object(top.get("keys", {}), "keys"), models),
+        compress=compress,
         profiles=profiles,
         backends=backends,
         models=models,
@@ -158,11 +164,12 @@ def _model(
     raw: Json,
     where: str,
     defaults: JsonObject,
+    compress_defaults: JsonObject,
     backends: Mapping[str, BackendSettings],
     profiles: Mapping[str, Profile],
 ) -> ModelSettings:
     entry = _without_aliases(read_object(raw, where), where)
-    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length"}, where)
+    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length", "compress"}, where)
     backend, name = entry.get("backend"), entry.get("name")
     if not isinstance(backend, str):
         raise SettingsError(f"{where}.backend must name one of the backends")
@@ -178,7 +185,10 @@ def _model(
         **{key: value for key, value in entry.items() if key in _POLICY_KEYS},
     }
     inherited = frozenset(LIMITS) - own.keys()
-    return ModelSettings(backend, name, _policy({**defaults, **own}, profiles, where), inherited, length)
+    compress = compress_settings(compress_defaults, entry.get("compress", {}), path_of(where, "compress"))
+    given = {**defaults, **own}
+    policy = _policy(without_unset_limits(given, LIMITS) if compress.enabled else given, profiles, where)
+    return ModelSettings(backend, name, policy, inherited, length, compress)
 
 
 def _of_all_models(backend: BackendSettings) -> dict[str, Json]:

@@ -13,6 +13,7 @@ from gateway.settings.model_names import ModelNames
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Limit: TypeAlias = int | msgspec.UnsetType | None
 Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
@@ -50,12 +51,51 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     graceful_shutdown_timeout_s: Annotated[NotNegative, RESTART] = 10
 
 
+class CompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether and when the oldest part of a long history is replaced by a summary.
+
+    `trigger`, `target`, `tail` and `least_gain` are shares of the model's `context_length`: a request above `trigger`
+    is worth a summary, which leaves about `target`, keeps at least `tail` of the newest turns, and must save
+    `least_gain`. `model` is the model that writes summaries; null: that of the conversation. `sightings` is how many
+    requests must carry the same old turns before they are summarised. `max_running` limits the summaries that one
+    worker writes at the same time, `tokens_per_day` what those of one client key may cost, and `deadline_s` the time
+    of one.
+    """
+
+    enabled: bool = False
+    model: str | None = None
+    trigger: Share = 0.6
+    target: Share = 0.3
+    tail: Share = 0.15
+    least_gain: Share = 0.15
+    sightings: Count = 2
+    max_running: Count = 2
+    tokens_per_day: Count | None = 2_000_000
+    deadline_s: Positive = 120
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for shares that leave nothing to summarise."""
+        if not self.tail < self.target < self.trigger:
+            raise ValueError(
+                f"tail, target and trigger must grow in this order; they are {self.tail}, {self.target}, {self.trigger}"
+            )
+
+
+class KeyCompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether histories of one client key are summarised, where their model allows it, and what their summaries may
+    cost in tokens a day (null: `compress.tokens_per_day`)."""
+
+    enabled: bool = True
+    tokens_per_day: Count | None = None
+
+
 class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of one client key; null: no limit. `concurrent_streams` counts all running requests."""
 
     models: tuple[str, ...] | None = None
     requests_per_minute: Count | None = None
     concurrent_streams: Count | None = None
+    compress: KeyCompressSettings = KeyCompressSettings()
 
 
 class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,7 +209,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     """The route of a client's model name: a backend, the name there (None: unchanged) and the policy.
 
     `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`
-    is the number of tokens that clients get on request; None: they get none.
+    is the number of tokens that clients get on request; None: they get none. `compress` is that of the file with the
+    changes of the model's entry; where it is enabled, `context_length` is set.
     """
 
     backend: str
@@ -177,6 +218,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
     policy: Policy
     inherited: frozenset[str] = frozenset()
     context_length: int | None = None
+    compress: CompressSettings = CompressSettings()
 
     def on(self, native: bool) -> "ModelSettings":
         """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""
@@ -196,6 +238,7 @@ class Settings(msgspec.Struct, frozen=True):
     tracing: TracingSettings | None = None
     state: StateSettings = StateSettings()
     keys: Mapping[str, KeySettings] = {}
+    compress: CompressSettings = CompressSettings()
     profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}
     models: Mapping[str, ModelSettings] = {}

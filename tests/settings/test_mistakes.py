@@ -19,6 +19,7 @@ from gateway.core.profiles import Profile
 from gateway.server.upstream.backends import Backends
 from gateway.settings import (
     BackendSettings,
+    CompressSettings,
     KeySettings,
     LimitSettings,
     LogSettings,
@@ -42,6 +43,7 @@ PLACES: Final[dict[str, tuple[type[msgspec.Struct], dict[str, Json]]]] = {
     "log": (LogSettings, {}),
     "tracing": (TracingSettings, {}),
     "state": (StateSettings, {}),
+    "compress": (CompressSettings, {}),
     "keys.k": (KeySettings, {}),
     "profiles.p": (Profile, {}),
     "backends.b": (BackendSettings, {"backends": {"b": NATIVE}}),

@@ -14,6 +14,8 @@ from gateway.registry import ADAPTERS
 from gateway.server.process.reload_policy import restart_only
 from gateway.settings import (
     BackendSettings,
+    CompressSettings,
+    KeyCompressSettings,
     KeySettings,
     LimitSettings,
     LogSettings,
@@ -38,7 +40,9 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("log.", LogSettings),
     ("tracing.", TracingSettings),
     ("state.", StateSettings),
+    ("compress.", CompressSettings),
     ("keys.*.", KeySettings),
+    ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),
     *(("", pkgutil.resolve_name(adapter).Options) for adapter in ADAPTERS.values()),
 ]

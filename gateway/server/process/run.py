@@ -31,6 +31,7 @@ from gateway.server.telemetry.log import LOGGER, logging_to
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.schema_cache import update_caches
 from gateway.settings import ServerSettings, Settings
+from gateway.settings.compression import cut_before_summary
 from gateway.settings.descriptor_files import reflection_cache
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -230,6 +231,8 @@ def _log_models(gateway_state: GatewayState) -> None:
     """Logs which limits apply to which model's history; or that no model can be requested."""
     if gateway_state.settings.models:
         LOGGER.info("limits of each model's history: %s", gateway_state.backends.limits)
+        for sentence in cut_before_summary(gateway_state.settings.models):
+            LOGGER.warning("%s", sentence)
     else:
         LOGGER.warning("the settings define no models: every chat request gets status 404; see docs/settings.md")
 

@@ -237,13 +237,21 @@ async def test_the_log_names_the_limits_of_each_model_once_at_the_start(tmp_path
         "server": {"port": 0, "workers": 2},
         "log": {"file": None},
         "backends": {"n": native, "t": {"adapter": "adapters.text:TextAdapter", "base_url": "http://127.0.0.1:1"}},
-        "models": {"one": {"backend": "n"}, "two": {"backend": "t"}},
+        "models": {
+            "one": {"backend": "n"},
+            "two": {"backend": "t"},
+            "three": {"backend": "t", "context_length": 9, "max_history": 8, "compress": {"enabled": True}},
+        },
     }
     async with gateway_command(tmp_path, settings, "serve") as gateway:
         await gateway.wait_ready()
         gateway.process.send_signal(signal.SIGTERM)
         _, log = await gateway.ended()
-    said = "one: none; two: max_tool_results=10 max_history_messages=50 trim_step=10"
+    said = (
+        "one: none; two: max_tool_results=10 max_history_messages=50 trim_step=10; "
+        "three: max_history_messages=8 trim_step=10"
+    )
+    assert log.count("WARNING - models.three: max_history_messages is 8, which removes turns before a summary") == 1
     assert log.count(f"limits of each model's history: {said}") == 1
     assert "no models" not in log
 

@@ -1,0 +1,54 @@
+"""Reads and checks the settings of compression, which depend on those of the models."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import SettingsError
+from gateway.settings.check import check_keys, nearest, read_object, read_struct
+from gateway.settings.model_names import ModelNames
+from gateway.settings.values import CompressSettings, ModelSettings
+
+# A worker has one number of running summaries, whichever models they are of.
+_OF_ALL_MODELS: Final = frozenset({"max_running"})
+
+
+def compress_settings(defaults: JsonObject, own: Json, where: str) -> CompressSettings:
+    """Returns the settings of one model: those of the file, changed by the model's entry. Raises SettingsError."""
+    entry = read_object(own, where)
+    check_keys(entry, frozenset(CompressSettings.__struct_fields__) - _OF_ALL_MODELS, where)
+    return read_struct({**defaults, **entry}, CompressSettings, where)
+
+
+def without_unset_limits(policy: Mapping[str, Json], limits: Iterable[str]) -> dict[str, Json]:
+    """Returns policy keys in which a limit that nobody set is no limit. A history that a summary keeps short would
+    otherwise lose turns before they are summarised."""
+    return {**dict.fromkeys(limits), **policy}
+
+
+def check_compression(models: Mapping[str, ModelSettings]) -> None:
+    """Raises SettingsError where a window is not known: it decides when a history is long, and is never guessed."""
+    names = ModelNames(models)
+    for name, entry in models.items():
+        if not entry.compress.enabled:
+            continue
+        _check_window(f"models.{name}", entry, "compress is enabled for this model")
+        if (writer := entry.compress.model) is not None:
+            found = names.find(writer)
+            if found is None:
+                raise SettingsError(f"compress.model: there is no model {writer!r}{nearest(writer, models)}")
+            _check_window(f"models.{writer}", found, f"compress.model of {name!r} names this model")
+
+
+def _check_window(where: str, entry: ModelSettings, reason: str) -> None:
+    if entry.context_length is None:
+        raise SettingsError(f"{where}.context_length is missing: {reason}")
+
+
+def cut_before_summary(models: Mapping[str, ModelSettings]) -> Iterator[str]:
+    """Yields a sentence for each limit of the history that removes turns of a model whose history is summarised."""
+    for name, entry in models.items():
+        if entry.compress.enabled:
+            for limit in ("max_history_messages", "max_tool_results"):
+                if (most := getattr(entry.policy, limit)) is not None:
+                    yield f"models.{name}: {limit} is {most}, which removes turns before a summary holds them"
