@@ -1,0 +1,58 @@
+"""Gets a whole response from a backend for the gateway itself: no client waits for it, and none is sent its events."""
+
+import asyncio
+from collections.abc import Mapping
+
+from gateway.core.errors import BackendTimeout
+from gateway.core.events import Event
+from gateway.exchange import Exchange
+from gateway.server.upstream.backend_faults import truncated
+from gateway.server.upstream.backend_response import BackendResponse
+from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.timeout_header import timeout_header
+from gateway.server.upstream.transport import Transport
+
+
+async def complete(transport: Transport, backend: Backend, exchange: Exchange, deadline_s: float) -> list[Event]:
+    """Sends the request of an exchange, and returns the events of its complete response. It counts for the backend's
+    concurrency limit. Raises BackendError, BackendTimeout after `deadline_s` seconds; GatewayError where that limit is
+    reached."""
+    try:
+        async with asyncio.timeout(deadline_s):
+            with backend.concurrency:
+                return await _complete(transport, backend, exchange, deadline_s)
+    except TimeoutError:
+        raise BackendTimeout(f"The backend's response was not complete within {deadline_s:g} s.") from None
+
+
+async def _complete(transport: Transport, backend: Backend, exchange: Exchange, deadline_s: float) -> list[Event]:
+    credential = await backend.credential.headers()
+    answer = await _send(transport, backend, exchange, credential, deadline_s)
+    if answer.status == 401 and backend.credential.refreshable:
+        answer.close()
+        await backend.credential.refresh(credential)
+        answer = await _send(transport, backend, exchange, await backend.credential.headers(), deadline_s)
+    try:
+        body = b"" if answer.status == 200 else await answer.read_error()
+        exchange.on_response_head(answer.status, answer.headers, body)
+        return await _read(answer, exchange)
+    finally:
+        answer.close()
+
+
+async def _read(answer: BackendResponse, exchange: Exchange) -> list[Event]:
+    events: list[Event] = []
+    while not exchange.done and (data := await answer.read()):
+        events += exchange.feed(data)
+    events += exchange.close(answer.trailers)
+    if not exchange.finished:
+        raise truncated()
+    return events
+
+
+async def _send(
+    transport: Transport, backend: Backend, exchange: Exchange, credential: Mapping[str, str], deadline_s: float
+) -> BackendResponse:
+    request = exchange.request
+    more = () if request.deadline is None else (timeout_header(request.deadline, deadline_s),)
+    return await transport.send(backend.head(request, credential), request.body, backend.timeouts.connect, more=more)
