@@ -4,11 +4,11 @@ Sources: gRPC-Web, PROTOCOL-WEB.md; Connect protocol reference, "Streaming RPCs"
 """
 
 import struct
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from adapters.proto.rpc_status import connect_end, grpc_error
-from gateway.core.errors import BackendProtocolError, BackendTruncated
+from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.framing.base64 import decode_base64
 from gateway.framing.sse import SSEDecoder
 
@@ -19,6 +19,7 @@ class End:
 
 END: Final = End()
 Frame: TypeAlias = bytes | End
+_ReadEnd: TypeAlias = Callable[[bytes], BackendError | None]
 
 _HEADER: Final = 5
 _unpack_header: Final = struct.Struct(">BI").unpack_from
@@ -101,9 +102,10 @@ class U32Frames(_Prefixed):
 
 
 class _Envelopes(_Prefixed):
-    """Messages behind a byte of flags and their length in four bytes, until an envelope that ends the stream."""
+    """Messages behind a byte of flags and their length in four bytes, until an envelope that ends the stream. `ends`
+    reads what such an envelope reports, by its flags: an error, or None for success."""
 
-    last = 0
+    ends: ClassVar[Mapping[int, _ReadEnd]] = {}
     # The size of the envelope, or of its head, of which a part is held.
     _wanted = _HEADER
 
@@ -128,7 +130,8 @@ class _Envelopes(_Prefixed):
             payload = data[at + _HEADER : end]
             at = end
             if flags:
-                self._check_end(payload)
+                if error := self.ends[flags](payload):
+                    raise error
                 yield END
             else:
                 yield payload
@@ -137,37 +140,29 @@ class _Envelopes(_Prefixed):
     def _check_flags(self, flags: int) -> None:
         if flags & _COMPRESSED:
             raise BackendProtocolError("The backend sent a compressed message; the request accepts none.")
-        if flags != self.last:
+        if flags not in self.ends:
             raise BackendProtocolError("The backend sent a message with unknown flags.")
-
-    def _check_end(self, payload: bytes) -> None:
-        """Raises BackendError unless the end reports success. Each carrier has its own form of the end."""
-        raise NotImplementedError
 
 
 class GrpcFrames(_Envelopes):
     """No envelope ends the stream: its status is in the trailers of HTTP/2, which no body can forge."""
 
 
+def _trailers_error(payload: bytes) -> BackendError | None:
+    lines = (line.partition(":") for line in payload.decode("utf-8", "replace").split("\r\n"))
+    return grpc_error({name.strip().lower(): value.strip() for name, _, value in lines})
+
+
 class GrpcWebFrames(_Envelopes):
     """The last envelope holds trailers: lines of `name: value`."""
 
-    last = _TRAILERS
-
-    def _check_end(self, payload: bytes) -> None:
-        lines = (line.partition(":") for line in payload.decode("utf-8", "replace").split("\r\n"))
-        if error := grpc_error({name.strip().lower(): value.strip() for name, _, value in lines}):
-            raise error
+    ends: ClassVar[Mapping[int, _ReadEnd]] = {_TRAILERS: _trailers_error}
 
 
 class ConnectFrames(_Envelopes):
     """The last envelope holds JSON, with an error or without."""
 
-    last = _END_STREAM
-
-    def _check_end(self, payload: bytes) -> None:
-        if error := connect_end(payload):
-            raise error
+    ends: ClassVar[Mapping[int, _ReadEnd]] = {_END_STREAM: connect_end}
 
 
 class GrpcWebTextFrames:
