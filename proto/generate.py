@@ -30,7 +30,7 @@ PRESETS = {
     "triton_trtllm": "presets/triton.proto",
     "triton_vllm": "presets/triton.proto",
     "vertex_grpc": "presets/vertex_grpc.proto",
-    "warp": "presets/warp.proto",
+    "warp": "warp/multi_agent.proto",
     "xai": "presets/xai.proto",
 }
 

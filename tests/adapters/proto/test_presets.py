@@ -2,14 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
 from adapters.proto import ProtoAdapter, ProtoOptions
-from adapters.proto.schema import MessageType, Schema
-from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import Conversation, Json, Text, Turn
 from gateway.registry import load_adapters
 from gateway.settings import check_options, read_settings
@@ -31,7 +28,6 @@ GOLDENS: Final[dict[str, Golden]] = {
     for golden in read_all(ROOT / "tests" / "golden", READERS)
     if golden.scenario.options.get("preset") in PRESETS
 }
-FACTS: Final = ("number", "type", "is_repeated", "has_presence")
 OVER_GRPC: Final = [name for name in PRESETS if name != "warp"]
 
 
@@ -97,20 +93,3 @@ def test_each_preset_has_a_page_whose_entry_is_loaded(name: str) -> None:
     load_adapters(settings)
     for place in ("docs/index.md", "docs/proto-backends.md"):
         assert f"proto/{name}.md" in (ROOT / place).read_text(encoding="utf-8")
-
-
-def test_the_schema_of_warp_is_a_part_of_the_one_that_its_adapter_reads() -> None:
-    chosen = options("warp")
-    method = Schema(chosen.schema).method(chosen.method)
-    pairs = ((method.request, pb.Request.DESCRIPTOR), (method.response, pb.ResponseEvent.DESCRIPTOR))
-    assert [name for part, whole in pairs for name in _differing(part, whole)] == []
-
-
-def _differing(part: MessageType, whole: MessageType) -> Iterator[str]:
-    """The fields of a message that the other one lacks, or has with another number or type, at any depth."""
-    for field in part.fields:
-        other = whole.fields_by_name.get(field.name)
-        if other is None or any(getattr(field, fact) != getattr(other, fact) for fact in FACTS):
-            yield f"{part.name}.{field.name}"
-        elif field.message_type is not None:
-            yield from _differing(field.message_type, other.message_type)
