@@ -1,7 +1,7 @@
 """Defines the whole of settings.json as frozen values, with the defaults of every key."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -90,11 +90,16 @@ class KeyCompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The limits of one client key; null: no limit. `concurrent_streams` counts all running requests."""
+    """The permissions and limits of one client key; null: no limit. `concurrent_streams` counts all running requests.
+
+    `state`: what may be remembered of its requests; `off`: nothing, `memory`: in the memory of a worker only, `shared`:
+    in the store of the settings.
+    """
 
     models: tuple[str, ...] | None = None
     requests_per_minute: Count | None = None
     concurrent_streams: Count | None = None
+    state: Literal["off", "memory", "shared"] = "shared"
     compress: KeyCompressSettings = KeyCompressSettings()
 
 

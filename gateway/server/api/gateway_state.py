@@ -13,8 +13,9 @@ from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
-from gateway.server.state.open_store import open_store
+from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.request_state import StateFeatures
+from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import LEVELS, LOGGER
@@ -53,7 +54,7 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.metrics.store_failures.set_function(lambda: self.admission.store.failures)
-        self.store = open_store(settings.state, self.metrics.state_evictions.inc)
+        self.stores = Stores(settings, self.metrics)
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
@@ -65,6 +66,11 @@ class GatewayState:
         self.ready = False
         self.draining = False
         self._use(settings, Backends(settings), self._keys(settings))
+
+    @property
+    def store(self) -> GuardedStore:
+        """The store that the settings name. What belongs to a request uses the store of `stores.of`."""
+        return self.stores.shared
 
     def redact(self, text: str) -> str:
         """Returns the text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""
@@ -104,6 +110,7 @@ class GatewayState:
         """Replaces the settings in use. No statement here can fail, and no request can begin in between."""
         server = settings.server
         self.settings = settings
+        self.stores.change(settings)
         self.backends = backends
         self.keys = keys
         self.hosts = HostFilter((*LOCAL_NAMES, *server.allowed_hosts) if is_loopback(server.host) else None)
@@ -112,8 +119,8 @@ class GatewayState:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Opens the transport and the demo backends, and starts the trace exporter; closes the store at the end."""
-        async with aclosing(self.store), self.transport, self.demo_backends, self._traced():
+        """Opens the transport and the demo backends, and starts the trace exporter; closes the stores at the end."""
+        async with aclosing(self.stores), self.transport, self.demo_backends, self._traced():
             await self.backends.start(self.demo_backends)
             self.ready = True
             try:

@@ -67,6 +67,8 @@ class MemoryStore:
     """See `StateStore`. `max_bytes` bounds all entries together, `space_bytes` those of a space; both count the
     entries' overhead."""
 
+    name = "memory"
+
     def __init__(
         self,
         max_bytes: int,

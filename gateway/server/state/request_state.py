@@ -4,18 +4,17 @@ The endpoint asks `StateFeatures.begin` once a request. None of this runs while 
 """
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
+from gateway.server.state.request_store import RequestStore
+from gateway.server.state.stores import Stores
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
-
-# With the value `off`, nothing is remembered of this request and nothing remembered is put into it.
-HEADER: Final = b"x-dragoman-state"
 
 
 class StatePart(Protocol):
@@ -46,17 +45,24 @@ class StateFeature(Protocol):
     """One kind of thing to remember."""
 
     def begin(
-        self, context: RequestContext, route: ModelSettings, backend: Backend, conversation: Conversation
+        self,
+        context: RequestContext,
+        route: ModelSettings,
+        backend: Backend,
+        conversation: Conversation,
+        store: RequestStore,
     ) -> StatePart | None:
-        """Returns the part of a request; None where the settings of its model or key switch the feature off."""
+        """Returns the part of a request; None where the settings of its model or key switch the feature off. `store` is
+        what the request may use."""
         ...
 
 
 class RequestState:
     """The parts of one request, each applied to what the one before it returns."""
 
-    def __init__(self, parts: Sequence[StatePart]) -> None:
+    def __init__(self, parts: Sequence[StatePart], store: RequestStore) -> None:
         self._parts = parts
+        self._store = store
         self.notices: list[Notice] = []
 
     async def recall(self, conversation: Conversation) -> Conversation:
@@ -64,6 +70,7 @@ class RequestState:
         for part in self._parts:
             conversation, notices = await part.recall(conversation)
             self.notices += notices
+        self.notices += self._store.take_notices()
         return conversation
 
     def record(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -86,15 +93,18 @@ class RequestState:
 class StateFeatures:
     """The features that are on for at least one model."""
 
-    def __init__(self, features: Sequence[StateFeature]) -> None:
+    def __init__(self, features: Sequence[StateFeature], stores: Stores) -> None:
         self._features = features
+        self._stores = stores
 
     def begin(
         self, context: RequestContext, route: ModelSettings, backend: Backend, conversation: Conversation
     ) -> RequestState | None:
-        """Returns the state of a request; None where no feature applies to it, or its client wants none."""
-        if context.headers.get(HEADER, b"").lower() == b"off":
+        """Returns the state of a request; None where no feature applies to it, or nothing may be remembered of it.
+        Raises InvalidRequest as `Stores.of` does."""
+        store = self._stores.of(context)
+        if store is None:
             return None
-        begun = [feature.begin(context, route, backend, conversation) for feature in self._features]
+        begun = [feature.begin(context, route, backend, conversation, store) for feature in self._features]
         parts = [part for part in begun if part is not None]
-        return RequestState(parts) if parts else None
+        return RequestState(parts, store) if parts else None

@@ -80,7 +80,11 @@ class StoreStats(msgspec.Struct, frozen=True):
 
 
 class StateStore(Protocol):
-    """A store. Every method raises StoreUnavailable and nothing else; a method that raises may have had its effect."""
+    """A store. Every method raises StoreUnavailable and nothing else; a method that raises may have had its effect.
+
+    `name` is for log lines: what the settings say, without a password."""
+
+    name: str
 
     async def get(self, tenant: str, space: Space, keys: Sequence[bytes]) -> list[Entry | None]:
         """Returns the entries in the order of the keys; None for each that is absent or expired."""

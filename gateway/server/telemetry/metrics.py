@@ -68,6 +68,16 @@ class Metrics:
             "gateway_worker_restarts_total", "Workers that ended unexpectedly and were restarted."
         )
         self.store_failures = Counter("gateway_store_failures_total", "Failures of the store that the workers share.")
+        self.state_operations = Counter(
+            "gateway_state_operations_total",
+            "Operations on the store of this gateway's state (`get`: entries).",
+            "space",
+            "op",
+            "outcome",
+        )
+        self.leases = Counter(
+            "gateway_leases_total", "What became of the leases that this gateway asked for.", "outcome"
+        )
         self.state_evictions = Counter(
             "gateway_state_evictions_total",
             "Entries that the store of this gateway's state has removed by itself: `expired` or `full`.",
@@ -85,6 +95,9 @@ class Metrics:
             "Time from a request's head to the first event of the backend's response.",
             "backend",
             bounds=SLOW,
+        )
+        self.state_seconds = Histogram(
+            "gateway_state_seconds", "Time of a successful operation on the store.", "op", bounds=QUICK
         )
         self.overhead_seconds = Histogram(
             "gateway_overhead_seconds",

@@ -10,11 +10,13 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event, Finish, TextDelta
 from gateway.core.notices import Notice
 from gateway.server.state.request_state import RequestState, StateFeatures
+from gateway.server.state.request_store import RequestStore
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
 from tests.server.backend import END, HEAD, Connection, answer, events
 from tests.server.conftest import Start
+from tests.server.state.faulty_store import FaultyStore, guarded
 
 RECALLED = Notice("state", "added", "TEST_RECALLED", "one turn was remembered", level="info")
 
@@ -27,7 +29,12 @@ class Memory:
         self.texts: list[str] = []
 
     def begin(
-        self, context: RequestContext, route: ModelSettings, backend: Backend, conversation: Conversation
+        self,
+        context: RequestContext,
+        route: ModelSettings,
+        backend: Backend,
+        conversation: Conversation,
+        store: RequestStore,
     ) -> "Memory | None":
         self.done.append(f"begin {context.key} {route.name} {backend.name} {conversation.model}")
         return None if context.model == "n" else self
@@ -56,7 +63,8 @@ async def well(connection: Connection) -> None:
 async def test_a_feature_changes_the_request_and_reads_the_answer(start: Start, stream: bool) -> None:
     gateway, backend = await start(well)
     memory = Memory()
-    gateway.app.gateway_state.features = StateFeatures([memory])
+    state = gateway.app.gateway_state
+    state.features = StateFeatures([memory], state.stores)
     response = await gateway.chat(stream=stream)
     assert response.status_code == 200
     assert backend.seen[0][1] == b"inner\nremembered\nHello"
@@ -69,10 +77,14 @@ async def test_a_feature_changes_the_request_and_reads_the_answer(start: Start, 
 async def test_a_model_without_the_feature_and_a_client_that_wants_none_are_left_alone(start: Start) -> None:
     gateway, backend = await start(well)
     memory = Memory()
-    gateway.app.gateway_state.features = StateFeatures([memory])
+    state = gateway.app.gateway_state
+    state.features = StateFeatures([memory], state.stores)
     assert (await gateway.chat(model="n")).json()["choices"][0]["message"]["content"] == "Hello"
     gateway.client.headers["x-dragoman-state"] = "off"
     assert (await gateway.chat()).json()["choices"][0]["message"]["content"] == "Hello"
+    gateway.client.headers["x-dragoman-state"] = "of"
+    refused = await gateway.chat()
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "x-dragoman-state")
     assert [body for _, body in backend.seen] == [b"n\nHello", b"inner\nHello"]
     assert memory.done == ["begin - None plain n"]
 
@@ -89,7 +101,8 @@ async def test_a_refusal_is_told_and_a_broken_answer_is_never_concluded(start: S
     for script, status in ((refusing, 400), (breaking, 502)):
         gateway, _ = await start(script)
         memory = Memory()
-        gateway.app.gateway_state.features = StateFeatures([memory])
+        state = gateway.app.gateway_state
+        state.features = StateFeatures([memory], state.stores)
         response = await gateway.chat(stream=stream)
         assert "error" in response.text
         assert memory.done[1:] == [f"refuse {status}"]
@@ -97,7 +110,7 @@ async def test_a_refusal_is_told_and_a_broken_answer_is_never_concluded(start: S
 
 async def test_each_part_gets_what_the_one_before_it_returns() -> None:
     first, second = Memory(), Memory()
-    state = RequestState([first, second])
+    state = RequestState([first, second], RequestStore(guarded(FaultyStore()), "-", 1))
     conversation = await state.recall(Conversation((Turn("user", (Text("Hello"),)),)))
     assert [turn.text for turn in conversation.turns] == ["remembered", "remembered", "Hello"]
     assert state.notices == [RECALLED, RECALLED]

@@ -1,0 +1,59 @@
+"""Whether a request may use a store, and which: by its key and its header."""
+
+import pytest
+
+from gateway.core.errors import InvalidRequest
+from gateway.server.state.stores import HEADER, Stores
+from gateway.server.telemetry.metrics import Metrics
+from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
+from gateway.settings import KeySettings, Settings, StateSettings
+
+KEYS = {
+    "none": KeySettings(state="off"),
+    "here": KeySettings(state="memory"),
+    "all": KeySettings(state="shared"),
+    "*": KeySettings(state="off"),
+}
+
+
+def context(key: str, header: str | None = None) -> RequestContext:
+    headers = {} if header is None else {HEADER: header.encode()}
+    found = RequestContext("POST", "/", CHAT, headers, Observers())
+    found.key = key
+    return found
+
+
+@pytest.mark.parametrize(("key", "allowed"), [("none", False), ("here", True), ("all", True), ("-", False)])
+async def test_the_settings_of_a_key_decide(key: str, allowed: bool) -> None:
+    stores = Stores(Settings(keys=KEYS), Metrics())
+    found = stores.of(context(key))
+    assert (found is not None) is allowed
+    if found is not None:
+        assert (found.tenant, found.store) == (key, stores.shared)
+    await stores.aclose()
+
+
+@pytest.mark.parametrize("value", ["off", "OFF", " off"])
+async def test_a_client_may_refuse(value: str) -> None:
+    stores = Stores(Settings(), Metrics())
+    assert stores.of(context("-", header=value)) is None
+    assert stores.of(context("-", header="on")) is not None
+    assert stores.of(context("-")) is not None
+
+
+@pytest.mark.parametrize("value", ["", "0", "no", "of", "memory"])
+def test_a_word_that_is_not_understood_is_refused(value: str) -> None:
+    with pytest.raises(InvalidRequest, match="must be on or off"):
+        Stores(Settings(), Metrics()).of(context("-", header=value))
+
+
+def test_a_client_cannot_allow_what_its_key_does_not() -> None:
+    assert Stores(Settings(keys=KEYS), Metrics()).of(context("none", header="on")) is None
+
+
+def test_a_reload_changes_keys_and_deadline() -> None:
+    stores = Stores(Settings(), Metrics())
+    stores.change(Settings(keys=KEYS, state=StateSettings(deadline_ms=7)))
+    assert stores.of(context("none")) is None
+    found = stores.of(context("all"))
+    assert found is not None and found._left_s == 0.007
