@@ -1,12 +1,15 @@
 """The stores that the contract holds for. Each opens two handles, as two workers of one gateway have them."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.store import EvictionReason, Space, StateStore
+from gateway.server.state.valkey.address import read_address
+from gateway.server.state.valkey.store import ValkeyStore
+from tests.server.state.valkey.servers import PROGRAMS, server
 
 MAX_BYTES: Final = 2**20
 Pair: TypeAlias = tuple[StateStore, StateStore]
@@ -21,6 +24,23 @@ async def memory(folder: Path, evictions: Evictions) -> AsyncIterator[Pair]:
     await store.aclose()
 
 
-STORES: Final[dict[str, Callable[[Path, Evictions], AbstractAsyncContextManager[Pair]]]] = {"memory": memory}
+def on_server(kind: str) -> Callable[[Path, Evictions], AbstractAsyncContextManager[Pair]]:
+    """Two clients of a real server of this kind."""
+
+    @asynccontextmanager
+    async def opened(folder: Path, evictions: Evictions) -> AsyncIterator[Pair]:
+        async with server(kind, folder) as running:
+            address = read_address(running.url)
+            mine, other = (ValkeyStore(address, lambda *eviction: evictions.append(eviction)) for _ in range(2))
+            async with aclosing(mine), aclosing(other):
+                yield mine, other
+
+    return opened
+
+
+STORES: Final[dict[str, Callable[[Path, Evictions], AbstractAsyncContextManager[Pair]]]] = {
+    "memory": memory,
+    **{kind: on_server(kind) for kind in PROGRAMS},
+}
 # The stores that remove entries by themselves where room is needed.
 BOUNDED: Final = ("memory",)

@@ -1,0 +1,73 @@
+"""Derives the names of all that a gateway keeps on a server. They hold digests only: no tenant, no key of an entry."""
+
+import hashlib
+from typing import Final
+
+import msgspec
+
+from gateway.server.state.store import Space
+
+# The names of everything that a gateway keeps on the server begin with this.
+PREFIX: Final = b"dg1:"
+LABELS_KEY: Final = b"dg1:epochs"
+# The first bytes of a record: they tell one epoch from another.
+ID: Final = 8
+_NAME: Final = 16
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """An epoch of a tenant. `tenant` is the name of the tenant on the server: a digest."""
+
+    tenant: bytes
+    record: bytes
+
+    @property
+    def id(self) -> bytes:
+        """The part of the record that scripts compare."""
+        return self.record[:ID]
+
+    @property
+    def label(self) -> bytes:
+        """Names the epoch on the server."""
+        return b"{%b}:%b" % (self.tenant, self.record[ID : ID + 4].hex().encode())
+
+    @property
+    def base(self) -> bytes:
+        """What the names of all that belongs to the epoch begin with."""
+        return base(self.label)
+
+    def name(self, space: Space, key: bytes) -> bytes:
+        """Returns the name of an entry."""
+        return b"%b%b:%b" % (self.base, space.encode(), self._digest(key))
+
+    def lease(self, name: str) -> bytes:
+        """Returns the name of a lease."""
+        return b"%blease:%b" % (self.base, self._digest(name.encode()))
+
+    def _digest(self, key: bytes) -> bytes:
+        return hashlib.blake2b(key, digest_size=_NAME, key=self.record).hexdigest().encode()
+
+
+def tenant_name(tenant: str) -> bytes:
+    """Returns the digest by which the server knows a tenant."""
+    return hashlib.blake2b(tenant.encode(), digest_size=8, person=b"dragoman tenant").hexdigest().encode()
+
+
+def record_name(tenant: str) -> bytes:
+    """Returns the name of the tenant's record."""
+    return b"dg1:{%b}:epoch" % tenant_name(tenant)
+
+
+def base(label: bytes) -> bytes:
+    """Returns what the names of all that belongs to an epoch begin with, from its label."""
+    return b"%b%b:" % (PREFIX, label)
+
+
+def index_name(base: bytes) -> bytes:
+    """Returns the name of an epoch's index of entries."""
+    return base + b"index"
+
+
+def sizes_name(base: bytes) -> bytes:
+    """Returns the name of an epoch's sizes."""
+    return base + b"sizes"
