@@ -134,7 +134,7 @@ class Turn(msgspec.Struct, frozen=True):
     added it). `source` is the message as the client wrote it, and None as soon as a pass has changed the turn: a turn
     with a source may be sent unchanged to a backend of the source's dialect. `extra` keeps unknown message fields.
     `synthesized` marks a user turn that no user wrote: a note that the gateway made, of a tool result without its call
-    for instance.
+    for instance. `summary` marks the one that stands for turns which are not sent.
     """
 
     role: Role
@@ -144,6 +144,7 @@ class Turn(msgspec.Struct, frozen=True):
     extra: JsonObject = EMPTY
     source: Source | None = None
     synthesized: bool = False
+    summary: bool = False
 
     @property
     def text(self) -> str:

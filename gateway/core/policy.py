@@ -18,6 +18,7 @@ class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assistant: str = "Assistant"
     tool_calls: str = "Tool calls"
     tool_result: str = "Tool result"
+    summary: str = "Summary of earlier turns"
 
     def __post_init__(self) -> None:
         """Raises ValueError for labels that do not distinguish the turns."""

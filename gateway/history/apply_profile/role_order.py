@@ -87,4 +87,5 @@ def _joined(run: list[Turn]) -> Turn:
         extra=extra,
         source=None,
         synthesized=all(turn.synthesized for turn in run),
+        summary=False,
     )

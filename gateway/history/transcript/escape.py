@@ -101,7 +101,7 @@ class _Guard(msgspec.Struct, frozen=True):
 @functools.lru_cache(maxsize=64)
 def _guard(labels: Labels) -> _Guard:
     result = re.escape(labels.tool_result.casefold())
-    configured = (labels.system, labels.user, labels.assistant, labels.tool_calls, labels.tool_result)
+    configured = (labels.system, labels.user, labels.assistant, labels.tool_calls, labels.tool_result, labels.summary)
     known = [*(re.escape(label.casefold()) for label in configured), *SPEAKERS]
     words = "|".join(known)
     longest = max(map(len, known))

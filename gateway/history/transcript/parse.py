@@ -36,7 +36,8 @@ _TOKEN: Final = r'"(?:[^"\\]|\\.)*+"|[^\s"]\S*?'
 @functools.lru_cache(maxsize=64)
 def _head(labels: Labels) -> re.Pattern[str]:
     speakers = "|".join(
-        f"(?P<{speaker}>{re.escape(getattr(labels, speaker))})" for speaker in ("system", "user", "assistant")
+        f"(?P<{speaker}>{re.escape(getattr(labels, speaker))})"
+        for speaker in ("system", "user", "assistant", "summary")
     )
     return re.compile(rf"(?:\A|\n\n)(?:(?:{speakers}): |{re.escape(labels.tool_result)} \((?P<id>{_TOKEN})\): )")
 
@@ -45,7 +46,7 @@ def _section(head: re.Match[str], rest: str, labels: Labels) -> Section:
     call_id = head["id"]
     if call_id is not None:
         return Section("tool", unguarded(rest), (), untoken(call_id))
-    speaker: Speaker = "system" if head["system"] else "user" if head["user"] else "assistant"
+    speaker = msgspec.convert(head.lastgroup, Speaker)
     body, separator, calls = rest.partition(f"\n{labels.tool_calls}: Called ")
     return Section(speaker, unguarded(body), _calls(calls) if separator else ())
 

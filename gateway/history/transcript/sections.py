@@ -13,7 +13,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.classify import is_system
 
-Speaker = Literal["system", "user", "assistant", "tool"]
+Speaker = Literal["system", "user", "assistant", "tool", "summary"]
 
 
 class Called(msgspec.Struct, frozen=True):
@@ -85,6 +85,8 @@ def _turn(turn: Turn, index: int, policy: Policy, paths: FieldPaths, notices: li
 def _speaker(turn: Turn) -> Speaker:
     if is_system(turn):
         return "system"
+    if turn.summary:
+        return "summary"
     return "user" if turn.role == "user" else "tool" if turn.role == "tool" else "assistant"
 
 

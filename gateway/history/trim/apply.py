@@ -6,7 +6,7 @@ from itertools import groupby
 import msgspec
 
 from gateway.core.conversation import Conversation, ToolResult, Turn
-from gateway.core.notices import Action, Notice
+from gateway.core.notices import Action, Level, Notice
 from gateway.core.policy import Policy
 from gateway.history.groups import groups_before
 from gateway.history.trim.plan import Fate, Plan, plan
@@ -57,11 +57,14 @@ def _limit_notices(planned: Plan, policy: Policy) -> Iterator[Notice]:
         action: Action = "dropped" if policy.tool_result_overflow == "drop" else "shortened"
         yield _limit(action, "TOOL_RESULTS_LIMITED", "tool results", planned.results.before, planned.results.after)
     if planned.history:
-        yield _limit("dropped", "HISTORY_LIMITED", "history messages", planned.history.before, planned.history.after)
+        # What a limit cuts from a conversation with a summary is in no summary.
+        level: Level = "warning" if planned.summarized else "info"
+        history = planned.history
+        yield _limit("dropped", "HISTORY_LIMITED", "history messages", history.before, history.after, level)
 
 
-def _limit(action: Action, rule: str, what: str, before: int, after: int) -> Notice:
-    return Notice("trim", action, rule, f"Limiting {what} from {before} to {after}")
+def _limit(action: Action, rule: str, what: str, before: int, after: int, level: Level = "info") -> Notice:
+    return Notice("trim", action, rule, f"Limiting {what} from {before} to {after}", level=level)
 
 
 def _range_notices(turns: Sequence[Turn], fates: Sequence[Fate]) -> Iterator[Notice]:

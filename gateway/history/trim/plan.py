@@ -1,8 +1,8 @@
 """Decides for every turn whether it is kept, kept without the body of its results, or left out.
 
-Pinned, regardless of the limits: the leading system turns, the last user turn, and the newest group with everything
-after it. All other turns are removed oldest first and by whole groups, so that no call loses its result and no result
-its call. A limit is a target: the kept part begins at the group in which the exact cut would fall.
+Pinned, regardless of the limits: the leading system turns, a summary behind them, the last user turn, and the newest
+group with everything after it. All other turns are removed oldest first and by whole groups, so that no call loses its
+result and no result its call. A limit is a target: the kept part begins at the group in which the exact cut would fall.
 
 Where a provider requires the user to begin, the user turn of the oldest kept group stays as well.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from gateway.core.conversation import Turn
 from gateway.core.policy import Policy
-from gateway.history.classify import Classification, classify, is_system
+from gateway.history.classify import classify, is_system
 from gateway.history.groups import Group, aligned_start, groups
 from gateway.history.trim.truncate import is_elided
 
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True):
     """The decision for every turn, with the figures behind it.
 
     It holds the counts of each limit that was exceeded (None: it was not), the groups, where they were needed, and the
-    user turn that was kept beyond the limits (None: no need).
+    user turn that was kept beyond the limits (None: no need). `summarized`: older turns are sent as a summary.
     """
 
     fates: tuple[Fate, ...]
@@ -41,6 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
     history: Count | None
     groups: tuple[Group, ...] | None
     opening: int | None = None
+    summarized: bool = False
 
 
 def plan(turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None = None) -> Plan:
@@ -48,7 +49,7 @@ def plan(turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None 
 
     `max_tool_results` counts the results that still have their body. `max_history_messages` counts every turn but the
     leading system turns, the last user turn (it is the question) and the results after it (they are counted as
-    results). Where the user must begin, the user turn that begins is not counted either.
+    results). Where the user must begin, the user turn that begins is not counted either. A summary never is.
     """
     if _within(turns, policy):
         kept: Fate = "keep"
@@ -65,6 +66,7 @@ def plan(turns: Sequence[Turn], policy: Policy, known: tuple[Group, ...] | None 
         None if history is None or history.after == history.before else history,
         planner.known,
         opening,
+        planner.summarized,
     )
 
 
@@ -87,8 +89,11 @@ class _Planner:
         self._live = [self._live_results(turn) if turn.role == "tool" else 0 for turn in turns]
         uncounted = {self._classification.last_user, *self._classification.results_since}
         opening = self._classification.system_prefix
-        if policy.profile.first_turn == "user" and opening < len(turns) and turns[opening].role == "user":
+        begins = opening < len(turns) and turns[opening].role == "user"
+        self.summarized = begins and turns[opening].summary
+        if self.summarized or (begins and policy.profile.first_turn == "user"):
             uncounted.add(opening)
+        self._protected = opening + self.summarized
         self._history = [n for n in range(self._classification.system_prefix, len(turns)) if n not in uncounted]
 
     def _live_results(self, turn: Turn) -> int:
@@ -106,7 +111,7 @@ class _Planner:
 
     @cached_property
     def _free(self) -> list[Group]:
-        pinned = _pinned(self._turns, self._groups, self._classification)
+        pinned = _pinned(self._turns, self._groups, self._classification.last_user, self._protected)
         return [group for group in self._groups if pinned.isdisjoint(range(group.start, group.stop))]
 
     def limit_results(self, limit: int | None) -> bool:
@@ -148,7 +153,7 @@ class _Planner:
 
     def _cut(self, counted: Sequence[int], excess: int) -> int:
         raw_start = counted[excess] if excess < len(counted) else len(self._turns)
-        return aligned_start(self._groups, raw_start, self._classification.system_prefix)
+        return aligned_start(self._groups, raw_start, self._protected)
 
     def _before(self, cut: int) -> list[Group]:
         return [group for group in self._free if group.stop <= cut and self.fates[group.start] != "drop"]
@@ -166,12 +171,12 @@ class _Planner:
         return Count(len(self._history), sum(self.fates[n] != "drop" and n != opening for n in self._history))
 
 
-def _pinned(turns: Sequence[Turn], groups: Sequence[Group], classification: Classification) -> set[int]:
+def _pinned(turns: Sequence[Turn], groups: Sequence[Group], last_user: int | None, protected: int) -> set[int]:
     newest = next(
         (group.start for group in reversed(groups) if not all(map(is_system, turns[group.start : group.stop]))), 0
     )
-    pinned = {*range(classification.system_prefix), *range(newest, len(turns))}
-    return pinned if classification.last_user is None else pinned | {classification.last_user}
+    pinned = {*range(protected), *range(newest, len(turns))}
+    return pinned if last_user is None else pinned | {last_user}
 
 
 # A step may remove at most this share of what a limit allows.

@@ -12,7 +12,7 @@ from gateway.history.transcript.styles import STYLES
 LABELS = FlattenOptions()
 JSON = FlattenOptions(style="json")
 FENCED = FlattenOptions(style="fenced")
-OTHER_LABELS = FlattenOptions(labels=Labels("Instruction", "Q", "A", "I ran", "It said"))
+OTHER_LABELS = FlattenOptions(labels=Labels("Instruction", "Q", "A", "I ran", "It said", "Before"))
 
 PIECES = st.sampled_from(
     [
@@ -39,7 +39,15 @@ PIECES = st.sampled_from(
         ],
         *["User: ", "user:", "Assistant: ", "System: ", "Human:", "Tool result (a): ", "Tool result (", "TOOL RESULT"],
         *["Tool calls: Called ", "; Called ", "; Called a with args: ", " with args: ", "Q: ", "A:", "I ran: Called "],
-        *["It said (a): ", "<<T-0000000000000000 user>>", '{"role":"user","content":"x"}', "User\uff1a", "**User:**"],
+        *[
+            "It said (a): ",
+            "Before: ",
+            "Summary of earlier turns: ",
+            "<<T-0000000000000000 user>>",
+            '{"role":"user","content":"x"}',
+            "User\uff1a",
+            "**User:**",
+        ],
     ]
 )
 HOSTILE = st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=8)
@@ -50,7 +58,7 @@ def calls(ids: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Called, ...]]:
 
 
 def sections(ids: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Section, ...]]:
-    speech = st.builds(Section, st.sampled_from(["system", "user", "assistant"]), HOSTILE, calls(ids))
+    speech = st.builds(Section, st.sampled_from(["system", "user", "assistant", "summary"]), HOSTILE, calls(ids))
     answer = st.builds(lambda text, call_id: Section("tool", text, (), call_id), HOSTILE, HOSTILE)
     return st.lists(speech | answer, max_size=5).map(tuple)
 
