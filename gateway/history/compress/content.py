@@ -1,8 +1,11 @@
 """The content of a summary: items of prose that cite turns, and what the gateway knows without a model."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
+
+# The longest item, in characters.
+MAX_ITEM: Final = 400
 
 # What the model may tell, in the order in which it is told.
 Kind: TypeAlias = Literal["goal", "constraints", "decisions", "facts", "files", "tools", "errors", "open", "unsure"]
@@ -31,10 +34,11 @@ class SummaryContent(msgspec.Struct, frozen=True):
     dropped: int = 0
 
 
-class UserWords(msgspec.Struct, frozen=True):
-    """What the user wrote in one covered turn, verbatim."""
+class Words(msgspec.Struct, frozen=True):
+    """What the user, or a later system message, said in one covered turn, verbatim."""
 
     turn: int
+    speaker: Literal["user", "system"]
     text: str
 
 
@@ -51,11 +55,11 @@ class CallEntry(msgspec.Struct, frozen=True):
 class Known(msgspec.Struct, frozen=True):
     """What the gateway tells of the covered turns without a model.
 
-    `words` are the newest words of the user that have room, in the order of the turns; `calls` the newest calls.
-    `words_left_out` and `calls_left_out` count the others.
+    `words` are the newest that have room, in the order of the turns; `calls` the newest calls. `words_left_out` and
+    `calls_left_out` count the others.
     """
 
-    words: tuple[UserWords, ...] = ()
+    words: tuple[Words, ...] = ()
     calls: tuple[CallEntry, ...] = ()
     words_left_out: int = 0
     calls_left_out: int = 0

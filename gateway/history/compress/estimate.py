@@ -163,3 +163,4 @@ LEAST_RATIO: Final = 0.5
 LARGEST_RATIO: Final = 3.0
 # The weight of one more response, once there are some.
 LEAST_WEIGHT: Final = 0.2
+UNCALIBRATED: Final = Calibration()

@@ -4,7 +4,6 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Text, Turn
 from gateway.history.compress.content import Known, SummaryContent
 
 FORM: Final = 1
@@ -78,15 +77,3 @@ def decode_record(data: bytes) -> SummaryRecord:
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(SummaryRecord)
-
-
-class AppliedSummary(msgspec.Struct, frozen=True):
-    """A record together with the very turns behind the digest that matched, those behind the system run."""
-
-    record: SummaryRecord
-    covered: tuple[Turn, ...]
-
-    @property
-    def turn(self) -> Turn:
-        """Returns the user turn that stands for the covered ones."""
-        return Turn("user", (Text(self.record.text),), synthesized=True)

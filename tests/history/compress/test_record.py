@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from gateway.history.compress.content import CallEntry, Item, Known, SummaryContent, UserWords
+from gateway.history.compress.content import CallEntry, Item, Known, SummaryContent, Words
 from gateway.history.compress.record import Cost, Producer, RecordUnreadable, SummaryRecord, decode_record
 
 RECORD = SummaryRecord(
@@ -18,7 +18,7 @@ RECORD = SummaryRecord(
     producer=Producer("assistant", "local", "small", "req_1"),
     cost=Cost(12_000, 800, False, 4_200, 40_000, 1_500),
     content=SummaryContent((Item("facts", "The host is db-3.", (4, 7), True),), dropped=1),
-    known=Known((UserWords(1, "Never push."),), (CallEntry(2, "read", "{}", False, 900),), 3, 4),
+    known=Known((Words(1, "user", "Never push."),), (CallEntry(2, "read", "{}", False, 900),), 3, 4),
     text="[Summary]",
 )
 

@@ -1,0 +1,301 @@
+"""Decides which turns a summary should cover: whole groups, oldest first, until what is sent fits its target.
+
+Every limit is judged on the view, which is what would be sent: system text, tools, the summary that applies already and
+the turns behind it. Judged on the whole history, a conversation that was over the limit once would be summarised again
+for each response.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate, repeat
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Turn
+from gateway.history.classify import classify, is_system
+from gateway.history.compress.chain import Boundary, system_run
+from gateway.history.compress.estimate import UNCALIBRATED, Calibration, estimate_text, estimate_tools
+from gateway.history.compress.record import SummaryRecord
+from gateway.history.trim.truncate import shortened
+
+# A summary that saves less costs more than it is worth, unless the window is small.
+LEAST_GAIN_TOKENS: Final = 4_000
+# The longest answer that is asked of the model, as a count, a share of the covered turns and one of the window.
+OUTPUT_TOKENS: Final = 2_000
+OUTPUT_SHARE: Final = 0.5
+OUTPUT_WINDOW_SHARE: Final = 0.125
+# The share of the window for the user's own words, and the most calls that are listed.
+WORDS_SHARE: Final = 0.05
+MAX_CALLS: Final = 40
+WINDOW_OF_A_CALL: Final = 1_000
+# Summaries of summaries lose details: each fourth is drawn from the turns themselves.
+FROM_ORIGINALS: Final = 4
+# A cut moves forward to a user's turn that begins within this share of what is covered.
+USER_TURN_SHARE: Final = 0.1
+# The share of the window that stays free beside the job's input and output, because both are estimates.
+SPARE_SHARE: Final = 0.05
+# The lengths to which results are cut, one after the other, while the job's input is too large.
+RESULT_LIMITS: Final = (None, 4_000, 1_000, 300)
+# The job's instructions; what is written around each turn; and how much longer a text becomes as JSON.
+_INSTRUCTIONS: Final = 800
+_LINE: Final = 16
+_JSON_SHARE: Final = 1.15
+_CALL_ENTRY: Final = 30
+_FRAME: Final = 100
+
+NoCoverReason: TypeAlias = Literal["below", "futile", "small", "input"]
+
+
+class CompressLimits(msgspec.Struct, frozen=True):
+    """The limits of one model, as shares of its `window`, which is in tokens.
+
+    - `trigger`: the size of the view above which a summary is wanted; `target`: the size that it should reach.
+    - `tail`: what stays at least beside the newest group.
+    - `least_gain`: what a summary must save at least; and never less than 4,000 tokens or, of a small window, half of
+      what lies between trigger and target.
+    - `job_window`: the window of the model that writes the summary, in tokens; None: the same.
+    """
+
+    window: int
+    trigger: float = 0.6
+    target: float = 0.3
+    tail: float = 0.15
+    least_gain: float = 0.15
+    job_window: int | None = None
+
+
+class Cover(msgspec.Struct, frozen=True):
+    """What a job would summarise. Token counts are expected counts of the model at hand, but `words_tokens`
+    and `summary_limit`, which are estimates.
+
+    The summary covers the turns before `boundary`. The job reads those from `start` on (counted behind the system run,
+    as the boundary's), and the summary of those before, `previous`. `result_limit`: the characters to which it sees
+    results shortened, `summary_limit` the largest estimate of a summary's text that still gains enough.
+    `covered_tokens` is the size of all covered turns.
+    """
+
+    boundary: Boundary
+    start: int
+    previous: SummaryRecord | None
+    generation: int
+    result_limit: int | None
+    output_tokens: int
+    words_tokens: int
+    max_calls: int
+    summary_limit: int
+    covered_tokens: int
+    view_before: int
+    view_after: int
+
+
+class NoCover(msgspec.Struct, frozen=True):
+    """Why no summary is wanted, and the size of the view in tokens.
+
+    - `below`: the view is within the trigger.
+    - `futile`: what a summary cannot replace is over the trigger; `floor` is its size in tokens.
+    - `small`: a summary would save less than the least gain.
+    - `input`: not even the fewest turns that would be worth it fit into the job's window.
+    """
+
+    reason: NoCoverReason
+    view: int
+    floor: int | None = None
+
+
+def plan_cover(
+    conversation: Conversation,
+    boundaries: Sequence[Boundary],
+    sizes: Sequence[int],
+    limits: CompressLimits,
+    calibration: Calibration = UNCALIBRATED,
+    applied: SummaryRecord | None = None,
+) -> Cover | NoCover:
+    """Decides which turns of a repaired conversation the next summary covers, if any.
+
+    `boundaries` are those of its `chain`, `sizes` the estimates of all its turns (`estimate_turn`), `applied` the
+    summary that this request uses. Pure: the same history gives the same boundary.
+    """
+    planner = _Planner(conversation, sizes, limits, calibration, applied)
+    if planner.view <= planner.tokens(limits.trigger):
+        return NoCover("below", planner.model_tokens(planner.view))
+    allowed = planner.allowed(boundaries)
+    floor = planner.view_behind(allowed[-1]) if allowed else planner.view
+    if floor > planner.tokens(limits.trigger):
+        return NoCover("futile", planner.model_tokens(planner.view), planner.model_tokens(floor))
+    worthwhile = [boundary for boundary in allowed if planner.gain(boundary) >= planner.least_gain]
+    if not worthwhile:
+        return NoCover("small", planner.model_tokens(planner.view))
+    wanted = planner.at_user_turn(planner.first_at_target(worthwhile), worthwhile)
+    found = planner.fitted([boundary for boundary in worthwhile if boundary.turns <= wanted.turns])
+    return found or NoCover("input", planner.model_tokens(planner.view))
+
+
+def view_tokens(conversation: Conversation, sizes: Sequence[int], applied: SummaryRecord | None = None) -> int:
+    """Returns the estimated size of what a request with this summary sends, before calibration."""
+    start = system_run(conversation.turns)
+    behind = start if applied is None else start + applied.turns
+    total = estimate_tools(conversation.tools) + sum(sizes[:start]) + sum(sizes[behind:])
+    if applied is None:
+        return total
+    last_user = classify(conversation.turns).last_user
+    repeated = last_user is not None and start <= last_user < behind
+    return total + estimate_text(applied.text) + (sizes[last_user or 0] if repeated else 0)
+
+
+class _Planner:
+    """Sizes are estimates; the limits, which are in the model's tokens, are converted to estimates."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        sizes: Sequence[int],
+        limits: CompressLimits,
+        calibration: Calibration,
+        applied: SummaryRecord | None,
+    ) -> None:
+        start = system_run(conversation.turns)
+        self._turns = conversation.turns[start:]
+        self._sizes = sizes[start:]
+        self._limits = limits
+        self._ratio = calibration.ratio
+        self._applied = applied
+        self._fixed = sum(sizes[:start]) + estimate_tools(conversation.tools)
+        self._behind = _sums_behind(self._sizes)
+        last_user = classify(conversation.turns).last_user
+        self._last_user = None if last_user is None else last_user - start
+        self.view = view_tokens(conversation, sizes, applied)
+        self._read: dict[int | None, list[float]] = {}
+        span = self.tokens(limits.trigger - limits.target)
+        self.least_gain = max(self.tokens(limits.least_gain), min(LEAST_GAIN_TOKENS / self._ratio, span / 2))
+        self._max_calls = min(MAX_CALLS, limits.window // WINDOW_OF_A_CALL)
+
+    def tokens(self, share: float) -> float:
+        """Returns a share of the window in estimates."""
+        return share * self._limits.window / self._ratio
+
+    def model_tokens(self, estimated: float) -> int:
+        return round(estimated * self._ratio)
+
+    def allowed(self, boundaries: Sequence[Boundary]) -> list[Boundary]:
+        """Returns the boundaries behind the applied summary that leave the newest group and the tail."""
+        newest = next((n for n in range(len(self._turns) - 1, -1, -1) if not is_system(self._turns[n])), 0)
+        covered = 0 if self._applied is None else self._applied.turns
+        whole = [boundary for boundary in boundaries if boundary.turns <= newest]
+        tail = self.tokens(self._limits.tail)
+        return [one for one in whole if one.turns > covered and self._behind[one.turns] >= tail]
+
+    def view_behind(self, boundary: Boundary) -> float:
+        """Returns the size of the view after a summary of the turns before the boundary."""
+        return self._fixed + self._summary(boundary) + self._kept(boundary.turns)
+
+    def gain(self, boundary: Boundary) -> float:
+        return self.view - self.view_behind(boundary)
+
+    def first_at_target(self, allowed: Sequence[Boundary]) -> Boundary:
+        target = self.tokens(self._limits.target)
+        return next((boundary for boundary in allowed if self.view_behind(boundary) <= target), allowed[-1])
+
+    def at_user_turn(self, wanted: Boundary, allowed: Sequence[Boundary]) -> Boundary:
+        """Returns the next boundary at which a user's turn begins, if it is near; else the wanted one."""
+        farthest = (1 + USER_TURN_SHARE) * self._covered(wanted)
+        near = (one for one in allowed if one.turns >= wanted.turns and self._covered(one) <= farthest)
+        return next((one for one in near if _is_asked(self._turns[one.turns])), wanted)
+
+    def fitted(self, worthwhile: Sequence[Boundary]) -> Cover | None:
+        """Returns the largest cover whose input fits into the job's window; rather shortens results than covers less.
+
+        A turn of the generations that begin with the originals falls back to the previous summary where those do not
+        fit.
+        """
+        for boundary in reversed(worthwhile):
+            for start, previous in self._sources():
+                limit = self._fitting_limit(boundary, start, previous)
+                if limit != _NONE_FITS:
+                    return self._cover(boundary, start, previous, limit)
+        return None
+
+    def _sources(self) -> list[tuple[int, SummaryRecord | None]]:
+        if self._applied is None:
+            return [(0, None)]
+        continued = [(self._applied.turns, self._applied)]
+        return [(0, None), *continued] if self._generation % FROM_ORIGINALS == 0 else [*continued]
+
+    @property
+    def _generation(self) -> int:
+        return 1 if self._applied is None else self._applied.generation + 1
+
+    def _fitting_limit(self, boundary: Boundary, start: int, previous: SummaryRecord | None) -> int | None:
+        window = self._limits.job_window or self._limits.window
+        room = (window * (1 - SPARE_SHARE) - self._output(boundary)) / self._ratio - _INSTRUCTIONS
+        if previous is not None:
+            room -= estimate_text(previous.text)
+        for limit in RESULT_LIMITS:
+            read = self._sums_read(limit)
+            if read[boundary.turns] - read[start] <= room:
+                return limit
+        return _NONE_FITS
+
+    def _sums_read(self, limit: int | None) -> list[float]:
+        """Returns for each position the size of all turns before it, as the job reads them."""
+        if limit not in self._read:
+            sizes = map(_read_size, self._turns, self._sizes, repeat(limit))
+            self._read[limit] = [*accumulate(sizes, initial=0.0)]
+        return self._read[limit]
+
+    def _cover(self, boundary: Boundary, start: int, previous: SummaryRecord | None, limit: int | None) -> Cover:
+        return Cover(
+            boundary=boundary,
+            start=start,
+            previous=previous,
+            generation=self._generation,
+            result_limit=limit,
+            output_tokens=self._output(boundary),
+            words_tokens=round(self.tokens(WORDS_SHARE)),
+            max_calls=self._max_calls,
+            summary_limit=round(self._summary(boundary) + self.gain(boundary) - self.least_gain),
+            covered_tokens=self.model_tokens(self._covered(boundary)),
+            view_before=self.model_tokens(self.view),
+            view_after=self.model_tokens(self.view_behind(boundary)),
+        )
+
+    def _kept(self, covered: int) -> int:
+        """Returns the size of the turns behind the covered ones, with the last user turn, which is sent in any case."""
+        repeated = self._last_user is not None and self._last_user < covered
+        return self._behind[covered] + (self._sizes[self._last_user or 0] if repeated else 0)
+
+    def _covered(self, boundary: Boundary) -> int:
+        return self._behind[0] - self._behind[boundary.turns]
+
+    def _output(self, boundary: Boundary) -> int:
+        of_window = round(OUTPUT_WINDOW_SHARE * self._limits.window)
+        return min(OUTPUT_TOKENS, of_window, self.model_tokens(OUTPUT_SHARE * self._covered(boundary)))
+
+    def _summary(self, boundary: Boundary) -> float:
+        """Returns the largest size that the text of a summary may have."""
+        covered = range(boundary.turns)
+        words = sum(self._sizes[n] for n in covered if _is_asked(self._turns[n]))
+        calls = sum(len(self._turns[n].calls) for n in covered)
+        known = min(words, self.tokens(WORDS_SHARE)) + _CALL_ENTRY * min(calls, self._max_calls)
+        return self._output(boundary) / self._ratio + known + _FRAME
+
+
+_NONE_FITS: Final = -1
+
+
+def _read_size(turn: Turn, size: int, result_limit: int | None) -> float:
+    """Returns the estimated size of a turn as a line of JSON, with its results cut to the limit."""
+    if result_limit is not None and turn.role == "tool":
+        size = sum(estimate_text(shortened(result.text, result_limit)) for result in turn.results)
+    return _JSON_SHARE * size + _LINE
+
+
+def _is_asked(turn: Turn) -> bool:
+    return turn.role == "user" and not turn.synthesized
+
+
+def _sums_behind(sizes: Sequence[int]) -> list[int]:
+    """Returns for each position the sum of the sizes from there on; one more for the end."""
+    sums = [0]
+    for size in reversed(sizes):
+        sums.append(sums[-1] + size)
+    return sums[::-1]

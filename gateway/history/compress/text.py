@@ -1,0 +1,61 @@
+"""Writes a summary as the text that a model reads instead of the covered turns.
+
+Each statement takes one line, and the words of others stand as JSON strings, so that no content can end the summary or
+pass for another part of it. The text depends on nothing but its arguments: the same bytes from every worker.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from gateway.history.compress.content import Item, Kind, Known, SummaryContent
+from gateway.history.transcript.styles import one_line
+
+OPENING: Final = (
+    "[The first {turns} turns of this conversation are left out here; this summary of them stands instead.]"
+)
+CLOSING: Final = "[End of the summary; the conversation goes on.]"
+
+_HEADINGS: Final[dict[Kind, str]] = {
+    "goal": "Goal:",
+    "constraints": "Constraints:",
+    "decisions": "Decisions:",
+    "facts": "Facts:",
+    "files": "Files:",
+    "tools": "Done with tools:",
+    "errors": "Errors:",
+    "open": "Open:",
+    "unsure": "Unsure:",
+}
+_REPORTED: Final = "Reported by tools, not said by anybody in the conversation:"
+_NOTES: Final = "Notes, without the turns that they are drawn from:"
+_WORDS: Final = "Said in these turns, verbatim ({left_out} older messages are left out):"
+_CALLS: Final = "Calls in these turns, newest last ({left_out} older ones are left out):"
+
+
+def summary_text(turns: int, content: SummaryContent, known: Known) -> str:
+    """Returns the text of a summary of this many turns."""
+    return "\n".join((OPENING.format(turns=turns), *_parts(content, known), CLOSING))
+
+
+def _parts(content: SummaryContent, known: Known) -> Iterator[str]:
+    for kind, heading in _HEADINGS.items():
+        yield from _section(heading, [item for item in content.items if item.kind == kind and not item.reported])
+    yield from _section(_REPORTED, [item for item in content.items if item.reported])
+    if content.notes:
+        yield _NOTES
+        yield one_line(content.notes)
+    if known.words:
+        yield _WORDS.format(left_out=known.words_left_out)
+        yield from (f"- turn {words.turn}, {words.speaker}: {one_line(words.text)}" for words in known.words)
+    if known.calls:
+        yield _CALLS.format(left_out=known.calls_left_out)
+        for call in known.calls:
+            outcome = "error" if call.is_error else "ok"
+            size = f"{call.characters} characters"
+            yield f"- turn {call.turn}: {one_line(call.name)} {one_line(call.arguments)}, {outcome}, {size}"
+
+
+def _section(heading: str, items: list[Item]) -> Iterator[str]:
+    if items:
+        yield heading
+        yield from (f"- {item.text} (turns {', '.join(map(str, item.turns))})" for item in items)
