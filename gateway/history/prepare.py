@@ -1,6 +1,7 @@
 """Runs the ordered passes over every conversation before it is encoded."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -32,19 +33,28 @@ class Prepared(msgspec.Struct, frozen=True):
     repaired: Conversation
 
 
-def prepare(conversation: Conversation, policy: Policy) -> Prepared:
-    """Validates, repairs, classifies, guards and trims, in this order and for these reasons.
+class Substitution(Protocol):
+    """What puts a summary in the place of the oldest turns (`gateway.history.compress`)."""
+
+    def substitute(self, conversation: Conversation) -> tuple[Conversation, tuple[Notice, ...]]:
+        """Returns the conversation as it is sent, and the notices of the change."""
+        ...
+
+
+def prepare(conversation: Conversation, policy: Policy, summary: Substitution | None = None) -> Prepared:
+    """Validates, repairs, classifies, guards, puts in a summary and trims, in this order and for these reasons.
 
     validate comes first: `strict` must refuse before any change, and its findings must name the messages as the client
     sent them. repair comes before every pass that cuts, because groups are atomic only where every result stands by its
     call. classify and the guards read the whole conversation, before trim removes its beginning and the bodies of its
-    results. trim comes last, on whole groups, so that its output is as valid as its input; only the loop guard's note
-    to the model is appended after it, because trim would otherwise keep that note in place of the question.
+    results. A summary is put in before trim, whose limits are for what is sent. trim comes last, on whole groups, so
+    that its output is as valid as its input; only the loop guard's note to the model is appended after it, because trim
+    would otherwise keep that note in place of the question.
 
     Raises InvalidRequest in `strict` mode for any violation, in every mode for a violation without a repair. In `off`
     mode other violations are only reported, and the backend decides.
     """
-    if _is_plain(conversation, policy):
+    if summary is None and _is_plain(conversation, policy):
         return Prepared(conversation, (), (), conversation)
     violations = validate(conversation, policy.profile)
     notices: list[Notice] = []
@@ -56,8 +66,12 @@ def prepare(conversation: Conversation, policy: Policy) -> Prepared:
     if nudge:
         guarded = msgspec.structs.replace(guarded, turns=conversation.turns)
     recalled, recall_notices = add_recent_results(guarded, policy.recent_tool_results)
+    notices += [*loop_notices, *recall_notices]
+    if summary is not None:
+        recalled, summary_notices = summary.substitute(recalled)
+        notices += summary_notices
     trimmed, trim_notices = trim(recalled, policy)
-    notices += [*loop_notices, *recall_notices, *trim_notices]
+    notices += trim_notices
     prepared = msgspec.structs.replace(trimmed, turns=(*trimmed.turns, *nudge)) if nudge else trimmed
     return Prepared(prepared, tuple(notices), violations, conversation)
 

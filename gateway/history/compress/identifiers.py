@@ -1,0 +1,30 @@
+"""Finds the identifiers that several turns share: paths, hosts, versions, names of functions."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.core.conversation import Turn
+from gateway.history.trim.truncate import shortened
+
+# The turns that must hold an identifier, and the number of identifiers that are looked at.
+SHARED_BY: Final = 3
+MOST: Final = 24
+# Of a longer text, the beginning and the end are read.
+_READ: Final = 8_000
+_WORD: Final = re.compile(r"[A-Za-z0-9_][\w./:@\\-]{2,79}\w")
+_TELLING: Final = re.compile(r"[./:@\\_-]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|\d{4}")
+
+
+def shared_identifiers(turns: Sequence[Turn]) -> tuple[str, ...]:
+    """Returns the identifiers that stand in most turns, 24 at most, each in three or more turns."""
+    seen: Counter[str] = Counter()
+    for turn in turns:
+        seen.update(sorted({word for text in _texts(turn) for word in _WORD.findall(text) if _TELLING.search(word)}))
+    return tuple(word for word, count in seen.most_common(MOST) if count >= SHARED_BY)
+
+
+def _texts(turn: Turn) -> list[str]:
+    texts = [turn.text, *(call.arguments for call in turn.calls), *(result.text for result in turn.results)]
+    return [shortened(text, _READ) for text in texts]

@@ -1,0 +1,59 @@
+"""Gathers what the gateway knows of the covered turns without a model: the words of the user, and the calls."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from gateway.core.conversation import Turn
+from gateway.history.classify import is_system
+from gateway.history.compress.content import CallEntry, Known, Words
+from gateway.history.compress.estimate import estimate_text
+from gateway.history.trim.truncate import shortened
+
+MAX_ARGUMENTS: Final = 160
+# Of a longer message, a pasted log mostly, the beginning and the end are told around a marker.
+MAX_WORDS: Final = 2_000
+
+
+def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
+    """Returns the words that have room in this many estimated tokens, newest first, and the newest calls.
+
+    `turns` are the covered ones, behind the system run. Words without room are left out with all older ones.
+    """
+    words = [*_words(turns)]
+    kept = len(words) - _with_room(words, words_tokens)
+    calls = [*_calls(turns)]
+    left_out = max(len(calls) - max_calls, 0)
+    return Known(tuple(words[kept:]), tuple(calls[left_out:]), kept, left_out)
+
+
+def _words(turns: Sequence[Turn]) -> Iterator[Words]:
+    """Yields the words of the user and of later system messages; a note of the gateway is neither."""
+    for number, turn in enumerate(turns, 1):
+        text = shortened(turn.text, MAX_WORDS)
+        if text.strip() and is_system(turn):
+            yield Words(number, "system", text)
+        elif text.strip() and turn.role == "user" and not turn.synthesized:
+            yield Words(number, "user", text)
+
+
+def _with_room(words: Sequence[Words], room: float) -> int:
+    """Returns how many of the newest words have room."""
+    for count, one in enumerate(reversed(words)):
+        room -= estimate_text(one.text)
+        if room < 0:
+            return count
+    return len(words)
+
+
+def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:
+    results = {result.call_id: result for turn in turns for result in turn.results}
+    for number, turn in enumerate(turns, 1):
+        for call in turn.calls:
+            result = results.get(call.id)
+            yield CallEntry(
+                number,
+                call.name,
+                shortened(call.arguments, MAX_ARGUMENTS),
+                result is not None and result.is_error,
+                0 if result is None else len(result.text),
+            )
