@@ -12,6 +12,10 @@ from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.dialects.openai_responses.items import INSTRUCTIONS, ItemEncoder
 from gateway.dialects.openai_responses.names import ToolNames
+from gateway.dialects.openai_responses.stored_history import PREVIOUS
+
+# Fields of the client that stand for turns: the stored ones, and the instructions, which no pass may have changed.
+_GATEWAY_FIELDS: Final = (INSTRUCTIONS, PREVIOUS)
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -19,14 +23,14 @@ _encode: Final = msgspec.json.Encoder().encode
 def encode_body(conversation: Conversation, notices: list[Notice]) -> bytes:
     """Encode the client's own fields if the client spoke this dialect; otherwise build the fields from the values.
 
-    The backend stores no response unless a client of this dialect asks for it: the gateway has no state in which it
-    would find one again.
+    The backend stores nothing: the gateway itself stores the responses of its clients, and sends the whole history.
     """
     if conversation.dialect != DIALECT:
         return _canonical_body(conversation, notices)
     source = None if conversation.source is None else conversation.source.in_dialect(DIALECT)
-    body: dict[str, object] = {"model": "", "input": [], "store": False, **(source or {})}
-    body.pop(INSTRUCTIONS, None)
+    body: dict[str, object] = {"model": "", "input": [], **(source or {}), "store": False}
+    for own in _GATEWAY_FIELDS:
+        body.pop(own, None)
     body["model"], body["input"] = conversation.model, list(_own_items(conversation, body, notices))
     if conversation.tool_choice == "none" and body.get("tools"):
         body["tool_choice"] = "none"
@@ -46,10 +50,9 @@ def _own_items(conversation: Conversation, body: dict[str, object], notices: lis
     """Yield the client's items, and those of the turns that a pass has changed. The text of an unchanged turn of the
     instructions stands in its own field again.
 
-    Reasoning without its encrypted content is a reference to a stored item. The backend refuses the whole request for
-    one that it does not keep.
+    Reasoning without its encrypted content is a reference to an item that the backend stored. The backend refuses the
+    whole request for one that it did not store.
     """
-    stored = body["store"] is True
     changed = any(turn.source is None for turn in conversation.turns)
     encoder = ItemEncoder(tool_names(conversation) if changed else ToolNames())
     for turn in conversation.turns:
@@ -58,8 +61,8 @@ def _own_items(conversation: Conversation, body: dict[str, object], notices: lis
             body[INSTRUCTIONS] = source[INSTRUCTIONS]
         else:
             for item in encoder.encode(turn):
-                if stored or item.get("type") != "reasoning" or item.get("encrypted_content"):
+                if item.get("type") != "reasoning" or item.get("encrypted_content"):
                     yield item
                 else:
-                    detail = "reasoning without its encrypted content, which a backend without a store cannot find"
+                    detail = "reasoning without its encrypted content, which the backend does not store"
                     notices.append(Notice("encode", "dropped", "REASONING_NOT_SENT", detail, turn.index, level="debug"))

@@ -40,7 +40,7 @@ _DELTA_FIELDS: Final = frozenset(
 # What the gateway tells its client itself. Any other field of a response is the backend's own.
 _RESPONSE_FIELDS: Final = frozenset(
     {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output"}
-    | {"output_text", "usage", "background", "previous_response_id", "conversation"}
+    | {"output_text", "usage", "background", "previous_response_id", "conversation", "store"}
 )
 
 

@@ -28,9 +28,9 @@ from gateway.dialects.openapi import JSON, Operation
 # Names in lower case; of a header that occurs twice, the last.
 Headers: TypeAlias = Mapping[bytes, bytes]
 
-# What a route serves: an answer of a model, the list of models, one of them, the tokens of a request, bytes that never
-# change, or a refusal.
-RouteKind: TypeAlias = Literal["generate", "models", "model", "count", "fixed", "refused"]
+# What a route serves: an answer of a model, the list of models, one of them, the tokens of a request, what is stored of
+# an answer, bytes that never change, or a refusal.
+RouteKind: TypeAlias = Literal["generate", "models", "model", "count", "stored", "fixed", "refused"]
 
 
 class RequestHead(msgspec.Struct, frozen=True):
@@ -84,7 +84,8 @@ class Route(msgspec.Struct, frozen=True):
 
     Another dialect may serve the same method and path: the route with a `mark` answers the requests that have it, the
     one without a mark all others. A `fixed` route has its answer in `fixed`, a `refused` one its error in `refusal`.
-    The dialect of a `count` route is a CountingDialect.
+    The dialect of a `count` route is a CountingDialect, that of a `stored` route a
+    `gateway.dialects.stateful.StatefulDialect`.
     """
 
     method: str
@@ -127,20 +128,23 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """A decoded request. `echo` holds the fields that the dialect's answers repeat; no other module reads them.
 
     `generates`: a model is to answer. A request that only asks whether there is a model gets the whole answer of no
-    events, and no backend hears of it.
+    events, and no backend hears of it. `to_store` is what the record of the answer holds of the request, which no other
+    module reads either; None: the client does not want the answer to be stored, or its dialect stores none.
     """
 
     conversation: Conversation
     echo: JsonObject = EMPTY
     generates: bool = True
+    to_store: msgspec.Struct | None = None
 
 
 class AnswerHead(msgspec.Struct, frozen=True):
     """The facts of an answer that no event tells.
 
-    `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids. `created` is the Unix time in whole
-    seconds, and `clock` returns the present one. `model` is the name that the client asked for. `diagnostics`: the
-    client asks for all notices. `request_id` is that of the response's headers.
+    `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids; nobody can guess those of an answer
+    that is stored. `created` is the Unix time in whole seconds, and `clock` returns the present one. `model` is the
+    name that the client asked for. `diagnostics`: the client asks for all notices. `request_id` is that of the
+    response's headers. `stored`: the answer will be stored if it gets complete.
     """
 
     unique: str
@@ -149,6 +153,7 @@ class AnswerHead(msgspec.Struct, frozen=True):
     clock: Callable[[], int]
     diagnostics: bool = False
     request_id: str = ""
+    stored: bool = False
 
 
 class StreamEncoder(Protocol):

@@ -1,5 +1,6 @@
 """Reads the body of a request as one JSON object, or raises a precise 400. Every dialect has such bodies."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -20,10 +21,15 @@ _KINDS: Final[dict[type, str]] = {
 
 
 class Document(msgspec.Struct, frozen=True):
-    """The fields of a request. `repaired`: it held half a character, which is a fault that the dialect reports."""
+    """The fields of a request. `repaired`: it held half a character, which is a fault that the dialect reports.
+
+    `stored` holds the entries that the server has looked up for the request (`base.StatefulDialect`), by their names;
+    None: there is none of this name.
+    """
 
     fields: dict[str, Json]
     repaired: bool = False
+    stored: Mapping[str, bytes | None] = {}
 
 
 def read_document(body: bytes, max_depth: int = MAX_DEPTH) -> Document:

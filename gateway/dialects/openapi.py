@@ -1,7 +1,7 @@
 """Defines a dialect's part of the published OpenAPI document: its operations, and references to its types."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -13,12 +13,20 @@ EVENT_STREAM: Final = "text/event-stream"
 REFERENCE: Final = "#/components/schemas/{name}"
 
 
+class QueryParameter(NamedTuple):
+    """A parameter of the query that clients may send; `schema` is that of its value."""
+
+    name: str
+    description: str
+    schema: Schema
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """What the document says of a route.
 
     `name` is a Python name, of which the operation's id is made; `tag` the group that it is listed in. `answers` are
     the schemas of its successes, by media type; `request` is the type of its body. `types` are all types that
-    `answers` refers to. No two types of the document may have the same name.
+    `answers` refers to. No two types of the document may have the same name. `parameters` are those of the query.
     """
 
     name: str
@@ -27,6 +35,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     answers: Mapping[str, Schema]
     request: type[msgspec.Struct] | None = None
     types: tuple[type[msgspec.Struct], ...] = ()
+    parameters: tuple[QueryParameter, ...] = ()
 
 
 def reference(kind: type[msgspec.Struct]) -> Schema:

@@ -4,7 +4,7 @@ The fields around the input are typed strictly: a wrong field is a 400 that name
 their faults are repaired and listed in `faults`, so that one faulty item does not make a long history unusable.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -17,12 +17,13 @@ from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.call_items import FORMS
-from gateway.dialects.openai_responses.fields import canonical_params, check_stored_state, reported_fields
-from gateway.dialects.openai_responses.input_items import read_input
+from gateway.dialects.openai_responses.fields import canonical_params, check_unsupported, reported_fields
+from gateway.dialects.openai_responses.input_items import own_items, read_items
 from gateway.dialects.openai_responses.items import INSTRUCTIONS, ITEMS
 from gateway.dialects.openai_responses.names import ToolNames
 from gateway.dialects.openai_responses.paths import PATHS
 from gateway.dialects.openai_responses.request_models import RequestFields
+from gateway.dialects.openai_responses.stored_history import read_history, resolved
 from gateway.dialects.openai_responses.tool_choice import read_tool_choice
 from gateway.dialects.openai_responses.tools import read_tools
 from gateway.history.rules import violation
@@ -37,8 +38,8 @@ _TOOL_ITEMS: Final = frozenset({"additional_tools", "tool_search_output"})
 
 
 def decode_document(document: Document) -> ClientRequest:
-    """Decodes the body of a request. Raises InvalidRequest that names the parameter, and nothing else. Fault:
-    TEXT_UNICODE."""
+    """Decodes the body of a request, with what is stored of the responses that it refers to. Raises InvalidRequest that
+    names the parameter, and nothing else. Fault: TEXT_UNICODE."""
     faults = Faults(paths=PATHS)
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, ITEMS)
@@ -51,10 +52,14 @@ def decode_document(document: Document) -> ClientRequest:
     request = read_fields(fields, RequestFields)
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")
-    check_stored_state(request)
+    check_unsupported(request)
     if value == []:
         raise violation_error([violation("MESSAGES_EMPTY", -1, param=ITEMS, paths=PATHS)], PATHS)
-    tools = read_tools(_tool_places(request.tools, value))
+    history = read_history(document)
+    own = resolved(own_items(value), history, document.stored)
+    faults.earlier = len(history.items)
+    items = [*history.items, *own]
+    tools = read_tools(_tool_places(request.tools, items, faults.earlier))
     choice = read_tool_choice(request.tool_choice, tools)
     specs = tools.specs(choice.allowed, faults)
     if choice.choice == "required" and tools.others and not specs:
@@ -63,7 +68,7 @@ def decode_document(document: Document) -> ClientRequest:
             param="tool_choice",
         )
     notices = [*reported_fields(request, fields), *tools.notices]
-    turns = read_input(value, tools.names, faults, notices)
+    turns = read_items(items, tools.names, faults, notices, faults.earlier)
     if request.instructions:
         turns = (_instructions(request.instructions), *turns)
     conversation = Conversation(
@@ -85,7 +90,8 @@ def decode_document(document: Document) -> ClientRequest:
         Source(DIALECT, fields),
         object_arguments=_with_objects(tools.names),
     )
-    return ClientRequest(conversation, {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)})
+    echo = {FIELDS: fields, NAMES: msgspec.to_builtins(tools.names.tools)}
+    return ClientRequest(conversation, echo, to_store=None if request.store is False else history.with_own(own))
 
 
 def _with_objects(names: ToolNames) -> frozenset[str]:
@@ -100,7 +106,7 @@ def tool_names(conversation: Conversation) -> ToolNames:
         return ToolNames()
     sources = [turn.source.in_dialect(DIALECT) for turn in conversation.turns if turn.source is not None]
     items = [item for value in sources if value is not None for item in _items(value)]
-    return read_tools(_tool_places(source.get("tools"), items)).names
+    return read_tools(_tool_places(source.get("tools"), items, 0)).names
 
 
 def _items(source: JsonObject) -> list[Json]:
@@ -108,12 +114,12 @@ def _items(source: JsonObject) -> list[Json]:
     return items if isinstance(items, list) else []
 
 
-def _tool_places(tools: Json, items: Json) -> Iterator[tuple[str, Json]]:
+def _tool_places(tools: Json, items: Sequence[Json], earlier: int) -> Iterator[tuple[str, Json]]:
     """Yields the arrays of tools in a request, by their paths."""
     yield "tools", tools
-    for index, item in enumerate(items if isinstance(items, list) else ()):
+    for position, item in enumerate(items):
         if isinstance(item, dict) and (kind := item.get("type")) and isinstance(kind, str) and kind in _TOOL_ITEMS:
-            yield f"{ITEMS}[{index}].tools", item.get("tools")
+            yield f"{ITEMS}[{position - earlier}].tools", item.get("tools")
 
 
 def _instructions(text: str) -> Turn:

@@ -30,14 +30,17 @@ from gateway.dialects.openai_responses.paths import PATHS
 from gateway.dialects.openai_responses.request_models import ExplainResponsesRequest
 from gateway.dialects.openai_responses.response_models import InputTokenCount, ResponseErrorBody
 from gateway.dialects.openai_responses.routes import ROUTES
+from gateway.dialects.openai_responses.stored_history import missing_entries
+from gateway.dialects.openai_responses.stored_queries import stored_query
 from gateway.dialects.openai_responses.stream import ResponsesStreamEncoder
+from gateway.dialects.stateful import StoredQuery
 
 # So many events of a whole answer are encoded at once: what is not sent is not kept.
 _PART: Final = 1024
 
 
 class OpenAIResponsesDialect:
-    """The dialect of OpenAI's Responses API, without its store: what Codex speaks, and newer SDKs by default."""
+    """The dialect of OpenAI's Responses API: what Codex speaks, and newer SDKs by default."""
 
     name: ClassVar[str] = DIALECT
     routes: ClassVar[tuple[Route, ...]] = ROUTES
@@ -60,10 +63,16 @@ class OpenAIResponsesDialect:
         encoder = ResponsesStreamEncoder(request, head)
         for start in range(0, len(events), _PART):
             encoder.feed(events[start : start + _PART])
-        return msgspec.json.encode(encoder.response())
+        return encoder.whole()
 
     def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> ResponsesStreamEncoder:
         return ResponsesStreamEncoder(request, head)
+
+    def missing_entries(self, document: Document) -> Sequence[str]:
+        return missing_entries(document)
+
+    def stored_query(self, route: Route, head: RequestHead, name: str) -> StoredQuery:
+        return stored_query(route, head, name)
 
     def encode_error(self, error: GatewayError, request_id: str = "") -> ErrorAnswer:
         return encode_error(error)

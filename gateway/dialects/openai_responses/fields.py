@@ -1,16 +1,17 @@
 """Translates the fields beside the input to those of the conversation, one table for each way.
 
-A field is honoured under its canonical name, reported by a notice, or refused: what refers to stored state is never
-ignored, because the answer would rest on a part of the history. `docs/dialects/openai_responses.md` has a row for each.
+A field is honoured under its canonical name, reported by a notice, or refused: what refers to state that only OpenAI
+has is never ignored, because the answer would rest on a part of the history. `docs/dialects/openai_responses.md` has a
+row for each.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.core.errors import Unsupported
 from gateway.core.notices import Notice
 from gateway.dialects.openai_responses.request_models import RequestFields, TextFormat
 from gateway.dialects.openai_responses.tools import field_not_sent
@@ -87,28 +88,15 @@ def reported_fields(request: RequestFields, fields: JsonObject) -> Iterator[Noti
         yield Notice("decode", "ignored", "RESPONSE_NOT_STORED", detail, level="debug")
 
 
-def check_stored_state(request: RequestFields) -> None:
-    """Raises InvalidRequest for the first field that refers to what only a server with a store has."""
-    for field, refuse in _REFUSED.items():
+def check_unsupported(request: RequestFields) -> None:
+    """Raises Unsupported for the first field that refers to what only OpenAI has."""
+    for field, reason in _REFUSED.items():
         if getattr(request, field) not in (None, False):
-            raise refuse(request)
+            raise Unsupported(f"{field} is not supported: {reason}.", param=field)
 
 
-def _previous_response(request: RequestFields) -> InvalidRequest:
-    message = (
-        f"Previous response with id '{(request.previous_response_id or '')[:80]}' not found: no response is stored. "
-        "Send the whole history in input."
-    )
-    return InvalidRequest(message, code="previous_response_not_found", param="previous_response_id")
-
-
-def _unsupported(field: str, reason: str) -> Callable[[RequestFields], InvalidRequest]:
-    return lambda request: Unsupported(f"{field} is not supported: {reason}.", param=field)
-
-
-_REFUSED: Final[Mapping[str, Callable[[RequestFields], InvalidRequest]]] = {
-    "previous_response_id": _previous_response,
-    "conversation": _unsupported("conversation", "no conversation is stored; send the whole history in input"),
-    "prompt": _unsupported("prompt", "no prompt is stored; send its text in instructions or input"),
-    "background": _unsupported("background", "no response is stored, so that it must be read while it is made"),
+_REFUSED: Final[Mapping[str, str]] = {
+    "conversation": "no conversation is stored; continue a response with previous_response_id",
+    "prompt": "no prompt is stored; send its text in instructions or input",
+    "background": "a response is made while its client waits; read it then",
 }

@@ -5,7 +5,7 @@ turn of its own. An item that is no turn is kept in the source of the turn behin
 dialect receives the whole input; for any other backend it is left out with a notice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -19,13 +19,12 @@ from gateway.core.conversation import (
     Reasoning,
     Role,
     Source,
-    Text,
     ToolCall,
     ToolResult,
     Turn,
 )
 from gateway.core.errors import InvalidRequest, Unsupported
-from gateway.core.notices import Notice
+from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
@@ -33,10 +32,8 @@ from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, OUTPUT_KINDS, output_failed, output_text
 from gateway.dialects.openai_responses.content import read_content
 from gateway.dialects.openai_responses.custom_input import custom_arguments
-from gateway.dialects.openai_responses.items import ITEMS
+from gateway.dialects.openai_responses.items import ITEMS, REFERENCE, Item, type_of
 from gateway.dialects.openai_responses.names import ClientTool, ToolKind, ToolNames
-
-Item = dict[str, Json]
 
 UNNAMED: Final = "unknown"
 _ROLES: Final[Mapping[str, Role]] = {
@@ -49,32 +46,43 @@ _ROLES: Final[Mapping[str, Role]] = {
 _MESSAGE_FIELDS: Final = frozenset({"type", "role", "content", "id", "status"})
 _CALL_FIELDS: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
 _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
+# Asks OpenAI for a compaction.
+_TRIGGER: Final = "compaction_trigger"
 # Their tools have joined those of the request.
 _TOOL_LISTS: Final = frozenset({"additional_tools"})
 
 
-def read_input(value: Json, names: ToolNames, faults: Faults, notices: list[Notice]) -> tuple[Turn, ...]:
-    """Returns the turns of `input`: a text, or an array of items. `names` gives calls the names of their functions.
-
-    Raises InvalidRequest for another value, and for an item that refers to what an earlier response has stored.
-    """
+def own_items(value: Json) -> list[Json]:
+    """Returns the items of `input`: a text, which is one message, or an array. Raises InvalidRequest for another
+    value."""
     if isinstance(value, str):
-        return (Turn("user", (Text(value),), index=0, source=_source([{"role": "user", "content": value}])),)
+        return [{"role": "user", "content": value}]
     if not isinstance(value, list):
         message = f"input must be text or an array; it is {kind_of(value)}."
         raise InvalidRequest(message, code="invalid_type", param="input")
-    reader = _Reader(names, faults, notices)
+    return value
+
+
+def read_items(
+    items: Sequence[Json], names: ToolNames, faults: Faults, notices: list[Notice], earlier: int = 0
+) -> tuple[Turn, ...]:
+    """Returns the turns of these items, of which so many as `earlier` says were stored and stand before those of the
+    request. `names` gives calls the names of their functions.
+
+    A reference to an item names one of the earlier ones. Raises InvalidRequest for an item that only OpenAI has.
+    """
+    reader = _Reader(names, faults, notices, earlier)
     odd: list[int] = []
-    for index, item in enumerate(value):
+    for position, item in enumerate(items):
         if isinstance(item, dict):
-            reader.read(item, index)
+            reader.read(item, position)
         else:
-            odd.append(index)
+            odd.append(position)
     if odd:
         faults.add_each(
             "NOT_OBJECT",
             len(odd),
-            lambda n: (odd[n], "", f"the item is {kind_of(value[odd[n]])}, not an object"),
+            lambda n: (odd[n], "", f"the item is {kind_of(items[odd[n]])}, not an object"),
             "items are not objects",
         )
     return reader.finish()
@@ -85,12 +93,16 @@ def _source(items: Sequence[Item]) -> Source:
 
 
 class _Reader:
-    """Reads items in order; the assistant's are collected until another one begins a turn."""
+    """Reads items in order; the assistant's are collected until another one begins a turn.
 
-    def __init__(self, names: ToolNames, faults: Faults, notices: list[Notice]) -> None:
+    `position` is the place of an item among all, which `Faults` takes; the client knows the item by its `_index`.
+    """
+
+    def __init__(self, names: ToolNames, faults: Faults, notices: list[Notice], earlier: int) -> None:
         self._names = names
         self._faults = faults
         self._notices = notices
+        self._earlier = earlier
         self._turns: list[Turn] = []
         # The assistant's turn so far: its blocks, its unknown fields, and the index of its first item.
         self._said: list[Block] = []
@@ -99,26 +111,30 @@ class _Reader:
         # The items since the last turn.
         self._items: list[Item] = []
 
-    def read(self, item: Item, index: int) -> None:
-        kind = _type_of(item)
+    def read(self, item: Item, position: int) -> None:
+        kind = type_of(item)
         if kind in CALL_KINDS:
-            self._say((self._call(CALL_KINDS[kind], item, index),), item, index)
+            self._say((self._call(CALL_KINDS[kind], item, position),), item, position)
         elif kind in OUTPUT_KINDS:
-            self._turn("tool", (self._result(OUTPUT_KINDS[kind], item, index),), item, index)
+            self._turn("tool", (self._result(OUTPUT_KINDS[kind], item, position),), item, position)
         elif kind == "message":
-            self._message(item, index)
+            self._message(item, position)
         elif kind == "reasoning":
-            self._say(_reasoning(item), item, index)
+            self._say(_reasoning(item), item, position)
         elif kind in _COMPACTIONS:
             # As a part that only its maker reads: dropping it would lose the history that it stands for.
-            self._turn("user", (File(kind, item, 0),), item, index)
-        elif (refuse := _REFUSED.get(kind)) is not None:
-            raise refuse(f"input[{index}]")
+            self._turn("user", (File(kind, item, 0),), item, position)
+        elif kind == _TRIGGER:
+            param = f"{ITEMS}[{self._index(position)}]"
+            raise Unsupported(f"{param} is not supported: a compaction is not made here.", param=param)
+        elif kind == REFERENCE:
+            detail = "the item is part of the history of previous_response_id already"
+            self._note("dropped", "ITEM_REPEATED", detail, position, "info")
         else:
             self._items.append(item)
             if kind not in _TOOL_LISTS:
                 detail = f"no other API has an item of type {kind[:40]!r}"
-                self._notices.append(Notice("decode", "dropped", "ITEM_NOT_SENT", detail, index, level="warning"))
+                self._note("dropped", "ITEM_NOT_SENT", detail, position, "warning")
 
     def finish(self) -> tuple[Turn, ...]:
         """Returns all turns."""
@@ -131,10 +147,17 @@ class _Reader:
             self._turns[-1] = last
         return tuple(self._turns)
 
-    def _say(self, blocks: tuple[Block, ...], item: Item, index: int) -> None:
+    def _index(self, position: int) -> int:
+        """Returns the index by which the client knows an item: below 0 for a stored one."""
+        return position - self._earlier
+
+    def _note(self, action: Action, rule: str, detail: str, position: int, level: Level) -> None:
+        self._notices.append(Notice("decode", action, rule, detail, self._index(position), level=level))
+
+    def _say(self, blocks: tuple[Block, ...], item: Item, position: int) -> None:
         """Adds blocks to the assistant's turn."""
         if not self._said:
-            self._first = index
+            self._first = self._index(position)
         self._said += blocks
         self._items.append(item)
 
@@ -143,53 +166,55 @@ class _Reader:
             self._add(Turn("assistant", tuple(self._said), index=self._first, extra=self._said_fields or EMPTY))
             self._said, self._said_fields = [], {}
 
-    def _turn(self, role: Role, blocks: tuple[Block, ...], item: Item, index: int, extra: JsonObject = EMPTY) -> None:
+    def _turn(
+        self, role: Role, blocks: tuple[Block, ...], item: Item, position: int, extra: JsonObject = EMPTY
+    ) -> None:
         self._end_assistant()
         self._items.append(item)
-        self._add(Turn(role, blocks, index=index, extra=extra))
+        self._add(Turn(role, blocks, index=self._index(position), extra=extra))
 
     def _add(self, turn: Turn) -> None:
         self._turns.append(msgspec.structs.replace(turn, source=_source(self._items)))
         self._items = []
 
-    def _message(self, item: Item, index: int) -> None:
-        role = self._role(item, index)
-        blocks = read_content(item.get("content"), index, "content", self._faults)
+    def _message(self, item: Item, position: int) -> None:
+        role = self._role(item, position)
+        blocks = read_content(item.get("content"), position, "content", self._faults)
         extra = _rest(item, _MESSAGE_FIELDS)
         if role == "assistant":
-            self._say(blocks, item, index)
+            self._say(blocks, item, position)
             self._said_fields.update(extra)
         else:
-            self._turn(role, blocks, item, index, extra)
+            self._turn(role, blocks, item, position, extra)
 
-    def _role(self, item: Item, index: int) -> Role:
+    def _role(self, item: Item, position: int) -> Role:
         role = item.get("role")
         if isinstance(role, str) and (known := _ROLES.get(role)) is not None:
             return known
         if isinstance(role, str):
-            self._faults.add("ROLE_UNKNOWN", index, ".role", f"the role {role[:40]!r} is unknown; read as user")
+            self._faults.add("ROLE_UNKNOWN", position, ".role", f"the role {role[:40]!r} is unknown; read as user")
         else:
             said = f"the role is {kind_of(role)}, not text" if "role" in item else "the message has no role"
-            self._faults.add("ROLE_TYPE", index, ".role", said)
+            self._faults.add("ROLE_TYPE", position, ".role", said)
         return "user"
 
-    def _call(self, kind: ToolKind, item: Item, index: int) -> ToolCall:
-        call_id = self._call_id(item, index, "CALL_ID_MISSING")
-        name = kind if kind not in ("function", "custom") else self._called(item, index, call_id)
+    def _call(self, kind: ToolKind, item: Item, position: int) -> ToolCall:
+        call_id = self._call_id(item, position, "CALL_ID_MISSING")
+        name = kind if kind not in ("function", "custom") else self._called(item, position, call_id)
         namespace = item.get("namespace")
         tool = ClientTool(kind, name, namespace if isinstance(namespace, str) else None)
-        arguments = self._arguments(kind, item, index, call_id)
+        arguments = self._arguments(kind, item, position, call_id)
         extra = _rest(item, _CALL_FIELDS | {FORMS[kind].field})
-        return ToolCall(call_id, self._names.name(tool), arguments, extra, item=index)
+        return ToolCall(call_id, self._names.name(tool), arguments, extra, item=self._index(position))
 
-    def _called(self, item: Item, index: int, call_id: str) -> str:
+    def _called(self, item: Item, position: int, call_id: str) -> str:
         name = item.get("name")
         if isinstance(name, str) and name.strip():
             return name
-        self._faults.add("CALL_NAME", index, ".name", "a tool call has no name", call_id or None)
+        self._faults.add("CALL_NAME", position, ".name", "a tool call has no name", call_id or None)
         return UNNAMED
 
-    def _arguments(self, kind: ToolKind, item: Item, index: int, call_id: str) -> str:
+    def _arguments(self, kind: ToolKind, item: Item, position: int, call_id: str) -> str:
         form = FORMS[kind]
         written = item.get(form.field)
         if isinstance(written, dict if form.is_object else str):
@@ -198,36 +223,26 @@ class _Reader:
             return written if isinstance(written, str) else msgspec.json.encode(written).decode()
         wanted = "an object" if form.is_object else "text"
         detail = f"{form.field} is {kind_of(written)}, not {wanted}"
-        self._faults.add("CALL_ARGS_TYPE", index, f".{form.field}", detail, call_id or None)
+        self._faults.add("CALL_ARGS_TYPE", position, f".{form.field}", detail, call_id or None)
         if isinstance(written, str):
             return written
         return "{}" if written is None else msgspec.json.encode(written).decode()
 
-    def _result(self, kind: ToolKind, item: Item, index: int) -> ToolResult:
-        call_id = self._call_id(item, index, "TOOL_ID_MISSING")
-        content = read_content(output_text(kind, item), index, "output", self._faults)
-        return ToolResult(call_id, content, is_error=output_failed(item), item=index)
+    def _result(self, kind: ToolKind, item: Item, position: int) -> ToolResult:
+        call_id = self._call_id(item, position, "TOOL_ID_MISSING")
+        content = read_content(output_text(kind, item), position, "output", self._faults)
+        return ToolResult(call_id, content, is_error=output_failed(item), item=self._index(position))
 
-    def _call_id(self, item: Item, index: int, rule: Literal["CALL_ID_MISSING", "TOOL_ID_MISSING"]) -> str:
+    def _call_id(self, item: Item, position: int, rule: Literal["CALL_ID_MISSING", "TOOL_ID_MISSING"]) -> str:
         call_id = item.get("call_id")
-        if call_id is None and _type_of(item) == FORMS["local_shell"].output:
+        if call_id is None and type_of(item) == FORMS["local_shell"].output:
             # The reference has no `call_id` for it: its `id` is that of the call.
             call_id = item.get("id")
         if isinstance(call_id, str) and call_id.strip():
             return call_id
         said = "" if call_id is None or isinstance(call_id, str) else f"call_id is {kind_of(call_id)}, not text"
-        self._faults.add(rule, index, ".call_id", said)
+        self._faults.add(rule, position, ".call_id", said)
         return ""
-
-
-def _type_of(item: Item) -> str:
-    """Returns the type of an item, which may be absent: of a message with its role, of a reference by an id alone."""
-    kind = item.get("type")
-    if isinstance(kind, str):
-        return kind
-    if kind is None and "role" not in item and "content" not in item and "id" in item:
-        return "item_reference"
-    return "message"
 
 
 def _rest(item: Item, read: frozenset[str]) -> JsonObject:
@@ -256,22 +271,3 @@ def _texts(parts: Json) -> list[str]:
         return []
     texts = [part.get("text") for part in parts if isinstance(part, dict)]
     return [text for text in texts if isinstance(text, str)]
-
-
-def _reference(param: str) -> InvalidRequest:
-    message = (
-        f"{param} refers to an item of an earlier response, and nothing is stored. Send the item itself; clients do so "
-        "with `store: false`."
-    )
-    return InvalidRequest(message, code="item_not_found", param=param)
-
-
-def _trigger(param: str) -> InvalidRequest:
-    return Unsupported(f"{param} is not supported: a compaction is not made here.", param=param)
-
-
-# What stands for a history that only OpenAI has is never ignored: the answer would rest on a part of it.
-_REFUSED: Final[Mapping[str, Callable[[str], InvalidRequest]]] = {
-    "item_reference": _reference,
-    "compaction_trigger": _trigger,
-}

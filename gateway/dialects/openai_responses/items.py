@@ -14,6 +14,21 @@ Part = Text | Image | File
 # Where the items of a turn, or the text of the system turn in front, stand in its source.
 ITEMS: Final = "input"
 INSTRUCTIONS: Final = "instructions"
+# The type of an item that stands for a stored one.
+REFERENCE: Final = "item_reference"
+
+Item = dict[str, Json]
+
+
+def type_of(item: JsonObject) -> str:
+    """Returns the type of an item of the input, also of one that does not name it: with an id alone it is a reference,
+    else a message."""
+    kind = item.get("type")
+    if isinstance(kind, str):
+        return kind
+    if kind is None and "role" not in item and "content" not in item and "id" in item:
+        return REFERENCE
+    return "message"
 
 
 def encode_turn(turn: Turn) -> list[JsonObject]:

@@ -101,7 +101,6 @@ class ResponsesRequest(RequestFields, frozen=True, kw_only=True):
     model: Annotated[str, msgspec.Meta(pattern=r"\S")]
     input: Annotated[Any, msgspec.Meta(extra_json_schema=_INPUT)]
     background: Literal[False] | None = None
-    previous_response_id: None = None
     conversation: None = None
     prompt: None = None
 

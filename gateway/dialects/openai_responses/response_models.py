@@ -63,8 +63,8 @@ class OutputItemObject(Struct, frozen=True):
 
 
 class ResponseObject(Struct, frozen=True):
-    """A response. The other fields repeat those of the request; `store` is false, or what a backend of
-    the same API says of its own store."""
+    """A response. The other fields repeat those of the request. `store`: the response is stored; while it is made, that
+    it will be if it is completed."""
 
     id: str
     object: Literal["response"]
@@ -76,7 +76,7 @@ class ResponseObject(Struct, frozen=True):
     incomplete_details: IncompleteDetails | None
     usage: ResponseUsage | None
     completed_at: int | None
-    previous_response_id: None
+    previous_response_id: str | None
     store: bool
     background: Literal[False]
     instructions: str | None
@@ -126,6 +126,24 @@ class ResponseErrorBody(Struct, frozen=True):
     """The body of every error response."""
 
     error: ResponseErrorObject
+
+
+class DeletedResponse(Struct, frozen=True, kw_only=True):
+    """A response that is no longer stored."""
+
+    id: str
+    object: Literal["response"] = "response"
+    deleted: Literal[True] = True
+
+
+class InputItemList(Struct, frozen=True):
+    """A page of the items that a response answered, each with its id and its type. Without items the ids are null."""
+
+    object: Literal["list"]
+    data: list[OutputItemObject]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
 
 
 class InputTokenCount(Struct, frozen=True, kw_only=True):

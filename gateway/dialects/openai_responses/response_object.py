@@ -11,6 +11,7 @@ from gateway.dialects.base import AnswerHead
 from gateway.dialects.dragoman_field import dragoman_field
 from gateway.dialects.openai_responses.errors import failure
 from gateway.dialects.openai_responses.output_items import ItemStatus
+from gateway.dialects.openai_responses.stored_answer import response_id
 from gateway.dialects.openai_responses.usage import usage_object
 from gateway.dialects.usage import merge_usage
 
@@ -37,8 +38,6 @@ _REPEATED: Final[Mapping[str, Json]] = {
 }
 # Objects in which the request may leave fields out.
 _COMPLETED: Final = ("text", "reasoning")
-# What the gateway does not do, whatever the request says. A backend of the same dialect may have a store.
-_NOT_DONE: Final[Mapping[str, Json]] = {"previous_response_id": None, "store": False, "background": False}
 _STATE: Final[Mapping[str, Json]] = {
     "completed_at": None,
     "incomplete_details": None,
@@ -72,6 +71,7 @@ class GrowingResponse:
         self.notices: list[Notice] = []
         self._diagnostics = head.diagnostics
         self._reason: Reason = "stop"
+        self._completed_at: int | None = None
         self._usage: UsageReport | None = None
 
     @property
@@ -87,17 +87,23 @@ class GrowingResponse:
     def finish(self, reason: Reason) -> None:
         """Sets the finish reason."""
         self._reason = reason
+        self._completed_at = self._clock()
 
     def add_usage(self, usage: UsageReport) -> None:
         """Adds a report of token counts."""
         self._usage = merge_usage(self._usage, usage)
+
+    def deny(self, notice: Notice) -> None:
+        """The response is not stored."""
+        self._base["store"] = False
+        self.notices.append(notice)
 
     def complete(self) -> dict[str, Json]:
         """Returns the object of the complete answer."""
         said: dict[str, Json] = {"status": self.status, "output": self._items()}
         why = _ENDS[self._reason][1]
         if why is None:
-            said["completed_at"] = self._clock()
+            said["completed_at"] = self._completed_at
         else:
             said["incomplete_details"] = {"reason": why}
         if self._usage is not None:
@@ -107,8 +113,9 @@ class GrowingResponse:
         return {**self.begun, **said}
 
     def failed(self, error: GatewayError) -> dict[str, Json]:
-        """Returns the object of an answer that failed, with the items that were done before."""
-        return {**self.begun, "status": "failed", "error": failure(error), "output": self._items()}
+        """Returns the object of an answer that failed, with the items that were done before. It is not stored."""
+        said: dict[str, Json] = {"status": "failed", "error": failure(error), "output": self._items(), "store": False}
+        return {**self.begun, **said}
 
     def _items(self) -> list[Json]:
         return [self.output[index] for index in sorted(self.output)]
@@ -122,12 +129,14 @@ def _base(head: AnswerHead, asked: JsonObject) -> dict[str, Json]:
         if isinstance(value, dict) and isinstance(default, dict):
             repeated[name] = default | {key: field for key, field in value.items() if field is not None}
     return {
-        "id": f"resp_{head.unique}",
+        "id": response_id(head.unique),
         "object": "response",
         "created_at": head.created,
         "status": "in_progress",
         "model": head.model,
         **_STATE,
         **repeated,
-        **_NOT_DONE,
+        "previous_response_id": asked.get("previous_response_id"),
+        "store": head.stored,
+        "background": False,
     }

@@ -52,6 +52,7 @@ from gateway.dialects.openai_responses.output_items import (
     OutputReasoning,
 )
 from gateway.dialects.openai_responses.response_object import GrowingResponse
+from gateway.dialects.openai_responses.stored_answer import StoredInput, record
 from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.dialects.sequential_blocks import (
     BlockDelta,
@@ -64,6 +65,7 @@ from gateway.dialects.sequential_blocks import (
     TextFields,
     TextStart,
 )
+from gateway.dialects.stateful import AnswerRecord
 
 PING: Final = b": ping\n\n"
 
@@ -81,6 +83,7 @@ class ResponsesStreamEncoder:
 
     def __init__(self, request: ClientRequest, head: AnswerHead) -> None:
         self._unique = head.unique
+        self._to_store = request.to_store
         asked = request.echo.get(FIELDS)
         self._response = GrowingResponse(head, asked if isinstance(asked, dict) else EMPTY)
         names = request.echo.get(NAMES)
@@ -153,6 +156,19 @@ class ResponsesStreamEncoder:
     def response(self) -> dict[str, Json]:
         """Returns the response object of a complete answer."""
         return self._response.complete()
+
+    def whole(self) -> bytes:
+        """Returns the response object as JSON, for a client that does not stream."""
+        return _encode(self.response())
+
+    def record(self) -> AnswerRecord:
+        """Returns what is stored of the complete answer."""
+        assert isinstance(self._to_store, StoredInput)  # as the decoder made it for an answer to be stored
+        return record(self._unique, self._to_store, self.response())
+
+    def deny(self, notice: Notice) -> None:
+        """Makes the rest of the answer say that it is not stored."""
+        self._response.deny(notice)
 
     def _event(self, event: Event, out: list[bytes]) -> None:
         if type(event) is Finish:

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from gateway.core.backend_status import FAULTS
 from gateway.diagnostics.explain import Explanation
 from gateway.dialects.base import Dialect, KeyPlace, RequestMark, Route, RouteKind
-from gateway.dialects.openapi import EVENT_STREAM, JSON, Schema, events_of, json_text, reference
+from gateway.dialects.openapi import EVENT_STREAM, JSON, QueryParameter, Schema, events_of, json_text, reference
 from gateway.dialects.route_table import RouteTable
 from gateway.server.access.request_checks import OPEN_PATHS
 from gateway.server.api.openapi_schemas import schemas
@@ -78,6 +78,7 @@ _ERRORS: Final[Mapping[RouteKind, tuple[int, ...]]] = {
     "models": (404, 502, 504),
     "model": (404,),
     "count": (),
+    "stored": (404,),
     "fixed": (),
     "refused": (),
 }
@@ -137,6 +138,7 @@ def _route_document(dialect: Dialect, route: Route) -> RouteDocument:
         (*_ERRORS[route.kind], *(() if operation.request is None else _BODY)),
         (
             *[_path_parameter(name) for name in names],
+            *[_query_parameter(parameter) for parameter in operation.parameters],
             *([_EXPLAIN] if generates else []),
             *([] if route.mark is None else [_mark_parameter(route.mark, dialect)]),
         ),
@@ -166,6 +168,11 @@ def _mark_parameter(mark: RequestMark, dialect: Dialect) -> Schema:
 
 def _path_parameter(name: str) -> Schema:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+def _query_parameter(parameter: QueryParameter) -> Schema:
+    name, description, schema = parameter
+    return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
 def _dialect_parameter(dialects: RouteTable) -> Schema:

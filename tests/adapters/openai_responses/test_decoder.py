@@ -342,7 +342,7 @@ def test_log_probabilities_reach_a_client_of_the_dialect(wire: bytes) -> None:
 def test_fields_of_the_response_reach_a_client_of_the_dialect() -> None:
     wire = streamed(last=ended(service_tier="flex", temperature=1.0, x_own={"a": 1}, store=True, background=False))
     (passed,) = [event for event in decoded(wire, OWN) if isinstance(event, PassthroughFields)]
-    said: JsonObject = {"service_tier": "flex", "temperature": 1.0, "x_own": {"a": 1}, "store": True}
+    said: JsonObject = {"service_tier": "flex", "temperature": 1.0, "x_own": {"a": 1}}
     assert passed == PassthroughFields("response", said)
     assert not any(isinstance(event, PassthroughFields) for event in decoded(wire))
 

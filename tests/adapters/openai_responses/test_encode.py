@@ -80,7 +80,7 @@ UNKNOWN: Final[dict[str, Json]] = {
     ],
 )
 def test_a_request_of_the_dialect_is_sent_as_it_was_written(body: dict[str, Json]) -> None:
-    assert sent(own(body)) == {"store": False, **body, "model": "m"}
+    assert sent(own(body)) == {**body, "store": False, "model": "m"}
 
 
 def test_text_is_one_item_of_the_input() -> None:
@@ -299,7 +299,7 @@ def test_models_are_listed() -> None:
     [
         ({}, {}, False),
         ({"store": False}, {}, False),
-        ({"store": True}, {}, True),
+        ({"store": True}, {}, False),
         ({}, {"encrypted_content": "c"}, True),
     ],
 )

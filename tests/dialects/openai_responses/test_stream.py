@@ -265,16 +265,6 @@ def test_a_message_has_the_fields_that_a_backend_of_the_same_dialect_gave_it() -
     assert [item["content"][0]["text"] for item in messages.values()] == ["a", "b"]
 
 
-def test_a_store_is_that_of_a_backend_of_the_same_dialect() -> None:
-    stored = PassthroughFields("response", {"store": True})
-    for said, store in (([], False), ([stored], True)):
-        encoder = ResponsesStreamEncoder(decoded(store=True), HEAD)
-        begun = encoder.feed([ResponseStart(), *said, TextDelta("a")])
-        assert b'"store":%b' % (b"true" if store else b"false") in begun
-        encoder.feed([Finish("stop")])
-        assert encoder.response()["store"] is store
-
-
 USAGE: Final[dict[str, tuple[list[UsageReport], dict[str, Any] | None, str | None]]] = {
     "none": ([], None, None),
     "all": (

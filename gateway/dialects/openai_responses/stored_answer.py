@@ -1,0 +1,125 @@
+"""Defines what is stored of a response: its entries, their names, and the ids by which clients refer to them.
+
+A response is two entries: the response itself, and the items of its own input, which only a request that continues it
+needs. Both together, and those of the responses before it, are the history of the next request. The id of an item tells
+its response, unless a backend of the same dialect made the id: such an item has an entry that names its response.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.dialects.openai_responses.items import Item
+from gateway.dialects.stateful import AnswerRecord
+
+_RESPONSE: Final = "response:"
+_INPUT: Final = "input:"
+_ITEM: Final = "item:"
+# An item of the output has the index of its place behind the digits of its response, one of the input an `i` between.
+_OWN_ITEM: Final = re.compile(r"[a-z]{1,8}_([0-9a-f]{24})(i?)[0-9]{1,6}")
+
+
+class StoredResponse(msgspec.Struct, frozen=True):
+    """The entry of a response.
+
+    `ancestors` are the ids of the responses before it, the oldest first; `size` is the number of bytes of all of them,
+    with their inputs, and of this one; `named_items` are the ids of its items that have an entry of their own.
+    `response` is the JSON of the response object.
+    """
+
+    ancestors: tuple[str, ...]
+    size: int
+    named_items: tuple[str, ...]
+    response: msgspec.Raw
+
+
+class _Output(msgspec.Struct, frozen=True):
+    # Any: msgspec cannot read the recursive Json type.
+    output: list[dict[str, Any]]
+
+
+class StoredInput(msgspec.Struct, frozen=True):
+    """What the record of a response needs of its request: the items of its own `input`, and the responses before it
+    with their bytes."""
+
+    items: Sequence[Item]
+    ancestors: tuple[str, ...]
+    size: int
+
+
+def response_id(unique: str) -> str:
+    """Returns the id of the response with these digits."""
+    return f"resp_{unique}"
+
+
+def response_entry(identity: str) -> str:
+    """Returns the name of the entry of a response."""
+    return _RESPONSE + identity
+
+
+def input_entry(identity: str) -> str:
+    """Returns the name of the entry with the own input of a response."""
+    return _INPUT + identity
+
+
+def item_entry(identity: str) -> str:
+    """Returns the name of the entry that names the response of an item."""
+    return _ITEM + identity
+
+
+def owner_of(item: str) -> tuple[str, bool] | None:
+    """Returns the response of an item, and whether the item belongs to its input. None: the gateway did not make the
+    id."""
+    found = _OWN_ITEM.fullmatch(item)
+    return None if found is None else (response_id(found[1]), bool(found[2]))
+
+
+def record(unique: str, stored: StoredInput, response: dict[str, Json]) -> AnswerRecord:
+    """Returns what is stored of a complete response: its own entry last, without which nothing refers to the others."""
+    identity = response_id(unique)
+    named = tuple(_named_items(response))
+    items = msgspec.json.encode(stored.items)
+    written = msgspec.json.encode(response)
+    size = stored.size + len(items) + len(written)
+    entry = StoredResponse(stored.ancestors, size, named, msgspec.Raw(written))
+    return AnswerRecord(
+        (
+            (input_entry(identity), items),
+            *[(item_entry(name), identity.encode()) for name in named],
+            (response_entry(identity), msgspec.json.encode(entry)),
+        ),
+        size,
+        len(stored.ancestors) + 1,
+    )
+
+
+def entries_of(identity: str, stored: StoredResponse) -> tuple[str, ...]:
+    """Returns the names of all entries of a response, its own first."""
+    return response_entry(identity), input_entry(identity), *map(item_entry, stored.named_items)
+
+
+def read_response(entry: bytes) -> StoredResponse:
+    """Returns the entry of a response."""
+    return msgspec.json.decode(entry, type=StoredResponse)
+
+
+def read_output(stored: StoredResponse) -> list[Item]:
+    """Returns the items of a response's output."""
+    return msgspec.json.decode(stored.response, type=_Output).output
+
+
+def read_input(entry: bytes) -> list[Item]:
+    """Returns the items of a response's own input."""
+    return msgspec.json.decode(entry, type=list[dict[str, Any]])
+
+
+def _named_items(response: dict[str, Json]) -> Iterator[str]:
+    output = response["output"]
+    assert isinstance(output, list)  # as the encoder writes it
+    for item in output:
+        identity = item.get("id") if isinstance(item, dict) else None
+        if isinstance(identity, str) and owner_of(identity) is None:
+            yield identity

@@ -1,0 +1,171 @@
+"""Answers what clients ask of a stored response: the response itself, its input, or to delete it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.core.errors import InvalidRequest, Unsupported
+from gateway.dialects.base import RequestHead, Route
+from gateway.dialects.openai_responses.items import Item, type_of
+from gateway.dialects.openai_responses.response_models import DeletedResponse
+from gateway.dialects.openai_responses.stored_answer import (
+    StoredResponse,
+    entries_of,
+    input_entry,
+    read_input,
+    read_output,
+    read_response,
+    response_entry,
+)
+from gateway.dialects.openai_responses.stored_history import Entries, chain_entries, input_item_id
+from gateway.dialects.stateful import StoredQuery
+
+# Of a page of items, as OpenAI's reference gives them.
+_USUAL: Final = 20
+_MOST: Final = 100
+_ORDERS: Final = ("asc", "desc")
+INPUT_ITEMS: Final = "/input_items"
+
+
+def stored_query(route: Route, head: RequestHead, identity: str) -> StoredQuery:
+    """Returns the query of a request on a route of stored responses. Raises InvalidRequest for a wrong parameter."""
+    if route.method == "DELETE":
+        return DeleteResponse(identity)
+    if route.path.endswith(INPUT_ITEMS):
+        return ListInputItems(identity, _page(head))
+    if head.parameter("stream") == "true":
+        raise Unsupported("stream is not supported: a stored response is sent whole.", param="stream")
+    return ReadResponse(identity)
+
+
+class ReadResponse:
+    """Asks for the response as its client received it."""
+
+    def __init__(self, identity: str) -> None:
+        self._id = identity
+
+    def missing(self, found: Entries) -> Sequence[str]:
+        return _missing([response_entry(self._id)], found)
+
+    def encode(self, found: Entries) -> bytes:
+        return bytes(_response(self._id, found).response)
+
+    def deletes(self, found: Entries) -> Sequence[str]:
+        return ()
+
+
+class DeleteResponse:
+    """Asks to delete a response. Nothing can continue it then, and nothing that continued it can be continued."""
+
+    def __init__(self, identity: str) -> None:
+        self._id = identity
+
+    def missing(self, found: Entries) -> Sequence[str]:
+        return _missing([response_entry(self._id)], found)
+
+    def encode(self, found: Entries) -> bytes:
+        _response(self._id, found)
+        return msgspec.json.encode(DeletedResponse(id=self._id))
+
+    def deletes(self, found: Entries) -> Sequence[str]:
+        return entries_of(self._id, _response(self._id, found))
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A part of a list: so many items at most, in this order, behind the one with the id `after`."""
+
+    limit: int = _USUAL
+    descending: bool = True
+    after: str | None = None
+
+
+class ListInputItems:
+    """Asks for the items that the response answered: those of its own input, and all items before them."""
+
+    def __init__(self, identity: str, page: Page) -> None:
+        self._id = identity
+        self._page = page
+
+    def missing(self, found: Entries) -> Sequence[str]:
+        # Of the responses before it their items are listed, too; its own output is not.
+        return _missing(chain_entries(self._id, found), found)
+
+    def encode(self, found: Entries) -> bytes:
+        items = list(_listed(self._id, _response(self._id, found), found))
+        if self._page.descending:
+            items.reverse()
+        start = self._start(items)
+        page = items[start : start + self._page.limit]
+        return msgspec.json.encode(
+            {
+                "object": "list",
+                "data": page,
+                "first_id": page[0]["id"] if page else None,
+                "last_id": page[-1]["id"] if page else None,
+                "has_more": start + len(page) < len(items),
+            }
+        )
+
+    def deletes(self, found: Entries) -> Sequence[str]:
+        return ()
+
+    def _start(self, items: Sequence[Item]) -> int:
+        if self._page.after is None:
+            return 0
+        for position, item in enumerate(items):
+            if item["id"] == self._page.after:
+                return position + 1
+        raise InvalidRequest(f"after names no item of the list: '{self._page.after[:80]}'.", param="after")
+
+
+def _listed(identity: str, stored: StoredResponse, found: Entries) -> Iterator[Item]:
+    """Yields the items in their order, each with an id. Raises InvalidRequest where a response before it is missing."""
+    for response in (*stored.ancestors, identity):
+        answer, own = found.get(response_entry(response)), found.get(input_entry(response))
+        if answer is None or own is None:
+            message = f"The items before the response '{identity[:80]}' are no longer stored."
+            raise InvalidRequest(message, status=404, code="response_not_found")
+        for index, item in enumerate(read_input(own)):
+            yield _listed_item(item, input_item_id(item, response, index))
+        if response != identity:
+            yield from (_listed_item(item, str(item.get("id"))) for item in read_output(read_response(answer)))
+
+
+def _listed_item(item: Item, identity: str) -> Item:
+    """Returns an item in the form that every client reads: with a type, and a message with an array of parts."""
+    kind = type_of(item)
+    shown = {**item, "id": identity, "type": kind}
+    content = item.get("content")
+    if kind == "message" and isinstance(content, str):
+        part = "output_text" if item.get("role") == "assistant" else "input_text"
+        extra: dict[str, Json] = {"annotations": []} if part == "output_text" else {}
+        shown["content"] = [{"type": part, "text": content, **extra}]
+    if kind == "message":
+        shown.setdefault("status", "completed")
+    return shown
+
+
+def _response(identity: str, found: Entries) -> StoredResponse:
+    entry = found.get(response_entry(identity))
+    if entry is None:
+        message = f"Response with id '{identity[:80]}' not found."
+        raise InvalidRequest(message, status=404, code="response_not_found")
+    return read_response(entry)
+
+
+def _missing(names: Iterator[str] | Sequence[str], found: Mapping[str, bytes | None]) -> tuple[str, ...]:
+    return tuple([name for name in dict.fromkeys(names) if name not in found])
+
+
+def _page(head: RequestHead) -> Page:
+    """Reads the parameters of a list. Raises InvalidRequest."""
+    limit, order, after = (head.parameter(name) for name in ("limit", "order", "after"))
+    if limit is not None and not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= _MOST):
+        raise InvalidRequest(f"limit must be a whole number from 1 to {_MOST}.", param="limit")
+    if order is not None and order not in _ORDERS:
+        raise InvalidRequest("order must be asc or desc.", param="order")
+    if head.parameter("before") is not None:
+        raise Unsupported("before is not supported: turn the order round and use after.", param="before")
+    return Page(_USUAL if limit is None else int(limit), order != "asc", after)

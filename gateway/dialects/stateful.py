@@ -1,0 +1,79 @@
+"""Defines what a dialect adds to the contract whose answers may be stored, so that later requests refer to them.
+
+What is stored are entries: bytes by name. Only the dialect knows what stands in them; the server looks them up for one
+client at a time, so that nobody else finds them under the same names. The life of a request, beside that in
+`gateway.dialects.base`:
+
+1. `missing_entries` names what the request refers to, and `Document.stored` then has it, or says that there is none.
+2. Behind the last events of a complete answer, `StoringEncoder.record` returns the entries of this answer. Only when
+   they are written does the client get the end of its answer: it may continue it at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from gateway.core.notices import Notice
+from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, RequestHead, Route, StreamEncoder
+from gateway.dialects.document import Document
+
+
+class AnswerRecord(NamedTuple):
+    """A complete answer as it is stored: entries by their names, in the order in which they are written. The answer is
+    stored once the last one is.
+
+    A request that continues the answer needs the entries of so many answers as `links` says, which have `size` bytes.
+    """
+
+    entries: tuple[tuple[str, bytes], ...]
+    size: int
+    links: int
+
+
+class StoringEncoder(StreamEncoder, Protocol):
+    """Extends a StreamEncoder whose answer may be stored. A whole answer is made by the same encoder."""
+
+    def record(self) -> AnswerRecord:
+        """Returns what is to be stored. Called once, behind the last events and before `close` or `whole`."""
+        ...
+
+    def deny(self, notice: Notice) -> None:
+        """Makes the rest of the answer say that it is not stored. Called in the place of `record` or behind it."""
+        ...
+
+    def whole(self) -> bytes:
+        """Returns the whole answer as JSON, in the place of `close`."""
+        ...
+
+
+class StoredQuery(Protocol):
+    """A request on a `stored` route."""
+
+    def missing(self, found: Mapping[str, bytes | None]) -> Sequence[str]:
+        """Returns the names of entries that are needed beside those found; none once there is an answer."""
+        ...
+
+    def encode(self, found: Mapping[str, bytes | None]) -> bytes:
+        """Returns the answer as JSON. Raises InvalidRequest, with status 404 where nothing is stored."""
+        ...
+
+    def deletes(self, found: Mapping[str, bytes | None]) -> Sequence[str]:
+        """Returns the names of the entries to delete before the answer is sent."""
+        ...
+
+
+class StatefulDialect(Dialect, Protocol):
+    """Extends a Dialect whose answers may be stored."""
+
+    def missing_entries(self, document: Document) -> Sequence[str]:
+        """Returns the names of the entries that a request refers to and that `document.stored` lacks. Entries may refer
+        to further ones, so that it is asked again until nothing is missing. Raises InvalidRequest."""
+        ...
+
+    def stream_encoder(self, request: ClientRequest, head: AnswerHead) -> StoringEncoder:
+        """Returns the encoder of one answer."""
+        ...
+
+    def stored_query(self, route: Route, head: RequestHead, name: str) -> StoredQuery:
+        """Returns what a request on a `stored` route asks for. `name` is the parameter of its path. Raises
+        InvalidRequest."""
+        ...
