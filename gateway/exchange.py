@@ -22,6 +22,12 @@ from gateway.response.stop_sequences import StopMatcher
 from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
 from gateway.tool_calls.unwrap import Unwrapper
 
+COMPRESSED: Final = Notice(
+    "backend",
+    "seen",
+    "RESPONSE_COMPRESSED",
+    "the backend compressed its response although the request accepts only identity; it was decompressed",
+)
 # A longer part of a body without a message does not fit into a log line.
 SHOWN_BODY: Final = 4096
 # Only these may need a change before they are sent; the deltas of a response do not.

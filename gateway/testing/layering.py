@@ -83,6 +83,10 @@ RULES: Final[tuple[ImportRule, ...]] = (
         _ours("core adapter capabilities dialects.base dialects.document exchange history registry settings"),
     ),
     ImportRule(
+        "gateway.recording",
+        _ours("core adapter dialects.base dialects.document exchange history registry settings"),
+    ),
+    ImportRule(
         "gateway.protobuf",
         _ours("core.errors core.descriptor_set settings.check"),
         others=("msgspec", "google.protobuf"),

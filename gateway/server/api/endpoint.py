@@ -14,11 +14,10 @@ from gateway.core.backend_status import NO_RETRY, public_text
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
 from gateway.core.events import Event
-from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
-from gateway.exchange import Exchange
+from gateway.exchange import COMPRESSED, Exchange
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
@@ -41,12 +40,6 @@ from gateway.server.upstream.deadlines import (
 )
 from gateway.server.upstream.timeout_header import timeout_header
 
-COMPRESSED: Final = Notice(
-    "backend",
-    "seen",
-    "RESPONSE_COMPRESSED",
-    "the backend compressed its response although the request accepts only identity; it was decompressed",
-)
 # The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
 SETTLE_S: Final = 0.05
 # Only usage and a closing event may follow the finish.

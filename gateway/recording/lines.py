@@ -1,0 +1,317 @@
+"""Defines the lines of a recording, one value for each `kind`, and reads and writes one line as JSON.
+
+docs/recordings.md describes every field. A line of an unknown kind, and the unknown fields of a known one, survive
+reading and writing.
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, Json
+from gateway.core.errors import InvalidRequest
+from gateway.core.notices import Notice
+
+FORMAT: Final = 1
+MAX_LINE: Final = 16 * 2**20
+MAX_FILE: Final = 256 * 2**20
+
+Side: TypeAlias = Literal["backend", "client"]
+RedactionLevel: TypeAlias = Literal["none", "shape", "full"]
+# Any: msgspec cannot resolve a type that names itself in another module.
+Fields: TypeAlias = Mapping[str, Any]
+# Why the bytes of a body are not in the recording.
+Absence: TypeAlias = Literal["never_kept", "evicted", "over_the_cap"]
+# What ended a response before it was complete.
+Cut: TypeAlias = Literal["fin", "reset", "timeout", "client_gone"]
+
+
+class Data(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Bytes: as `text` where they are UTF-8, else as `base64`."""
+
+    text: str | None = None
+    base64: str | None = None
+
+    @property
+    def content(self) -> bytes:
+        """Returns the bytes. Raises ValueError for base64 that is none."""
+        if self.base64 is not None:
+            return base64.b64decode(self.base64, validate=True)
+        return (self.text or "").encode()
+
+
+def data_of(content: bytes) -> Data:
+    """Returns bytes as they are written."""
+    try:
+        return Data(text=content.decode())
+    except UnicodeDecodeError:
+        return Data(base64=base64.b64encode(content).decode())
+
+
+class Redaction(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the recording was redacted. `kept` are the texts that stayed although the level covers them, and `checked`:
+    it gives the same notices and outcome as before."""
+
+    level: RedactionLevel = "none"
+    kept: tuple[str, ...] = ()
+    checked: bool = False
+
+
+class HeaderLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The first line. `gateway` is the version that wrote it, `made` the time (RFC 3339)."""
+
+    format: int = FORMAT
+    gateway: str = ""
+    made: str = ""
+    redaction: Redaction = Redaction()
+    note: str = ""
+    unknown: Fields = EMPTY
+
+
+class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The client's request. `path` has its query, without a key; of the headers only the harmless ones are here."""
+
+    x: int
+    id: str
+    dialect: str
+    method: str
+    path: str
+    headers: Mapping[str, str] = {}
+    body: Data | None = None
+    absent: Absence | None = None
+    unknown: Fields = EMPTY
+
+
+class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The route: the client's `model`, its `name` at the backend (empty: the same), the backend's entry without its
+    address and its credential, and the whole effective policy. `max_event` is in bytes."""
+
+    x: int
+    model: str
+    backend: str
+    adapter: str
+    name: str = ""
+    options: Fields = EMPTY
+    profile: str = ""
+    policy: Fields = EMPTY
+    max_event: int = 4 * 2**20
+    unknown: Fields = EMPTY
+
+
+class SentLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The request to the backend, with the adapter's own headers. `path` follows the backend's base_url."""
+
+    x: int
+    method: str
+    path: str
+    t: float = 0
+    headers: Mapping[str, str] = {}
+    body: Data | None = None
+    http2: bool = False
+    absent: Absence | None = None
+    unknown: Fields = EMPTY
+
+
+class HeadLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The head of a response. `compressed`: the backend had compressed the body, which is here decompressed."""
+
+    x: int
+    side: Side
+    t: float
+    status: int
+    headers: Mapping[str, str] = {}
+    compressed: bool = False
+    unknown: Fields = EMPTY
+
+
+class BytesLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One read from the backend, or one write to the client. `quiet`: a keep-alive, written while nothing came."""
+
+    x: int
+    side: Side
+    t: float
+    data: Data
+    quiet: bool = False
+    unknown: Fields = EMPTY
+
+
+class GapLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """So many bytes of one side are missing here."""
+
+    x: int
+    side: Side
+    t: float
+    bytes: int
+    absent: Absence = "over_the_cap"
+    unknown: Fields = EMPTY
+
+
+class CloseLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The backend's body is complete; its trailers, if any."""
+
+    x: int
+    t: float
+    trailers: Mapping[str, str] = {}
+    unknown: Fields = EMPTY
+
+
+class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts of the answer that no event tells: `unique` and `created` as in `AnswerHead`, and every time that its
+    clock was asked for. `explain`: the client asked for all notices."""
+
+    x: int
+    unique: str
+    created: int
+    clock: tuple[int, ...] = ()
+    explain: bool = False
+    unknown: Fields = EMPTY
+
+
+class NoticeLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A notice, in the order in which the gateway made them."""
+
+    x: int
+    t: float
+    notice: Notice
+    unknown: Fields = EMPTY
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An error as the client got it. `upstream`: it is the backend's. `own_words` replace those of the backend."""
+
+    message: str
+    status: int
+    kind: str
+    code: str | None = None
+    param: str | None = None
+    headers: Mapping[str, str] = {}
+    extra: Fields = EMPTY
+    own_words: tuple[str, str] | None = None
+    upstream: bool = False
+
+
+class Marks(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Milliseconds from the head of the client's request until its body was read, the request to the backend was ready,
+    and was written; the head, the first and the last bytes of the response arrived; the request ended."""
+
+    read: float | None = None
+    prepared: float | None = None
+    connected: float | None = None
+    head: float | None = None
+    first: float | None = None
+    last: float | None = None
+    end: float | None = None
+
+
+class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The token counts of the answer. None: not known."""
+
+    prompt: int | None = None
+    completion: int | None = None
+
+
+class EndLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome. `status` is that of the client's response (0: it got none, 499: it left), `code` that of the error
+    (empty: none)."""
+
+    x: int
+    status: int
+    code: str = ""
+    phase: str = ""
+    usage: Tokens | None = None
+    marks: Marks = Marks()
+    cut: Cut | None = None
+    failure: Failure | None = None
+    unknown: Fields = EMPTY
+
+
+class UnknownLine(msgspec.Struct, frozen=True):
+    """A line of a kind that this version does not know. `x` is 0 where it belongs to no exchange."""
+
+    kind: str
+    x: int
+    unknown: Fields
+
+
+Line: TypeAlias = (
+    HeaderLine
+    | RequestLine
+    | RouteLine
+    | SentLine
+    | HeadLine
+    | BytesLine
+    | GapLine
+    | CloseLine
+    | AnswerLine
+    | NoticeLine
+    | EndLine
+    | UnknownLine
+)
+
+_KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
+    "recording": HeaderLine,
+    "request": RequestLine,
+    "route": RouteLine,
+    "sent": SentLine,
+    "head": HeadLine,
+    "bytes": BytesLine,
+    "gap": GapLine,
+    "close": CloseLine,
+    "answer": AnswerLine,
+    "notice": NoticeLine,
+    "end": EndLine,
+}
+_NAMES: Final = {line: kind for kind, line in _KINDS.items()}
+
+
+class RecordingError(InvalidRequest):
+    """A file is no recording, or breaks a rule of the format; the message names the line."""
+
+
+def encode_line(line: Line) -> bytes:
+    """Returns one line with its line end. Raises RecordingError for one above `MAX_LINE`."""
+    if isinstance(line, UnknownLine):
+        fields: dict[str, Json] = {"kind": line.kind, **line.unknown}
+    else:
+        fields = {"kind": _NAMES[type(line)], **msgspec.to_builtins(line)}
+        fields.pop("unknown", None)
+        fields.update(line.unknown)
+    encoded = msgspec.json.encode(fields) + b"\n"
+    if len(encoded) > MAX_LINE:
+        raise RecordingError(f"A line of {len(encoded)} bytes is longer than the {MAX_LINE} that the format allows.")
+    return encoded
+
+
+def decode_line(data: bytes) -> Line:
+    """Reads one line. Raises RecordingError."""
+    if len(data) > MAX_LINE:
+        raise RecordingError(f"it is longer than {MAX_LINE} bytes")
+    try:
+        fields = msgspec.json.decode(data, type=dict[str, Any])  # Any: JSON
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordingError(f"it is no JSON object: {error}") from error
+    kind = fields.pop("kind", None)
+    if not isinstance(kind, str):
+        raise RecordingError("it has no kind")
+    known = _KINDS.get(kind)
+    if known is None:
+        number = fields.get("x")
+        return UnknownLine(kind, number if isinstance(number, int) else 0, fields)
+    unknown = {name: fields.pop(name) for name in [*fields] if name not in known.__struct_fields__[:-1]}
+    try:
+        line: Any = msgspec.convert(fields, known)
+        if isinstance(line, RequestLine | SentLine | BytesLine):
+            _check_data(line)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RecordingError(f"{kind}: {error}") from error
+    decoded: Line = msgspec.structs.replace(line, unknown=unknown) if unknown else line
+    return decoded
+
+
+def _check_data(line: RequestLine | SentLine | BytesLine) -> None:
+    """Raises ValueError for bytes that cannot be read."""
+    data = line.data if isinstance(line, BytesLine) else line.body
+    if data is not None:
+        data.content  # noqa: B018 - reading it is the check

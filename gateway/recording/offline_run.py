@@ -1,0 +1,333 @@
+"""Runs a recorded request again, without a network: this version of the gateway against the recorded bytes.
+
+The stages of a request are not recorded, they are made again by the same code from the recorded bytes. What comes from
+outside is taken from the recording: what the backend sent, the ids and times of the answer, and the failures of
+connections, limits and keys.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from gateway.adapter import Adapter, BackendRequest
+from gateway.core.conversation import Conversation, JsonObject, Violation
+from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords, SettingsError
+from gateway.core.events import Event
+from gateway.core.notices import Notice
+from gateway.core.policy import Policy
+from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, RequestHead, StreamEncoder
+from gateway.dialects.document import read_document
+from gateway.exchange import COMPRESSED, Exchange
+from gateway.history.validate import validate
+from gateway.recording.lines import AnswerLine, BytesLine, Failure, HeadLine, RecordingError, RouteLine
+from gateway.recording.recording import Interaction
+from gateway.registry import ADAPTERS, load_adapter, load_dialect
+from gateway.settings import BackendSettings, Settings
+
+_DISCONNECTED: Final = 499
+
+
+class OfflineRun(msgspec.Struct, frozen=True):
+    """What came out. `exchange` is None where nothing was sent. `events` holds those of each read, and of the end of
+    the body; `writes` are the bytes that the client gets, without the head. `error` is what ended the request, and
+    `external`: the recording, not this run, says so."""
+
+    violations: tuple[Violation, ...] = ()
+    conversation: Conversation | None = None
+    exchange: Exchange | None = None
+    notices: tuple[Notice, ...] = ()
+    events: tuple[tuple[Event, ...], ...] = ()
+    writes: tuple[bytes, ...] = ()
+    status: int = 200
+    error: GatewayError | None = None
+    external: bool = False
+
+    @property
+    def sent(self) -> BackendRequest | None:
+        """The request to the backend."""
+        return None if self.exchange is None else self.exchange.request
+
+    @property
+    def client(self) -> bytes:
+        """The body of the client's response."""
+        return b"".join(self.writes)
+
+    @property
+    def code(self) -> str:
+        """The code of the error, empty for none."""
+        return "" if self.error is None else self.error.code or ""
+
+
+def adapter_of(route: RouteLine, settings: Settings | None = None) -> Adapter:
+    """Returns the adapter of a route. A recording may name the built-in adapters, and those that the settings use; a
+    backend of the settings with the recorded name and adapter gives its own options. Raises SettingsError for any other
+    adapter, and RecordingError for options that it does not take."""
+    known = {} if settings is None else settings.backends
+    own = known.get(route.backend)
+    if own is not None and own.adapter == route.adapter:
+        return load_adapter(route.backend, own, route.max_event)
+    if route.adapter not in {*ADAPTERS, *ADAPTERS.values(), *(entry.adapter for entry in known.values())}:
+        raise SettingsError(
+            f"the recording names the adapter {route.adapter!r}, which is not built in: name a settings file that uses "
+            "it with --settings"
+        )
+    entry = BackendSettings(route.adapter, "", options=route.options)
+    try:
+        return load_adapter(route.backend, entry, route.max_event)
+    except SettingsError as error:
+        raise RecordingError(f"The recorded options cannot be used: {error.message}") from error
+
+
+def policy_fields(policy: Policy) -> JsonObject:
+    """Returns a policy as a recording holds it."""
+    fields: JsonObject = msgspec.json.decode(msgspec.json.encode(policy))
+    return fields
+
+
+def policy_of(route: RouteLine) -> Policy:
+    """Returns the policy of a route. Raises RecordingError."""
+    try:
+        return msgspec.convert(route.policy, Policy)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RecordingError(f"The recorded policy cannot be used: {error}") from error
+
+
+def request_head(interaction: Interaction) -> RequestHead:
+    """Returns the head of the client's request."""
+    path, _, query = interaction.request.path.partition("?")
+    headers = {name.encode(): value.encode("latin-1", "replace") for name, value in interaction.request.headers.items()}
+    return RequestHead(path, query.encode(), headers)
+
+
+def run_offline(interaction: Interaction, settings: Settings | None = None) -> OfflineRun:
+    """Runs one recorded request. Raises RecordingError where the recording lacks its body, and for a route that cannot
+    be used; SettingsError for an adapter that must be named in settings."""
+    body = interaction.body
+    if body is None:
+        raise RecordingError(f"The body of the request {interaction.request.id} is not in the recording.")
+    dialect = load_dialect(interaction.request.dialect)
+    route = interaction.route
+    adapter = None if route is None else adapter_of(route, settings)
+    policy = Policy() if route is None else policy_of(route)
+    return _Run(interaction, dialect).play(body, adapter, policy)
+
+
+class _Run:
+    """One run; `play` is called once."""
+
+    def __init__(self, interaction: Interaction, dialect: Dialect) -> None:
+        self._interaction = interaction
+        self._dialect = dialect
+        self._violations: tuple[Violation, ...] = ()
+        self._conversation: Conversation | None = None
+        self._exchange: Exchange | None = None
+        self._notices: list[Notice] = []
+        self._events: list[tuple[Event, ...]] = []
+        self._answer: _Answer | None = None
+
+    def play(self, body: bytes, adapter: Adapter | None, policy: Policy) -> OfflineRun:
+        try:
+            request = self._dialect.decode(read_document(body), request_head(self._interaction))
+            self._begin(request, adapter, policy)
+            if self._exchange is not None and self._answer is not None:
+                self._relay(self._exchange, self._answer)
+        except _External as found:
+            return self._failed(found.error, external=True)
+        except GatewayError as error:
+            return self._failed(error)
+        return self._result(200 if self._interaction.end is None else self._interaction.end.status)
+
+    def _begin(self, request: ClientRequest, adapter: Adapter | None, policy: Policy) -> None:
+        conversation = request.conversation
+        route = self._interaction.route
+        self._conversation = conversation
+        self._violations = tuple(validate(conversation, policy.profile))
+        if route is None or adapter is None:
+            raise self._external()
+        if not request.generates:
+            self._notices += conversation.notices
+            self._answer = _Answer(self._dialect, request, self._head(), [*conversation.notices])
+            self._answer.finish(())
+            return
+        if route.name and route.name != conversation.model:
+            conversation = msgspec.structs.replace(conversation, model=route.name)
+        self._exchange = Exchange(adapter, conversation, policy)
+        self._notices += self._exchange.notices
+        self._answer = _Answer(self._dialect, request, self._head(), self._exchange.notices)
+
+    def _head(self) -> AnswerHead:
+        model = "" if self._conversation is None else self._conversation.model
+        facts = self._interaction.answer or AnswerLine(self._interaction.x, "0" * 24, 0)
+        times = iter(facts.clock)
+        clock = partial(next, times, facts.created)
+        return AnswerHead(facts.unique, facts.created, model, clock, facts.explain, self._interaction.request.id)
+
+    def _relay(self, exchange: Exchange, answer: "_Answer") -> None:
+        interaction = self._interaction
+        head = interaction.head
+        if interaction.gaps:
+            raise self._external()
+        if head is None:
+            self._keep_alive(answer)
+            raise self._external()
+        self._open(exchange, head)
+        if head.compressed:
+            self._send(answer, [COMPRESSED])
+        for step in interaction.steps:
+            if isinstance(step, BytesLine) and step.quiet:
+                answer.quiet()
+            elif isinstance(step, BytesLine) and step.side == "backend" and not exchange.done:
+                self._send(answer, self._decoded(answer, exchange, step.data.content))
+        self._finish(exchange, answer)
+
+    def _open(self, exchange: Exchange, head: HeadLine) -> None:
+        body = b""
+        if head.status != 200:
+            body = b"".join(read.data.content for read in self._interaction.reads)
+        exchange.on_response_head(head.status, head.headers, body)
+
+    def _keep_alive(self, answer: "_Answer") -> None:
+        for write in self._interaction.writes:
+            if write.quiet:
+                answer.quiet()
+
+    def _decoded(
+        self, answer: "_Answer", exchange: Exchange, data: bytes | None, trailers: Mapping[str, str] | None = None
+    ) -> list[Event]:
+        try:
+            return exchange.close(trailers or {}) if data is None else exchange.feed(data)
+        except BackendError as error:
+            rescued = error.take_events()
+            if answer.begun:
+                self._send(answer, rescued)
+            elif rescued:
+                self._events.append(tuple(rescued))
+            raise
+
+    def _finish(self, exchange: Exchange, answer: "_Answer") -> None:
+        close = self._interaction.close
+        events: list[Event] = []
+        if not exchange.done:
+            if close is None and not exchange.finished:
+                if self._is_gone:
+                    return
+                raise self._external()
+            events = self._decoded(answer, exchange, None, close.trailers if close is not None else {})
+        if not exchange.finished:
+            raise BackendTruncated("The backend's response ended before it was complete.")
+        last = [*events, *exchange.estimate()] if exchange.uncounted else events
+        self._record(last)
+        answer.finish(last)
+
+    @property
+    def _is_gone(self) -> bool:
+        end = self._interaction.end
+        return end is not None and end.cut == "client_gone"
+
+    def _send(self, answer: "_Answer", events: list[Event]) -> None:
+        self._record(events)
+        answer.send(events)
+
+    def _record(self, events: list[Event]) -> None:
+        self._notices += (event for event in events if isinstance(event, Notice))
+        self._events.append(tuple(events))
+
+    def _external(self) -> "_External | GatewayError":
+        """Returns what ended the request from outside."""
+        end = self._interaction.end
+        if end is not None and end.failure is not None:
+            return _External(error_of(end.failure))
+        return BackendTruncated("The recording ends before the request did.")
+
+    def _failed(self, error: GatewayError, external: bool = False) -> OfflineRun:
+        self._notices += error.notices
+        if self._interaction.answer is not None and self._interaction.answer.explain:
+            before = () if self._exchange is None else self._exchange.notices
+            error.extra = {**error.extra, "diagnostics": msgspec.to_builtins((*before, *error.notices))}
+        if self._answer is not None and self._answer.begun:
+            self._answer.fail(error)
+            return self._result(200, error, external)
+        encoded = self._dialect.encode_error(error, self._interaction.request.id)
+        result = self._result(encoded.status, error, external)
+        return msgspec.structs.replace(result, writes=(encoded.body,))
+
+    def _result(self, status: int, error: GatewayError | None = None, external: bool = False) -> OfflineRun:
+        gone = self._is_gone and error is None
+        return OfflineRun(
+            self._violations,
+            self._conversation,
+            self._exchange,
+            tuple(self._notices),
+            tuple(self._events),
+            () if self._answer is None else tuple(self._answer.writes),
+            _DISCONNECTED if gone else status,
+            error,
+            external,
+        )
+
+
+class _External(Exception):
+    """What ended the request is not of this run."""
+
+    def __init__(self, error: GatewayError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def error_of(failure: Failure) -> GatewayError:
+    """Returns a recorded failure as the error that it was."""
+    kind = BackendError if failure.upstream else GatewayError
+    error = kind(
+        failure.message,
+        status=failure.status,
+        kind=failure.kind,  # type: ignore[arg-type]  # one of the closed set, or a word that no dialect knows
+        param=failure.param,
+        headers=failure.headers,
+        extra=failure.extra,
+    )
+    error.code = failure.code
+    error.own_words = None if failure.own_words is None else OwnWords(*failure.own_words)
+    return error
+
+
+class _Answer:
+    """The answer to the client, streamed or whole, as the server sends it. `begun`: its status is sent."""
+
+    def __init__(self, dialect: Dialect, request: ClientRequest, head: AnswerHead, notices: list[Notice]) -> None:
+        self._dialect = dialect
+        self._request = request
+        self._head = head
+        self.begun = False
+        self.writes: list[bytes] = []
+        self._whole: list[Event] = [*notices]
+        self._encoder: StreamEncoder | None = None
+        if request.conversation.stream and request.generates:
+            self._encoder = dialect.stream_encoder(request, head)
+            self._encoder.feed(notices)
+
+    def send(self, events: list[Event]) -> None:
+        if self._encoder is None:
+            self._whole += events
+        else:
+            self._write(self._encoder.feed(events))
+
+    def quiet(self) -> None:
+        if self._encoder is not None:
+            self._write(self._encoder.quiet())
+
+    def finish(self, events: list[Event] | tuple[()]) -> None:
+        if self._encoder is None:
+            self._write(self._dialect.encode_answer(self._request, self._head, [*self._whole, *events]))
+        else:
+            self._write(self._encoder.feed(events) + self._encoder.close())
+
+    def fail(self, error: GatewayError) -> None:
+        if self._encoder is not None:
+            self._write(self._encoder.fail(error))
+
+    def _write(self, data: bytes) -> None:
+        if data:
+            self.begun = True
+            self.writes.append(data)

@@ -1,0 +1,135 @@
+"""Says what a run came to, and how two runs differ: what a redacted or smaller recording must not change."""
+
+from itertools import zip_longest
+
+import msgspec
+
+from gateway.recording.offline_run import OfflineRun
+from gateway.recording.recording import Interaction
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The faults of the client's messages (rule, index), the notices (rule, index, action), the kinds of the events,
+    and the status and the code of the answer."""
+
+    violations: tuple[tuple[str, int], ...]
+    notices: tuple[tuple[str, int | None, str], ...]
+    events: tuple[str, ...]
+    status: int
+    code: str
+
+
+def outcome_of(run: OfflineRun) -> Outcome:
+    """Returns what a run came to."""
+    return Outcome(
+        tuple((one.rule, one.index) for one in run.violations),
+        tuple((one.rule, one.index, one.action) for one in run.notices),
+        tuple(type(event).__name__ for events in run.events for event in events),
+        run.status,
+        run.code,
+    )
+
+
+def differences(before: Outcome, after: Outcome) -> tuple[str, ...]:
+    """Returns one sentence for each part that differs, with the first difference in it."""
+    found: list[str] = []
+    for name in ("violations", "notices", "events"):
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            pairs = enumerate(zip_longest(old, new))
+            at, (was, now) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+            found.append(
+                f"{name}: number {at + 1} was {_shown(was)}, now {_shown(now)} ({len(old)} before, {len(new)})"
+            )
+    if (before.status, before.code) != (after.status, after.code):
+        found.append(f"outcome: was {before.status} {before.code or 'without error'}, now {after.status} {after.code}")
+    return tuple(found)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    return " ".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of a comparison: what it is, in numbers, and the first difference, empty for none."""
+
+    subject: str
+    size: str
+    difference: str = ""
+
+
+def compare_to_recorded(interaction: Interaction, run: OfflineRun) -> tuple[Check, ...]:
+    """Compares a run with what was recorded: notices, the bytes that were sent, the bytes of the answer, the outcome. A
+    part that is not in the recording is left out."""
+    return tuple(
+        check
+        for check in (
+            _notices(interaction, run),
+            _sent(interaction, run),
+            _answer(interaction, run),
+            _status(interaction, run),
+        )
+        if check is not None
+    )
+
+
+def _notices(interaction: Interaction, run: OfflineRun) -> Check:
+    recorded = [(one.stage, one.rule, one.index, one.action) for one in interaction.notices]
+    now = [(one.stage, one.rule, one.index, one.action) for one in run.notices]
+    difference = ""
+    if recorded != now:
+        was, new = next(pair for pair in zip_longest(recorded, now) if pair[0] != pair[1])
+        difference = f"was {_shown(was)}, now {_shown(new)}"
+    return Check("request", f"{len(recorded)} notices", difference)
+
+
+def _sent(interaction: Interaction, run: OfflineRun) -> Check | None:
+    sent = interaction.sent
+    if sent is None or sent.body is None:
+        return None if run.sent is None or sent is not None else _unsent(interaction)
+    body = sent.body.content
+    if run.sent is None:
+        return Check("sent", f"{len(body)} bytes", "now nothing is sent")
+    if (sent.method, sent.path) != (run.sent.method, run.sent.path):
+        return Check("sent", f"{len(body)} bytes", f"now to {run.sent.method} {run.sent.path}")
+    return Check("sent", f"{len(body)} bytes", first_difference(body, run.sent.body))
+
+
+def _unsent(interaction: Interaction) -> Check | None:
+    # A request that was refused behind the preparation, by a limit, was not sent either.
+    refused = interaction.end is not None and interaction.end.failure is not None
+    return None if refused else Check("sent", "nothing", "now a request is sent")
+
+
+def _answer(interaction: Interaction, run: OfflineRun) -> Check | None:
+    if interaction.gaps:
+        return None
+    recorded = b"".join(write.data.content for write in interaction.writes)
+    size = f"{len(interaction.reads)} reads, {sum(map(len, run.events))} events, {len(interaction.writes)} writes"
+    now = run.client
+    if interaction.end is not None and interaction.end.cut == "client_gone":
+        # What was written to a client that had left is not known.
+        now = now[: len(recorded)]
+    return Check("answer", size, first_difference(recorded, now))
+
+
+def _status(interaction: Interaction, run: OfflineRun) -> Check | None:
+    end = interaction.end
+    if end is None:
+        return None
+    now = f"{run.status} {run.code}".strip()
+    was = f"{end.status} {end.code}".strip()
+    return Check("outcome", was, "" if was == now else f"now {now}")
+
+
+def first_difference(was: bytes, now: bytes) -> str:
+    """Returns where two bodies differ first, with some bytes of each; empty for equal ones."""
+    if was == now:
+        return ""
+    at = next(
+        (at for at, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), min(len(was), len(now))
+    )
+    begin = max(at - 20, 0)
+    return f"at byte {at} of {len(was)}: was {was[begin : at + 20]!r}, now {now[begin : at + 20]!r}"

@@ -1,0 +1,175 @@
+"""Reads and writes recordings, and gathers the lines of each recorded request."""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from gateway.core.notices import Notice
+from gateway.recording.lines import (
+    FORMAT,
+    MAX_FILE,
+    AnswerLine,
+    BytesLine,
+    CloseLine,
+    EndLine,
+    GapLine,
+    HeaderLine,
+    HeadLine,
+    Line,
+    NoticeLine,
+    RecordingError,
+    RequestLine,
+    RouteLine,
+    SentLine,
+    UnknownLine,
+    decode_line,
+    encode_line,
+)
+
+# What went over the two wires after the request, in the order in which it happened.
+Step: TypeAlias = HeadLine | BytesLine | GapLine | CloseLine
+
+
+class Interaction(msgspec.Struct, frozen=True):
+    """One recorded request of a client, and all that followed it. `others` are the lines of unknown kinds."""
+
+    request: RequestLine
+    route: RouteLine | None = None
+    sent: SentLine | None = None
+    answer: AnswerLine | None = None
+    steps: tuple[Step, ...] = ()
+    notice_lines: tuple[NoticeLine, ...] = ()
+    end: EndLine | None = None
+    others: tuple[UnknownLine, ...] = ()
+
+    @property
+    def x(self) -> int:
+        """The number in the recording, from 1."""
+        return self.request.x
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """The notices, in order."""
+        return tuple(line.notice for line in self.notice_lines)
+
+    @property
+    def body(self) -> bytes | None:
+        """The body of the client's request; None: it is not in the recording."""
+        return None if self.request.body is None else self.request.body.content
+
+    @property
+    def head(self) -> HeadLine | None:
+        """The head of the backend's response."""
+        heads = (step for step in self.steps if isinstance(step, HeadLine) and step.side == "backend")
+        return next(heads, None)
+
+    @property
+    def client_head(self) -> HeadLine | None:
+        """The head of the client's response."""
+        heads = (step for step in self.steps if isinstance(step, HeadLine) and step.side == "client")
+        return next(heads, None)
+
+    @property
+    def reads(self) -> tuple[BytesLine, ...]:
+        """The reads from the backend."""
+        return tuple(step for step in self.steps if isinstance(step, BytesLine) and step.side == "backend")
+
+    @property
+    def writes(self) -> tuple[BytesLine, ...]:
+        """The writes to the client."""
+        return tuple(step for step in self.steps if isinstance(step, BytesLine) and step.side == "client")
+
+    @property
+    def close(self) -> CloseLine | None:
+        """The end of the backend's body, where it was complete."""
+        return next((step for step in self.steps if isinstance(step, CloseLine)), None)
+
+    @property
+    def gaps(self) -> tuple[GapLine, ...]:
+        """The places where bytes are missing."""
+        return tuple(step for step in self.steps if isinstance(step, GapLine))
+
+    def lines(self) -> Iterator[Line]:
+        """Yields its lines in the order of a file."""
+        yield self.request
+        yield from (line for line in (self.route, self.sent, self.answer) if line is not None)
+        yield from self.notice_lines
+        yield from self.steps
+        yield from self.others
+        if self.end is not None:
+            yield self.end
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """The content of one file: the header, and every other line in order."""
+
+    header: HeaderLine = HeaderLine()
+    lines: tuple[Line, ...] = ()
+
+    def interactions(self) -> tuple[Interaction, ...]:
+        """Returns the recorded requests, in the order of their first lines. Raises RecordingError for a line that
+        belongs to none."""
+        gathered: dict[int, list[Line]] = {}
+        for line in self.lines:
+            if isinstance(line, HeaderLine) or (isinstance(line, UnknownLine) and line.x not in gathered):
+                continue
+            if isinstance(line, RequestLine):
+                gathered[line.x] = []
+            elif line.x not in gathered:
+                raise RecordingError(f"A line belongs to the exchange {line.x}, which has no request before it.")
+            gathered[line.x].append(line)
+        return tuple(_interaction(lines) for lines in gathered.values())
+
+    def with_interactions(self, interactions: Iterable[Interaction]) -> "Recording":
+        """Returns a recording of these alone, under the same header."""
+        return msgspec.structs.replace(self, lines=tuple(line for one in interactions for line in one.lines()))
+
+
+def _interaction(lines: list[Line]) -> Interaction:
+    def last(kind: type[Line]) -> Line | None:
+        return next((line for line in reversed(lines) if isinstance(line, kind)), None)
+
+    request = lines[0]
+    assert isinstance(request, RequestLine)
+    route, sent, answer, end = last(RouteLine), last(SentLine), last(AnswerLine), last(EndLine)
+    return Interaction(
+        request,
+        route if isinstance(route, RouteLine) else None,
+        sent if isinstance(sent, SentLine) else None,
+        answer if isinstance(answer, AnswerLine) else None,
+        tuple(line for line in lines if isinstance(line, HeadLine | BytesLine | GapLine | CloseLine)),
+        tuple(line for line in lines if isinstance(line, NoticeLine)),
+        end if isinstance(end, EndLine) else None,
+        tuple(line for line in lines if isinstance(line, UnknownLine)),
+    )
+
+
+def write_recording(recording: Recording) -> bytes:
+    """Returns the file. Raises RecordingError for one above the caps."""
+    data = b"".join([encode_line(recording.header), *map(encode_line, recording.lines)])
+    if len(data) > MAX_FILE:
+        raise RecordingError(f"The recording has {len(data)} bytes, more than the {MAX_FILE} that the format allows.")
+    return data
+
+
+def read_recording(data: bytes) -> Recording:
+    """Reads a file. A last line without its line end, which a killed writer leaves, is dropped. Raises RecordingError,
+    which names the line."""
+    if len(data) > MAX_FILE:
+        raise RecordingError(f"The recording has {len(data)} bytes, more than the {MAX_FILE} that the format allows.")
+    *whole, _ = data.split(b"\n")
+    lines: list[Line] = []
+    for number, text in enumerate(whole, 1):
+        try:
+            lines.append(decode_line(text))
+        except RecordingError as error:
+            raise RecordingError(f"Line {number} of the recording cannot be read: {error.message}.") from error
+    if not lines or not isinstance(lines[0], HeaderLine):
+        raise RecordingError("This is no recording: its first line must have the kind recording.")
+    header = lines[0]
+    if header.format > FORMAT:
+        raise RecordingError(
+            f"The recording has format {header.format}; this version reads {FORMAT}. Upgrade dragoman to read it."
+        )
+    return Recording(header, tuple(lines[1:]))

@@ -1,0 +1,97 @@
+"""Finds secrets in text, and blots them out by placeholders of the same length.
+
+A placeholder names the kind of the secret and its length: `[key:openai:51]`, filled up with `*`. Equal length keeps
+every frame of a wire whole. A shorter secret becomes `*` alone.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+# The kind of each secret by its shape. The first that matches wins.
+_SHAPES: Final = (
+    (
+        "pem",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?!-----BEGIN)[\s\S])*?(?:-----END[A-Z0-9 ]*-----|\Z)",
+    ),
+    ("jwt", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(?:\.[A-Za-z0-9_-]*)?"),
+    ("anthropic", r"sk-ant-[A-Za-z0-9_-]{8,}"),
+    ("openrouter", r"sk-or-[A-Za-z0-9_-]{8,}"),
+    ("stripe", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}"),
+    ("openai", r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{8,}"),
+    ("google", r"AIza[A-Za-z0-9_-]{20,}"),
+    ("google", r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{12,}"),
+    ("github", r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,})"),
+    ("gitlab", r"glpat-[A-Za-z0-9_-]{12,}"),
+    ("slack", r"xox[abeoprs]-[A-Za-z0-9-]{8,}"),
+    ("aws", r"(?<![A-Z0-9])(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}"),
+    ("huggingface", r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}"),
+    ("groq", r"(?<![A-Za-z0-9])gsk_[A-Za-z0-9]{16,}"),
+    ("replicate", r"(?<![A-Za-z0-9])r8_[A-Za-z0-9]{16,}"),
+    ("xai", r"(?<![A-Za-z0-9])xai-[A-Za-z0-9]{16,}"),
+    ("nvidia", r"(?<![A-Za-z0-9])nvapi-[A-Za-z0-9_-]{16,}"),
+    ("perplexity", r"(?<![A-Za-z0-9])pplx-[A-Za-z0-9]{16,}"),
+    ("sendgrid", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{12,}"),
+    ("npm", r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{16,}"),
+    ("pypi", r"pypi-[A-Za-z0-9_-]{16,}"),
+    ("url", r"(?<=://)[^\s/@:\"'<>\[\]]*:[^\s/@\"'<>]+(?=@)"),
+    ("bearer", r"(?i:(?<=bearer )|(?<=basic )|(?<=token ))[A-Za-z0-9+/_.~-]{16,}={0,2}"),
+)
+_ANY: Final = re.compile("|".join(f"(?P<s{number}>{shape})" for number, (_, shape) in enumerate(_SHAPES)))
+# The value of a name in text, in quotes or up to the next space. Quotes may be escaped.
+_NAMED: Final = re.compile(
+    r"(?i:api[_-]?key|apikey|secret[_-]?key|client[_-]?secret|access[_-]?key|access[_-]?token|auth[_-]?token"
+    r"|refresh[_-]?token|password|passwd|secret)"
+    r"(?:\\*[\"'])?\s*[=:]\s*"
+    r"(?:\\*[\"'](?P<quoted>[^\"'*\[][^\"']{5,}?)(?=\\*[\"'])|(?P<bare>[^\s\"'&,;<>\[\]*\\][^\s\"'&,;<>\[\]*]{5,}))"
+)
+# The values of fields with these names are secrets, whatever their shape.
+_FIELD: Final = re.compile(
+    r"(?i)(?:.*[_-])?(?:api[_-]?key|apikey|password|passwd|secret|authorization|cookie|set-cookie|client[_-]?secret"
+    r"|access[_-]?token|refresh[_-]?token|auth[_-]?token|private[_-]?key|session[_-]?token)"
+)
+# A shorter value is a word, and a part of many others.
+SHORTEST: Final = 6
+
+
+def is_secret_field(name: str) -> bool:
+    """Returns whether a field of this name holds a secret."""
+    return _FIELD.fullmatch(name) is not None
+
+
+def blot(text: str, configured: Iterable[str] = ()) -> str:
+    """Returns the text, of the same length, without secrets: the configured ones, and everything of a known shape. Line
+    ends stay. Blotted text has no secret."""
+    for value in configured:
+        if len(value) >= SHORTEST and value in text:
+            text = text.replace(value, placeholder("configured", value))
+    text = _without(text, _shaped(text))
+    return _without(text, _named(text))
+
+
+def placeholder(kind: str, secret: str) -> str:
+    """Returns what stands for a secret. Control characters in it stay."""
+    name = f"[key:{kind}:{len(secret)}]"
+    filled = name.ljust(len(secret), "*") if len(secret) >= len(name) else "*" * len(secret)
+    if secret.isprintable():
+        return filled
+    return "".join(new if old.isprintable() else old for old, new in zip(secret, filled, strict=True))
+
+
+def _without(text: str, found: Iterable[tuple[int, int, str]]) -> str:
+    parts: list[str] = []
+    end = 0
+    for start, stop, kind in found:
+        parts += (text[end:start], placeholder(kind, text[start:stop]))
+        end = stop
+    return "".join([*parts, text[end:]]) if parts else text
+
+
+def _shaped(text: str) -> Iterator[tuple[int, int, str]]:
+    for match in _ANY.finditer(text):
+        yield *match.span(), _SHAPES[int(str(match.lastgroup)[1:])][0]
+
+
+def _named(text: str) -> Iterator[tuple[int, int, str]]:
+    for match in _NAMED.finditer(text):
+        yield *match.span(str(match.lastgroup)), "value"

@@ -1,0 +1,154 @@
+"""Replaces the words and numbers of a text by others of the same shape and length, the same word always by the same."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import Final
+
+from gateway.recording.lines import RedactionLevel
+
+_VOCABULARY: Final = """
+user assistant system developer tool tools human model function functions role content text type name id call
+calls called result results with args arguments parameters input output action final answer thought
+observation tool_call tool_calls toolcall mcp invoke function_call json object array string number integer
+boolean null true false none end stop done data event error message messages think thinking reasoning im start
+eot header bos eos inst http https image png jpeg gif webp base64 audio file toolu msg resp chatcmpl fc rs
+cmpl gen key bearer property properties low medium high minimal agent anthropic billing cc version cch
+x required description
+"""
+# Words of the protocols, of the formats of tool calls and of transcripts: passes act on them.
+VOCABULARY: Final = frozenset(_VOCABULARY.split())
+# A long run of base64 is an image, a file or a signature: its characters mean nothing to any pass.
+_TOKEN: Final = re.compile(
+    r"\[key:[a-z]+:\d+\]\**"  # a secret that is blotted already
+    r"|[A-Za-z0-9+/_-]{120,}={0,2}"
+    r"|base64|\\u[0-9a-fA-F]{4}|\\[bfnrt]"
+    r"|\d+(?:\.\d+)?[eE][+-]?\d+(?![A-Za-z])"
+    r"|\d+"
+    r"|[^\W\d_]+"
+)
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_.:/+=-]*(?:\d|[_.:/][A-Za-z])[A-Za-z0-9_.:/+=-]*")
+_STUB: Final = 120
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+# The beginning of a file in base64 shows its type; eight characters tell two files apart.
+_MAGIC: Final = 12
+_MARK: Final = 8
+_TRIES: Final = 256
+_NEIGHBOURS: Final = 32
+# One letter for each length in UTF-8.
+_MASKS: Final = {1: "x", 2: "ж", 3: "字", 4: "𐐨"}
+
+
+def is_identifier(text: str) -> bool:
+    """Returns whether a text is an id, by its shape: characters of ids with a digit among them."""
+    return _IDENTIFIER.fullmatch(text) is not None
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Returns the words of a text in lower case."""
+    return frozenset(word.lower() for word in re.findall(r"[^\W\d_]+", text))
+
+
+class Words:
+    """The replacements of one recording. Two words get the same one only where there are not enough of that shape.
+
+    `kept` are words that stay, in lower case, beside the `VOCABULARY`; `seed` makes the replacements unpredictable.
+    At the level `full` every word becomes `x`; numbers and ids keep their difference.
+    """
+
+    def __init__(self, level: RedactionLevel, seed: bytes, kept: Iterable[str] = ()) -> None:
+        self._level = level
+        self._seed = seed
+        self._kept: Collection[str] = VOCABULARY | frozenset(kept)
+        self._found: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def text(self, text: str) -> str:
+        """Returns a text of the same length, also in UTF-8."""
+        if self._level == "none":
+            return text
+        if self._level == "full" and not is_identifier(text):
+            return _TOKEN.sub(lambda match: self._masked(match[0]), text)
+        return _TOKEN.sub(lambda match: self._replaced(match[0]), text)
+
+    def stub(self, content: str) -> str:
+        """Returns base64 of the same size and type in place of a file; text that is no base64 as `text` returns it."""
+        if self._level == "none" or not _BASE64.fullmatch(content):
+            return self.text(content)
+        bare = content.rstrip("=")
+        mark = hashlib.shake_128(self._seed + content.encode()).hexdigest(_MARK // 2)
+        return (content[:_MAGIC] + mark).ljust(len(bare), "A") + content[len(bare) :]
+
+    def _masked(self, token: str) -> str:
+        if self._stays(token):
+            return token
+        if token[0].isdecimal() or len(token) >= _STUB:
+            return self._replaced(token)
+        return "".join(_mask(char) for char in token)
+
+    def _replaced(self, token: str) -> str:
+        if self._stays(token):
+            return token
+        if len(token) >= _STUB:
+            return self.stub(token)
+        key = token.lower() if token.isascii() else token
+        new = self._found.get(key)
+        if new is None:
+            new = self._found[key] = self._unused(key)
+        if key == token:
+            return new
+        return "".join(to.upper() if was.isupper() else to for was, to in zip(token, new, strict=True))
+
+    def _stays(self, token: str) -> bool:
+        return token[0] in "[\\" or token.lower() in self._kept or token.strip("0") == ""
+
+    def _unused(self, key: str) -> str:
+        drawn = key
+        for attempt in range(_TRIES):
+            drawn = self._drawn(key, attempt)
+            if drawn not in self._used and drawn not in self._kept and drawn != key:
+                break
+        else:
+            drawn = drawn if key in self._used else key
+        self._used.add(drawn)
+        return drawn
+
+    def _drawn(self, key: str, attempt: int) -> str:
+        stretched = hashlib.shake_128(self._seed + attempt.to_bytes(2, "big") + key.encode("utf-8", "surrogatepass"))
+        draw = stretched.digest(2 * len(key))
+        numbers = [256 * high + low for high, low in zip(draw[::2], draw[1::2], strict=True)]
+        if key[0].isdecimal():
+            # The exponent of a number is its magnitude.
+            mantissa, mark, exponent = key.partition("e")
+            return "".join(map(_digit, mantissa, numbers, [True] + [False] * len(key))) + mark + exponent
+        return "".join(map(_letter, key, numbers))
+
+
+def _mask(char: str) -> str:
+    return _MASKS[len(char.encode())] if char.isalpha() else char
+
+
+def _digit(char: str, number: int, first: bool) -> str:
+    if not (char.isdecimal() and char.isascii()) or (first and char == "0"):
+        return char
+    # No number begins with a zero that did not.
+    return str(1 + number % 9) if first else str(number % 10)
+
+
+def _letter(char: str, number: int) -> str:
+    letters = _letters(char)
+    return letters[number % len(letters)]
+
+
+@lru_cache(maxsize=4096)
+def _letters(char: str) -> str:
+    """Returns the letters near this one with its category, its case and its length in UTF-8; at least itself."""
+    if char.isascii():
+        return "abcdefghijklmnopqrstuvwxyz" if char.islower() else "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    first = ord(char) - ord(char) % _NEIGHBOURS
+    category, size = unicodedata.category(char), len(char.encode())
+    near = (chr(code) for code in range(first, first + _NEIGHBOURS) if not 0xD800 <= code < 0xE000)
+    found = "".join(one for one in near if unicodedata.category(one) == category and len(one.encode()) == size)
+    return found or char

@@ -1,0 +1,34 @@
+"""Invented secrets of every known shape. They are put together here, so that no scanner takes this file for a leak."""
+
+from typing import Final
+
+_TAIL: Final = "Canary0" * 5
+_PEM: Final = "-----BEGIN RSA PRIVATE " + "KEY-----\n" + "MIICanary0\n" * 3 + "-----END RSA PRIVATE " + "KEY-----"
+
+CANARIES: Final = {
+    "openai": "sk-" + _TAIL,
+    "openai_project": "sk-proj-" + _TAIL,
+    "anthropic": "sk-ant-api03-" + _TAIL,
+    "openrouter": "sk-or-v1-" + _TAIL,
+    "google": "AI" + "za" + _TAIL,
+    "google_token": "ya29." + _TAIL,
+    "github": "gh" + "p_" + _TAIL,
+    "github_pat": "github_" + "pat_" + _TAIL,
+    "gitlab": "glpat-" + _TAIL,
+    "slack": "xoxb-" + _TAIL,
+    "aws": "AK" + "IA" + "CANARY0CANARY0CA",
+    "huggingface": "hf_" + _TAIL,
+    "groq": "gsk_" + _TAIL,
+    "stripe": "sk_" + "live_" + _TAIL,
+    "jwt": "eyJ" + _TAIL + ".eyJ" + _TAIL + "." + _TAIL,
+    "pem": _PEM,
+    "url": "https://user:" + _TAIL + "@example.org/path",
+    "bearer": "Authorization: Bearer " + _TAIL,
+    "value": "api_key=" + _TAIL,
+    "password": "password: " + _TAIL,
+}
+
+
+def core_of(canary: str) -> str:
+    """The part of a canary that must not be left anywhere."""
+    return "CANARY0CANARY0" if "CANARY0" in canary else "MIICanary0" if "MII" in canary else _TAIL[:14]

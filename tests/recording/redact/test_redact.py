@@ -1,0 +1,148 @@
+import base64
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.recording.lines import BytesLine, RedactionLevel, data_of
+from gateway.recording.offline_run import run_offline
+from gateway.recording.outcome import compare_to_recorded, differences, outcome_of
+from gateway.recording.recording import Interaction, Recording, write_recording
+from gateway.recording.redact.redact import redact
+from tests.recording.redact.canaries import CANARIES, core_of
+from tests.recording.samples import completed, golden_recordings, goldens, interaction_of, names
+
+SEED = b"0123456789abcdef"
+LEVELS: tuple[RedactionLevel, ...] = ("none", "shape", "full")
+# The words of the provider's refusal decide how the gateway explains it.
+EXPLAINED = ("messages_backend_prompt_too_long", "native_backend_refuses_history")
+NAMED = dict(zip(names(), golden_recordings(), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("level", ["shape", "full"])
+def test_a_redacted_recording_shows_the_same(name: str, level: RedactionLevel) -> None:
+    redacted = redact(NAMED[name], level, SEED)
+    if name in EXPLAINED:
+        assert redacted.differences and redacted.needed and not redacted.recording.header.redaction.checked
+        redacted = redact(NAMED[name], level, SEED, keep=redacted.needed)
+    assert redacted.differences == () and redacted.recording.header.redaction.checked
+    (before,), (after,) = NAMED[name].interactions(), redacted.recording.interactions()
+    run = run_offline(after)
+    assert differences(outcome_of(run_offline(before)), outcome_of(run)) == ()
+    assert [check for check in compare_to_recorded(after, run) if check.difference] == []
+    assert len(write_recording(redacted.recording)) > 0
+
+
+@pytest.mark.parametrize("name", [*NAMED][::5])
+@pytest.mark.parametrize("level", LEVELS)
+def test_redacting_twice_is_redacting_once(name: str, level: RedactionLevel) -> None:
+    once = redact(NAMED[name], level, SEED).recording
+    assert redact(once, level, b"another seed").recording == once
+
+
+def test_a_recording_is_never_less_redacted_than_it_was() -> None:
+    full = redact(golden_recordings()[0], "full", SEED).recording
+    assert redact(full, "shape", SEED).recording == full
+    assert redact(full, "none", SEED).recording == full
+
+
+def test_no_text_is_left(name: str = "native_round_trip") -> None:
+    said = "Weltraumbahnhof"
+    interaction = interaction_of(goldens()[names().index(name)])
+    body = json.loads(interaction.body or b"")
+    body["messages"][0]["content"] = f"{said} {said.upper()}"
+    changed = _with_body(interaction, json.dumps(body).encode())
+    recording = Recording().with_interactions([completed(changed, run_offline(changed))])
+    assert said.encode() in write_recording(recording)
+    for level in ("shape", "full"):
+        written = write_recording(redact(recording, level, SEED).recording)
+        assert said.lower().encode() not in written.lower()
+
+
+def _with_body(interaction: Interaction, body: bytes) -> Interaction:
+    inputs = tuple(
+        step
+        for step in interaction.steps
+        if isinstance(step, BytesLine) is False or step.side == "backend"  # type: ignore[union-attr]
+    )
+    request = msgspec.structs.replace(interaction.request, body=data_of(body))
+    return msgspec.structs.replace(interaction, request=request, steps=inputs[:-1], end=None, notice_lines=())
+
+
+def _with_canary(canary: str) -> Recording:
+    """A recording with the canary in every place where a secret may stand."""
+    stream = "".join(
+        f"data: {json.dumps({'id': 'c', 'choices': [{'index': 0, 'delta': {'content': piece}}]})}\n\n"
+        for piece in ("Your key is ", canary[:9], canary[9:17], canary[17:], " ", canary, " indeed")
+    )
+    stream += (
+        f': {canary}\n\ndata: {{"choices":[{{"index":0,"delta":{{}},"finish_reason":"stop"}}]}}\n\ndata: [DONE]\n\n'
+    )
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"k": canary})}}
+    messages = [
+        {"role": "system", "content": f"The key is {canary}."},
+        {"role": "user", "content": [{"type": "text", "text": canary}], "name": "n"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": f'{{"password": "{_escaped(canary)}"}}'},
+    ]
+    body = {"model": "m", "stream": True, "messages": messages, "user": canary, "metadata": {"api_key": canary}}
+    template = interaction_of(goldens()[names().index("native_plain_answer")])
+    route = template.route and msgspec.structs.replace(template.route, options={"passes": [canary]})
+    request = msgspec.structs.replace(
+        template.request,
+        body=data_of(json.dumps(body).encode()),
+        headers={"user-agent": canary.replace("\n", " ")},
+        path=f"/v1/chat/completions?x={canary}",
+    )
+    head, *_, close, _ = (step for step in template.steps if not isinstance(step, BytesLine))
+    reads = [BytesLine(1, "backend", 2, data_of(stream.encode()[at : at + 40])) for at in range(0, len(stream), 40)]
+    inputs = Interaction(request, template.route, answer=template.answer, steps=(head, *reads, close))
+    done = completed(inputs, run_offline(inputs))
+    return Recording().with_interactions([msgspec.structs.replace(done, route=route)])
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("kind", CANARIES)
+def test_no_secret_is_left_anywhere(kind: str, level: RedactionLevel) -> None:
+    canary = CANARIES[kind]
+    recording = _with_canary(canary)
+    before = write_recording(recording)
+    redacted = redact(recording, level, SEED)
+    written = write_recording(redacted.recording)
+    core = core_of(canary).encode()
+    assert core in before
+    assert core not in written and base64.b64encode(core)[2:-4] not in written
+    assert redacted.blotted > 0
+    # A secret that is cut over many events is one secret.
+    (interaction,) = redacted.recording.interactions()
+    for side in (interaction.reads, interaction.writes):
+        joined = b"".join(line.data.content for line in side)
+        pieces = [json.loads(line[6:]) for line in joined.decode().split("\n") if line.startswith("data: {")]
+        said = "".join(choice["delta"].get("content") or "" for piece in pieces for choice in piece.get("choices", ()))
+        assert core.decode() not in said
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from([*CANARIES.values()]), st.sampled_from(LEVELS), st.binary(min_size=8, max_size=8))
+def test_no_secret_is_left_under_any_seed(canary: str, level: RedactionLevel, seed: bytes) -> None:
+    assert core_of(canary).encode() not in write_recording(redact(_with_canary(canary), level, seed).recording)
+
+
+def test_configured_secrets_are_left_nowhere() -> None:
+    recording = _with_canary("an ordinary sentence")
+    written = write_recording(redact(recording, "none", SEED, ["ordinary sentence"]).recording)
+    assert b"ordinary sentence" not in written
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_the_smallest_text_that_must_stay_is_named(name: str) -> None:
+    (needed,) = redact(NAMED[name], "shape", SEED).needed
+    assert "prompt is too long" in needed or "must be followed by tool messages" in needed
+    assert redact(NAMED[name], "shape", SEED, keep=[needed]).recording.header.redaction.kept == (needed,)

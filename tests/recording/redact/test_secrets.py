@@ -1,0 +1,53 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.recording.redact.secrets import blot, is_secret_field
+from tests.recording.redact.canaries import CANARIES, core_of
+
+
+@pytest.mark.parametrize("kind", CANARIES)
+def test_a_secret_of_every_shape_is_blotted_out(kind: str) -> None:
+    canary = CANARIES[kind]
+    text = f"before {canary} behind"
+    clean = blot(text)
+    assert core_of(canary) not in clean
+    assert len(clean) == len(text) and clean.startswith("before ") and clean.endswith(" behind")
+    assert blot(clean) == clean
+
+
+@given(st.sampled_from([*CANARIES.values()]), st.text(max_size=30), st.text(max_size=30))
+def test_a_secret_is_found_in_any_text(canary: str, before: str, behind: str) -> None:
+    text = f"{before} {canary} {behind}"
+    clean = blot(text)
+    assert core_of(canary) not in clean and len(clean) == len(text)
+    assert clean.count("\n") == text.count("\n")
+
+
+@given(st.text("ske-yJantb[]:*AIza0123456789.=@/ ", max_size=60))
+def test_blotting_twice_is_blotting_once(text: str) -> None:
+    assert blot(blot(text)) == blot(text)
+
+
+def test_a_placeholder_names_the_kind_and_the_length() -> None:
+    assert blot("sk-" + "a" * 48) == "[key:openai:51]".ljust(51, "*")
+
+
+def test_configured_secrets_are_found_whatever_they_look_like() -> None:
+    assert blot("it is hunter22, yes", ["hunter22"]) == "it is ********, yes"
+    assert blot("a b", ["b"]) == "a b"
+
+
+@pytest.mark.parametrize("text", ["a risk-free task-oriented desk-top", "the token of a word", "sk-8", "eyJ", "1:2@3"])
+def test_ordinary_text_stays(text: str) -> None:
+    assert blot(text) == text
+
+
+@pytest.mark.parametrize("name", ["api_key", "x-api-key", "Authorization", "client_secret", "db_password", "apiKey"])
+def test_a_field_with_the_name_of_a_secret_holds_one(name: str) -> None:
+    assert is_secret_field(name)
+
+
+@pytest.mark.parametrize("name", ["token", "tokens", "max_tokens", "key", "keys", "content", "secretary"])
+def test_any_other_field_does_not(name: str) -> None:
+    assert not is_secret_field(name)

@@ -1,0 +1,92 @@
+"""Recordings for tests, made of the golden folders: what the gateway would have recorded of each."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import count
+
+import msgspec
+
+from gateway.recording.lines import (
+    AnswerLine,
+    BytesLine,
+    CloseLine,
+    EndLine,
+    Failure,
+    HeadLine,
+    NoticeLine,
+    RequestLine,
+    RouteLine,
+    SentLine,
+    data_of,
+)
+from gateway.recording.offline_run import OfflineRun, policy_fields, run_offline
+from gateway.recording.recording import Interaction, Recording, Step
+from gateway.registry import load_dialect
+from gateway.testing.golden import Golden, read_all
+from gateway.testing.golden_runner import COMPLETED, CREATED
+from gateway.testing.replay import cut
+from tests.golden_wires import READERS
+from tests.paths import ROOT
+
+
+@cache
+def goldens() -> tuple[Golden, ...]:
+    """Every golden folder whose adapter needs no file."""
+    return tuple(one for one in read_all(ROOT / "tests" / "golden", READERS) if _is_plain(one))
+
+
+def _is_plain(golden: Golden) -> bool:
+    return "schema" not in golden.scenario.options and "preset" not in golden.scenario.options
+
+
+def interaction_of(golden: Golden, cutting: Sequence[bytes] | None = None, x: int = 1) -> Interaction:
+    """The golden folder as it would have been recorded, its response read in these pieces."""
+    scenario = golden.scenario
+    dialect = load_dialect(scenario.dialect)
+    steps: list[Step] = [HeadLine(x, "backend", 1, scenario.status, scenario.headers)]
+    pieces = cut(golden.wire, range(0, len(golden.wire), 97)) if cutting is None else cutting
+    steps += [BytesLine(x, "backend", 2 + at, data_of(piece)) for at, piece in enumerate(pieces) if piece]
+    steps.append(CloseLine(x, 2 + len(pieces)))
+    inputs = Interaction(
+        RequestLine(x, "req_golden", dialect.name, "POST", scenario.target, body=data_of(golden.request)),
+        RouteLine(x, "m", "b", scenario.adapter, options=scenario.options, policy=policy_fields(scenario.policy)),
+        answer=AnswerLine(x, "golden", CREATED, (COMPLETED,) * 9),
+        steps=tuple(steps),
+    )
+    return completed(inputs, run_offline(inputs))
+
+
+def completed(inputs: Interaction, run: OfflineRun) -> Interaction:
+    """The inputs with what the gateway made of them."""
+    x, times = inputs.x, count(1)
+    sent = run.sent
+    error = run.error
+    failure = error and Failure(
+        error.message,
+        error.status,
+        error.kind,
+        error.code,
+        error.param,
+        error.headers,
+        error.extra,
+        None if error.own_words is None else (error.own_words.message, error.own_words.code),
+    )
+    writes = [BytesLine(x, "client", 3, data_of(data)) for data in run.writes]
+    return msgspec.structs.replace(
+        inputs,
+        sent=None
+        if sent is None
+        else SentLine(x, sent.method, sent.path, 1, sent.headers, data_of(sent.body), sent.http2),
+        notice_lines=tuple(NoticeLine(x, next(times), notice) for notice in run.notices),
+        steps=(*inputs.steps, HeadLine(x, "client", 3, run.status), *writes),
+        end=EndLine(x, run.status, run.code, failure=failure or None),
+    )
+
+
+@cache
+def golden_recordings() -> tuple[Recording, ...]:
+    return tuple(Recording().with_interactions([interaction_of(golden)]) for golden in goldens())
+
+
+def names() -> list[str]:
+    return [str(golden) for golden in goldens()]
