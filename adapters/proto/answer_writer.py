@@ -25,6 +25,7 @@ from gateway.core.notices import Action, Level, Notice
 from gateway.core.provider_state import with_provider_state
 from gateway.response.role_marker_filter import TURN_INVENTED
 
+_REPLACED: Final = "\ufffd"
 _COUNTS: Final = ("prompt", "completion", "total", "reasoning", "cached")
 
 
@@ -149,9 +150,15 @@ class AnswerWriter:
         self._totals[key] = total
         return total[len(before) :]
 
-    def characters(self, key: object, data: bytes) -> str:
-        """Return the characters that these bytes complete; one may be split over two messages."""
-        return self._characters.setdefault(key, utf8()).decode(data)
+    def characters(self, key: object, data: bytes, whole: bool = False) -> str:
+        """Return the characters that these bytes complete; one may be split over two messages with the same key.
+        `whole`: the bytes are all of the text so far. Bytes that are not UTF-8 become U+FFFD, with a notice."""
+        decoder = utf8() if whole else self._characters.get(key) or utf8()
+        self._characters[key] = decoder
+        begun, text = decoder.getstate()[0], decoder.decode(data)
+        if _REPLACED in text and _REPLACED.encode() not in begun + data:
+            self.note_once("changed", "TEXT_MENDED", "bytes of a text that are not UTF-8 became U+FFFD")
+        return text
 
     def opaque(self, state: str) -> None:
         """Add state that belongs to the reasoning so far. It is sent with the event that follows, so that it does not
@@ -260,6 +267,8 @@ class AnswerWriter:
     def _emit(self, reason: Reason, raw: str | None) -> None:
         self._touch()
         self._release()
+        if any(decoder.getstate()[0] for decoder in self._characters.values()):
+            self.note_once("dropped", "TAIL_BROKEN", "the response ended in the middle of a character")
         if self._speech is None:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:

@@ -9,7 +9,6 @@ from adapters.proto.field_getters import Getter, Leaves, Place
 from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import CallRule
 from adapters.proto.places import Kind, conditions, find_items, find_place
-from adapters.text.frames import utf8
 
 _NAME: Final[Leaves] = {"text": "text"}
 _INDEX: Final[Leaves] = {"integer": "a whole number"}
@@ -59,11 +58,10 @@ def _text(found: Place, item: Any, name: str, writer: AnswerWriter, reader: Argu
     value = found.get(item)
     if found.leaf in ("struct", "map", "message"):
         return reader.read(found, value, name, writer)
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return writer.characters(found, value, whole=True) if isinstance(value, bytes) else str(value)
 
 
 def _piece(found: Place, item: Any, key: object, mode: str, writer: AnswerWriter) -> str:
     value = found.get(item)
-    if mode == "total":
-        return writer.new_part(key, utf8().decode(value) if isinstance(value, bytes) else value)
-    return writer.characters(key, value) if isinstance(value, bytes) else str(value)
+    text = writer.characters(key, value, whole=mode == "total") if isinstance(value, bytes) else str(value)
+    return writer.new_part(key, text) if mode == "total" else text

@@ -13,7 +13,6 @@ from adapters.proto.mapping_error import mapping_error
 from adapters.proto.options import Path, ReadRule, Tensor
 from adapters.proto.places import Kind, find_place, single_message
 from adapters.proto.readers import Reader, read_all, read_within
-from adapters.text.frames import utf8
 
 TEXT: Final[Leaves] = {"text": "text", "bytes": "bytes"}
 _FLAG: Final[Leaves] = {"flag": "a bool"}
@@ -90,7 +89,7 @@ def _shown(text: _Text, kind: Kind) -> Reader:
     def read(message: Any, writer: AnswerWriter, _: ArgumentsReader) -> None:
         value = get(message)
         if found.leaf == "bytes":
-            value = utf8().decode(value) if mode == "total" else writer.characters(place, value)
+            value = writer.characters(place, value, whole=mode == "total")
         if value:
             write(writer, writer.new_part(place, value) if mode == "total" else value)
 

@@ -34,6 +34,10 @@ def deltas(rule: dict[str, Any], *outputs: dict[str, Any]) -> list[Event]:
     return events("deltas", entry, *({"outputs": [output]} for output in outputs))
 
 
+def rules(found: list[Event]) -> list[str]:
+    return [event.rule for event in found if isinstance(event, Notice)]
+
+
 def finish(found: list[Event]) -> tuple[str, str | None]:
     ended = fold(found).finish
     assert ended is not None
@@ -58,7 +62,7 @@ def test_the_end_is_told_by_the_rule(rule: dict[str, Any], last: dict[str, Any],
 def test_an_unknown_word_is_a_stop_with_a_notice_and_a_failure_is_an_error() -> None:
     found = deltas({"finish": {"at": "reason"}}, {"content": b64("a"), "reason": "tired"})
     assert finish(found) == ("stop", "tired")
-    assert [event.rule for event in found if isinstance(event, Notice)] == ["FINISH_REASON_UNKNOWN"]
+    assert rules(found) == ["FINISH_REASON_UNKNOWN"]
     for rule, word in (({"at": "reason"}, "error"), ({"at": "reason", "failures": ["tired"]}, "tired")):
         with pytest.raises(BackendError) as failed:
             deltas({"finish": rule}, {"content": b64("a"), "reason": word})
@@ -95,6 +99,22 @@ def test_a_text_so_far_in_bytes_may_end_inside_a_character() -> None:
     totals = [{"content": base64.b64encode(total).decode()} for total in (whole[:2], whole)]
     rule = {"finish": {"at": "reason"}, "mode": "total"}
     assert fold(deltas(rule, *totals, {"content": totals[1]["content"], "reason": "stop"})).text == "aé"
+
+
+@pytest.mark.parametrize("mode", ["delta", "total"])
+def test_bytes_that_are_not_utf8_are_replaced_and_told(mode: str) -> None:
+    piece = {"content": base64.b64encode(b"a\xffb").decode()}
+    found = deltas({"finish": {"at": "reason"}, "mode": mode}, {**piece, "reason": "stop"})
+    assert (fold(found).text, rules(found)) == ("a\ufffdb", ["TEXT_MENDED"])
+    found = deltas({"finish": {"at": "reason"}, "mode": mode}, {"content": b64("\ufffd"), "reason": "stop"})
+    assert (fold(found).text, rules(found)) == ("\ufffd", [])
+
+
+@pytest.mark.parametrize("mode", ["delta", "total"])
+def test_half_a_character_at_the_end_is_told(mode: str) -> None:
+    piece = {"content": base64.b64encode("aé".encode()[:2]).decode()}
+    found = deltas({"finish": {"at": "reason"}, "mode": mode}, {**piece, "reason": "stop"})
+    assert (fold(found).text, rules(found)) == ("a", ["TAIL_BROKEN"])
 
 
 @pytest.mark.parametrize(("mode", "counts"), [("last", (3, 2)), ("sum", (7, 7)), ("max", (4, 5))])
