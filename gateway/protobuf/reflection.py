@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.errors import SettingsError
-from gateway.protobuf.reflection_pb2 import Request, Response
+from gateway.protobuf.reflection_pb2 import Files, Request, Response
 
 # The versions, the preferred one first. Their messages are the same.
 SERVICES: Final = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
@@ -53,11 +53,10 @@ class Reflection:
         listed: list[str] = []
         for question, answer in zip(self._questions, answers, strict=True):
             match answer.WhichOneof("answer"):
-                case "services":
+                case "services" if question.HasField("list_services"):
                     listed += [service.name for service in answer.services.service]
-                case "files":
-                    for file in answer.files.file_descriptor_proto:
-                        self._add(file)
+                case "files" if self._added(answer.files, question.file_by_filename):
+                    pass
                 case "failure" if question.HasField("file_containing_symbol"):
                     self.undescribed.append(question.file_containing_symbol)
                 case _:
@@ -75,6 +74,12 @@ class Reflection:
             raise SettingsError("reflection: the server describes no service")
         files = [self._files[name] for name in sorted(self._files)]
         return DescriptorSet(FileDescriptorSet(file=files).SerializeToString(deterministic=True))
+
+    def _added(self, files: Files, name: str) -> bool:
+        """Keep the files. Return whether the one of this name is kept: without it the next round would ask again."""
+        for file in files.file_descriptor_proto:
+            self._add(file)
+        return not name or name in self._files
 
     def _add(self, data: bytes) -> None:
         try:
@@ -96,6 +101,8 @@ class Reflection:
 def _named(question: Request) -> str:
     if question.HasField("file_by_filename"):
         return f"the question for the file {question.file_by_filename!r}"
+    if question.HasField("file_containing_symbol"):
+        return f"the question for the service {question.file_containing_symbol!r}"
     return "the question for its services"
 
 

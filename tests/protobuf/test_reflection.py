@@ -91,6 +91,11 @@ def test_the_numbers_on_the_wire_are_those_of_the_protocol() -> None:
         (lambda question: Response(), "no answer to the question for its services"),
         (lambda question: answer(question, {}), "no answer to the question for the file 'shared.proto'"),
         (
+            lambda question: answer(question, {"shared.proto": ECHO}),
+            "no answer to the question for the file 'shared.proto'",
+        ),
+        (lambda question: services("acme.Echoes"), "no answer to the question for the service 'acme.Echoes'"),
+        (
             lambda question: services(*(f"acme.S{number}" for number in range(MOST_FILES + 1))),
             f"more than {MOST_FILES} files",
         ),
