@@ -45,7 +45,7 @@ ALIASES: Final = {"max_history": "max_history_messages", "disable_builtin_tools"
 _POLICY_KEYS: Final = frozenset(Policy.__struct_fields__)
 # A backend entry may set these limits; a native backend has no others.
 LIMITS: Final = ("max_tool_results", "max_history_messages")
-STORE: Final = re.compile(r"memory|sqlite:.+|(valkey|rediss?)://.+")
+STORE: Final = re.compile(r"memory|sqlite:.+|(valkeys?|rediss?)://.+")
 _BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
 
 
@@ -133,7 +133,9 @@ def _state(raw: Json) -> StateSettings:
     state = read_struct(raw, StateSettings, "state")
     if state.store is not None and not STORE.fullmatch(state.store):
         # The text is not shown: the URL of a server may hold a password.
-        raise SettingsError("state.store must be memory, sqlite:PATH, or a valkey://, redis:// or rediss:// URL")
+        raise SettingsError(
+            "state.store must be memory, sqlite:PATH, or a valkey://, valkeys://, redis:// or rediss:// URL"
+        )
     return state
 
 

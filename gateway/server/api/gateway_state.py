@@ -149,6 +149,7 @@ class GatewayState:
     def settle(self) -> None:
         """Does the work that is due about once a second."""
         self.admission.settle()
+        self.stores.settle()
         self.show()
 
     def show(self) -> None:

@@ -241,6 +241,7 @@ def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
     """Connects this process to the other workers, and to all processes that count in the same file."""
     server = gateway_state.settings.server
     if worker is not None:
+        gateway_state.stores.measures_file = worker.number == 1
         gateway_state.worker_metrics = WorkerMetrics(worker.folder.path, worker.name)
         gateway_state.event_bus.show_first(
             "partial", {"worker": worker.number, "workers": server.workers, "shows": PARTIAL}

@@ -1,6 +1,10 @@
 """Opens the store that the settings name."""
 
+import os
+from pathlib import Path
+
 from gateway.core.errors import SettingsError
+from gateway.server.process.process_identity import process_identity
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.store import OnEvict, StateStore
 from gateway.settings import StateSettings
@@ -8,6 +12,16 @@ from gateway.settings import StateSettings
 
 def open_store(state: StateSettings, on_evict: OnEvict) -> StateStore:
     """Returns the store of the settings, which connects when it is first used. Raises SettingsError."""
-    if state.store not in (None, "memory"):
-        raise SettingsError("state.store: this gateway has only the store memory")
-    return MemoryStore(int(state.max_mb * 2**20), on_evict)
+    kind, _, place = (state.store or MemoryStore.name).partition(":")
+    max_bytes = int(state.max_mb * 2**20)
+    match kind:
+        case MemoryStore.name:
+            return MemoryStore(max_bytes, on_evict)
+        case "sqlite":
+            # Not imported where it is not used.
+            from gateway.server.state.sqlite import SqliteStore, check_file
+
+            check_file(Path(place))
+            return SqliteStore(Path(place), process_identity(os.getpid()), max_bytes, on_evict)
+        case _:
+            raise SettingsError(f"state.store: this gateway has no store of the kind {kind}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.server.access.rate_limit import MemoryRateLimits, count_request
-from gateway.server.state.sqlite import RateLimitFile
+from gateway.server.state.rate_limit_file import RateLimitFile
 from gateway.server.telemetry.log import LOGGER
 from gateway.settings import KeySettings
 

@@ -5,7 +5,7 @@ They hold values and nothing else: an increment is one look-up and one addition.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Final, Generic, Literal, TypeAlias, TypeVarTuple
 
 import msgspec
@@ -105,6 +105,10 @@ class Gauge(_Number[*Labels]):
     def dec(self, *labels: *Labels) -> None:
         """Decreases the value of a series by one."""
         self.inc(*labels, by=-1)
+
+    def replace(self, values: Mapping[tuple[*Labels], float]) -> None:
+        """Replaces all series by these, for instance with values that were counted elsewhere."""
+        self._series = {labels: value for labels, value in values.items()}
 
 
 class _Buckets:

@@ -87,6 +87,9 @@ class Metrics:
         self.running_requests = Gauge("gateway_running_requests", "Running chat requests.")
         self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")
         self.workers = Gauge("gateway_workers", "Running workers.")
+        self.state_bytes = Gauge(
+            "gateway_state_bytes", "Bytes of the entries in the memory of the workers and in the store's file.", "space"
+        )
         self.request_seconds = Histogram(
             "gateway_request_seconds", "Time from a request's head to the end of its response.", "route", bounds=SLOW
         )

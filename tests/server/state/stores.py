@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from gateway.server.state.memory import MemoryStore
+from gateway.server.state.sqlite import SqliteStore
 from gateway.server.state.store import EvictionReason, Space, StateStore
 from gateway.server.state.valkey.address import read_address
 from gateway.server.state.valkey.store import ValkeyStore
+from tests.server.process.test_process_identity import OURS, PARENT
 from tests.server.state.valkey.servers import PROGRAMS, server
 
 MAX_BYTES: Final = 2**20
@@ -38,9 +40,23 @@ def on_server(kind: str) -> Callable[[Path, Evictions], AbstractAsyncContextMana
     return opened
 
 
+@asynccontextmanager
+async def sqlite(folder: Path, evictions: Evictions) -> AsyncIterator[Pair]:
+    """Two workers: this process and its parent."""
+
+    def opened(holder: str) -> SqliteStore:
+        return SqliteStore(folder / "state.db", holder, MAX_BYTES, lambda *eviction: evictions.append(eviction))
+
+    one, two = opened(OURS), opened(PARENT)
+    yield one, two
+    await one.aclose()
+    await two.aclose()
+
+
 STORES: Final[dict[str, Callable[[Path, Evictions], AbstractAsyncContextManager[Pair]]]] = {
     "memory": memory,
+    "sqlite": sqlite,
     **{kind: on_server(kind) for kind in PROGRAMS},
 }
 # The stores that remove entries by themselves where room is needed.
-BOUNDED: Final = ("memory",)
+BOUNDED: Final = ("memory", "sqlite")

@@ -17,8 +17,8 @@ from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
 from gateway.server.access.rate_limit import KeyUsage
 from gateway.server.process.process_identity import process_identity
+from gateway.server.state.rate_limit_file import BUSY_S
 from gateway.server.state.shared_rate_limits import SharedRateLimits
-from gateway.server.state.sqlite import BUSY_S
 from gateway.settings import KeySettings
 from tests.server.access.test_rate_limit import admitted
 from tests.server.process.test_process_identity import OURS, PARENT
@@ -67,7 +67,7 @@ def test_a_key_without_limits_never_touches_the_file(path: Path, monkeypatch: py
             raise AssertionError
 
         for name in ("acquire", "write"):
-            monkeypatch.setattr(f"gateway.server.state.sqlite.RateLimitFile.{name}", touched)
+            monkeypatch.setattr(f"gateway.server.state.rate_limit_file.RateLimitFile.{name}", touched)
         for _ in range(9):
             one.acquire("free", 0)
         for _ in range(9):
@@ -95,7 +95,7 @@ import os, sys
 from pathlib import Path
 from gateway.server.access.rate_limit import KeyUsage
 from gateway.server.process.process_identity import process_identity
-from gateway.server.state.sqlite import RateLimitFile
+from gateway.server.state.rate_limit_file import RateLimitFile
 from gateway.settings import KeySettings
 
 file = RateLimitFile(Path(sys.argv[1]), process_identity(os.getpid()))

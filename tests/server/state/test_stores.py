@@ -1,8 +1,11 @@
 """Whether a request may use a store, and which: by its key and its header."""
 
+from pathlib import Path
+
 import pytest
 
 from gateway.core.errors import InvalidRequest
+from gateway.server.state.store import Put
 from gateway.server.state.stores import HEADER, Stores
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
@@ -57,3 +60,36 @@ def test_a_reload_changes_keys_and_deadline() -> None:
     assert stores.of(context("none")) is None
     found = stores.of(context("all"))
     assert found is not None and found._left_s == 0.007
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_what_the_stores_hold_is_measured(tmp_path: Path, kind: str) -> None:
+    state = StateSettings(store="memory" if kind == "memory" else f"sqlite:{tmp_path / 'state.db'}")
+    metrics = Metrics()
+    stores = Stores(Settings(keys=KEYS, state=state), metrics)
+    for key in ("here", "all"):
+        found = stores.of(context(key))
+        assert found is not None
+        await found.store.put(found.tenant, Put("ops", b"k", b"x" * 1000, 60))
+    await stores._measure()
+    gauges = {one.labels: one.value for one in metrics.snapshot().gauges if one.name == "gateway_state_bytes"}
+    assert list(gauges) == [("ops",)] and 2000 <= gauges["ops",] <= 4000
+    await stores.shared.purge()
+    await stores.memory.purge()
+    await stores._measure()
+    assert [one for one in metrics.snapshot().gauges if one.name == "gateway_state_bytes"] == []
+    await stores.aclose()
+
+
+async def test_what_must_stay_in_memory_never_reaches_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    stores = Stores(Settings(keys=KEYS, state=StateSettings(store=f"sqlite:{path}")), Metrics())
+    found = stores.of(context("here"))
+    assert found is not None and found.store is not stores.shared
+    await found.store.put(found.tenant, Put("ops", b"k", b"x", 60))
+    assert not path.exists()
+    shared = stores.of(context("all"))
+    assert shared is not None
+    await shared.store.put(shared.tenant, Put("ops", b"k", b"x", 60))
+    assert path.exists()
+    await stores.aclose()
