@@ -42,19 +42,21 @@ def chain(turns: Sequence[Turn], secret: bytes, tenant: str) -> tuple[Boundary, 
     sent. So is everything that clients change from request to request: ids, reasoning, unknown fields. The digests of
     two tenants, and those under two secrets, have nothing in common.
     """
-    start = system_run(turns)
-    digest = hmac.digest(secret, b"\0".join((b"chain", FORM, tenant.encode("utf-8", "surrogatepass"))), "sha256")
-    ends = {group.stop for group in groups(turns[start:])}
+    behind = turns[system_run(turns) :]
+    key = hmac.digest(secret, b"\0".join((b"chain", FORM, tenant.encode("utf-8", "surrogatepass"))), "sha256")
+    # The hash of all turns so far: a turn names its own lengths, so that no two histories have the same bytes.
+    hashed = hashlib.sha256(key)
+    ends = {group.stop for group in groups(behind)}
     ordinals: dict[str, int] = {}
     answered = False
     found: list[Boundary] = []
-    for count, turn in enumerate(turns[start:], 1):
+    for count, turn in enumerate(behind, 1):
         if turn.role == "assistant":
             ordinals = {}
-        digest = hashlib.sha256(digest + _canonical(turn, ordinals)).digest()
-        answered = answered or turn.role == "assistant"
+            answered = True
+        hashed.update(_canonical(turn, ordinals))
         if count in ends:
-            found.append(Boundary(count, digest[:DIGEST_BYTES], answered))
+            found.append(Boundary(count, hashed.copy().digest()[:DIGEST_BYTES], answered))
     return tuple(found)
 
 

@@ -38,7 +38,7 @@ _CODE: Final = re.compile(rb"[A-Za-z0-9+/=]{20,}")
 _KINDS: Final = re.compile(rb"[a-z]+|[A-Z]+|[0-9]+|[+/=]+")
 _CODE_SAMPLE: Final = 4_096
 # (share of steps between characters above which the price holds, price of a character)
-_CODE_PRICES: Final = ((0.5, 0.7), (0.2, 0.58), (0.0, 0.25))
+_CODE_PRICES: Final = ((0.5, 0.7), (0.33, 0.58), (0.0, 0.25))
 
 _UNPRICED: Final = _UPPER + _LOWER + _DIGITS + b" \t\n\r"
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
