@@ -46,14 +46,24 @@ def _with_room(words: Sequence[Words], room: float) -> int:
 
 
 def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:
-    results = {result.call_id: result for turn in turns for result in turn.results}
     for number, turn in enumerate(turns, 1):
+        if not turn.calls:
+            continue
+        results = {result.call_id: result for answer in _answers(turns, number) for result in answer.results}
         for call in turn.calls:
             result = results.get(call.id)
             yield CallEntry(
                 number,
                 call.name,
-                shortened(call.arguments, MAX_ARGUMENTS),
+                call.arguments if len(call.arguments) <= MAX_ARGUMENTS else f"{call.arguments[:MAX_ARGUMENTS]}…",
                 result is not None and result.is_error,
                 0 if result is None else len(result.text),
             )
+
+
+def _answers(turns: Sequence[Turn], start: int) -> Iterator[Turn]:
+    """Yields the tool turns from `start` on, up to the next turn of another role. An id may occur again behind them."""
+    for position in range(start, len(turns)):
+        if turns[position].role != "tool":
+            return
+        yield turns[position]

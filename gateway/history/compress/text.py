@@ -52,7 +52,11 @@ def _parts(content: SummaryContent, known: Known) -> Iterator[str]:
         for call in known.calls:
             outcome = "error" if call.is_error else "ok"
             size = f"{call.characters} characters"
-            yield f"- turn {call.turn}: {one_line(call.name)} {one_line(call.arguments)}, {outcome}, {size}"
+            yield f"- turn {call.turn}: {_printed(call.name)} {_printed(call.arguments)}, {outcome}, {size}"
+
+
+def _printed(text: str) -> str:
+    return text if text.isprintable() else one_line(text)
 
 
 def _section(heading: str, items: list[Item]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from gateway.core.conversation import Conversation, Turn
 from gateway.history.compress.chain import Boundary, chain, system_run
 from gateway.history.compress.content import Item, Known, SummaryContent
+from gateway.history.compress.plan import Cover
 from gateway.history.compress.record import Cost, Producer, SummaryRecord
 from gateway.history.compress.substitute import AppliedSummary, applied_to
 from gateway.history.compress.text import summary_text
@@ -42,6 +43,24 @@ def record_of(
         content=content,
         known=known,
         text=summary_text(covered, content, known),
+    )
+
+
+def cover(turns: tuple[Turn, ...], covered: int) -> Cover:
+    """A cover of the first turns behind the system run."""
+    return Cover(
+        boundary=next(boundary for boundary in boundaries(turns) if boundary.turns == covered),
+        start=0,
+        previous=None,
+        generation=1,
+        result_limit=None,
+        output_tokens=500,
+        words_tokens=2_000,
+        max_calls=40,
+        summary_limit=4_000,
+        covered_tokens=40_000,
+        view_before=60_000,
+        view_after=20_000,
     )
 
 

@@ -1,0 +1,62 @@
+"""Tests what the gateway tells of the covered turns without a model."""
+
+import msgspec
+
+from gateway.core.conversation import Text, ToolCall, ToolResult, Turn
+from gateway.history.compress.content import CallEntry, Words
+from gateway.history.compress.estimate import estimate_text
+from gateway.history.compress.known import known_of
+from tests.history.strategies import assistant, calling, result, system, user
+
+
+def test_the_newest_words_that_have_room_are_told_in_order() -> None:
+    turns = [turn for n in range(6) for turn in (user(f"word{n} " * 10), assistant())]
+    room = 3 * estimate_text("word0 " * 10)
+    known = known_of(turns, room, 40)
+    assert [words.turn for words in known.words] == [7, 9, 11]
+    assert known.words[0] == Words(7, "user", "word3 " * 10)
+    assert known.words_left_out == 3
+    assert known_of(turns, room - 1, 40).words_left_out == 4
+    assert known_of(turns, 10_000, 40).words_left_out == 0
+
+
+def test_later_system_messages_are_words_and_notes_of_the_gateway_are_not() -> None:
+    note = msgspec.structs.replace(user("[Result of a tool call] x"), synthesized=True)
+    turns = [user("a"), note, system("Be brief."), Turn("developer", (Text("No jokes."),)), user("  "), assistant()]
+    assert known_of(turns, 100, 40).words == (
+        Words(1, "user", "a"),
+        Words(3, "system", "Be brief."),
+        Words(4, "system", "No jokes."),
+    )
+
+
+def test_a_pasted_log_keeps_its_beginning_and_its_end() -> None:
+    pasted = "Fix this:\n" + "line of a log\n" * 1_000 + "And never touch the schema."
+    (words,) = known_of([user(pasted), assistant()], 10_000, 40).words
+    assert len(words.text) <= 2_000
+    assert words.text.startswith("Fix this:")
+    assert words.text.endswith("And never touch the schema.")
+    assert "[elided: " in words.text
+
+
+def test_the_newest_calls_are_told_with_their_outcome_and_size() -> None:
+    failed = Turn("tool", (ToolResult("c1", (Text("no such file"),), is_error=True),))
+    turns = [user(), calling("c0"), result("c0", "x" * 900), calling("c1"), failed]
+    assert known_of(turns, 100, 40).calls == (
+        CallEntry(2, "read", '{"n": 0}', False, 900),
+        CallEntry(4, "read", '{"n": 0}', True, 12),
+    )
+    one = known_of(turns, 100, 1)
+    assert [call.turn for call in one.calls] == [4]
+    assert one.calls_left_out == 1
+
+
+def test_a_call_is_told_with_the_result_of_its_own_round() -> None:
+    turns = [user(), calling("a"), result("a", "first"), calling("a"), result("a", "the second")]
+    assert [call.characters for call in known_of(turns, 100, 40).calls] == [5, 10]
+
+
+def test_long_arguments_are_cut() -> None:
+    turns = [user(), Turn("assistant", (ToolCall("a", "write", "x" * 5_000),)), result("a")]
+    (call,) = known_of(turns, 100, 40).calls
+    assert call.arguments == "x" * 160 + "…"
