@@ -14,6 +14,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.core.state_rule import StateRule
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
       settings.json, which are made for a history that is sent as one message, do not apply to it.
+    - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
     """
 
     supported_params: frozenset[str] = frozenset()
@@ -48,6 +50,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     text_only: bool = False
     continues_text: bool = False
     native: bool = False
+    state: StateRule | None = None
 
 
 class SentText(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
+from gateway.core.state_rule import StateRule
 from gateway.dialects.anthropic_messages import DIALECT, PROVIDER
 from gateway.framing.json_text import decode_json
 from gateway.framing.model_names import names_in_list
@@ -41,6 +42,7 @@ class AnthropicMessagesAdapter:
             images=True,
             image_roles=_IMAGE_ROLES,
             native=True,
+            state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),
         )
         self._options = options
         self._max_event = max_event
@@ -62,7 +64,8 @@ class AnthropicMessagesAdapter:
     def decoder(self, conversation: Conversation) -> MessagesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        return MessagesDecoder(self._max_event, own_client=conversation.dialect == DIALECT)
+        own_client = conversation.dialect == DIALECT
+        return MessagesDecoder(self._max_event, own_client=own_client, keeps_state=conversation.keeps is not None)
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
         """Return the backend's own message where the client can act on it."""

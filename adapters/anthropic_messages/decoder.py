@@ -17,11 +17,12 @@ _BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 
 class MessagesDecoder:
     """Decodes one response. The first byte shows which of the two forms it has. `own_client`: the client speaks the
-    same API, and receives what no other event expresses."""
+    same API, and receives what no other event expresses; `keeps_state`: the gateway keeps the state of each piece of
+    reasoning."""
 
-    def __init__(self, max_event: int, *, own_client: bool = False) -> None:
+    def __init__(self, max_event: int, *, own_client: bool = False, keeps_state: bool = False) -> None:
         self._max_event = max_event
-        self._reader = MessageReader(own_client)
+        self._reader = MessageReader(own_client, keeps_state=keeps_state)
         self._form: _Stream | _Whole | None = None
         self.done = False
 

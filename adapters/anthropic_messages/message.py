@@ -43,13 +43,14 @@ class MessageReader:
     """Reads one response. `empty` is true until the message has started, `finished` is true once it has stopped.
 
     A client of the same API (`own_client`) receives what no other event expresses as it is; for any other client a
-    Notice reports it.
+    Notice reports it. With `keeps_state`, the state of each piece of reasoning is reported where that piece ends.
     """
 
-    def __init__(self, own_client: bool) -> None:
+    def __init__(self, own_client: bool, *, keeps_state: bool = False) -> None:
         self.empty = True
         self.finished = False
         self._own_client = own_client
+        self._keeps_state = keeps_state
         self._counts = TokenCounts()
         self._open: dict[int, Block] = {}
         self._begun: set[int] = set()
@@ -212,6 +213,8 @@ class MessageReader:
             return events
         if isinstance(block, OtherBlock):
             return self._note("dropped", "PART_UNKNOWN", "a content block that only clients of the same API know")
+        if self._keeps_state:
+            return events
         self._states += [event for event in events if isinstance(event, ReasoningEnd)]
         return [event for event in events if not isinstance(event, ReasoningEnd)]
 

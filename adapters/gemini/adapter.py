@@ -14,7 +14,8 @@ from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
-from gateway.dialects.gemini import DIALECT
+from gateway.core.state_rule import StateRule
+from gateway.dialects.gemini import DIALECT, PROVIDER
 from gateway.framing.json_text import decode_json
 from gateway.framing.model_names import names_in_list
 
@@ -52,6 +53,7 @@ class GeminiAdapter:
         image_roles=frozenset({"user", "assistant", "tool"}),
         remote_images=False,
         native=True,
+        state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),
     )
 
     def __init__(self, options: GeminiOptions, max_event: int) -> None:

@@ -63,6 +63,7 @@ class OpenAIChatAdapter:
             len(conversation.turns),
             conversation.sampling.stop,
             passes=conversation.dialect == DIALECT,
+            keeps=conversation.keeps,
         )
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> BackendError:

@@ -92,10 +92,10 @@ def canonical_fields(conversation: Conversation) -> dict[str, Json]:
     return fields
 
 
-def canonical_turn(turn: Turn) -> Turn:
-    """Return the turn with no field that only its client's dialect knows."""
+def canonical_turn(turn: Turn, kept: frozenset[str] = _NOTHING) -> Turn:
+    """Return the turn with no field that only its client's dialect knows. `kept` are the provider's own fields."""
     blocks = tuple([_block(block) for block in turn.blocks])
-    return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra, _NOTHING), source=None)
+    return msgspec.structs.replace(turn, blocks=blocks, extra=_kept(turn.extra, kept), source=None)
 
 
 def _block(block: Block) -> Block:

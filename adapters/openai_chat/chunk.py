@@ -18,6 +18,7 @@ from gateway.core.events import (
     UsageReport,
 )
 from gateway.core.notices import Action, Notice
+from gateway.core.state_rule import StateRule
 from gateway.response.passthrough import Passthrough
 
 _RESPONSE_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "error"})
@@ -32,16 +33,18 @@ class ChunkReader:
     """Reads one response. `empty` is true until a choice has arrived. `finished` is true once the finish reason has
     arrived; after that only usage counts. `words` is the message of the last event that is no chunk: if the response
     then stays incomplete, it most likely says why. `passes`: the client speaks this dialect, so that it gets the fields
-    which no event expresses."""
+    which no event expresses; `keeps` are those that the gateway keeps."""
 
-    def __init__(self, seed: int, stops: tuple[str, ...] = (), *, passes: bool = True) -> None:
+    def __init__(
+        self, seed: int, stops: tuple[str, ...] = (), *, passes: bool = True, keeps: StateRule | None = None
+    ) -> None:
         self.empty = True
         self.finished = False
         self.words = ""
         self._reason = ""
         self._started = False
         self._noted: frozenset[str] = frozenset()
-        self._passthrough = Passthrough(passes)
+        self._passthrough = Passthrough(passes, keeps)
         self._seed = seed
         self._stops = stops
         self._calls: CallTracker | None = None

@@ -13,6 +13,7 @@ from gateway.core.errors import BackendError, BackendProtocolError, BackendTrunc
 from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event
 from gateway.core.notices import Notice
+from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
@@ -25,13 +26,22 @@ _EVENTS_PER_ANSWER: Final = 4
 class ChatDecoder:
     """Decodes one response. The first byte shows which of the two forms it has: some backends stream without a request
     to do so, and some never stream. `stops` are the client's stop sequences; `passes`: the client speaks this dialect,
-    so that it gets the fields which no event expresses."""
+    so that it gets the fields which no event expresses; `keeps` are those that the gateway keeps."""
 
-    def __init__(self, max_event: int, seed: int, stops: tuple[str, ...] = (), *, passes: bool = True) -> None:
+    def __init__(
+        self,
+        max_event: int,
+        seed: int,
+        stops: tuple[str, ...] = (),
+        *,
+        passes: bool = True,
+        keeps: StateRule | None = None,
+    ) -> None:
         self._max_event = max_event
         self._seed = seed
         self._stops = stops
         self._passes = passes
+        self._keeps = keeps
         self._form: _Stream | _Whole | None = None
         self.done = False
 
@@ -42,9 +52,11 @@ class ChatDecoder:
             if not data:
                 return []
             if data[:1] in (b"{", b"["):
-                self._form = _Whole(self._seed, self._stops, self._passes, _EVENTS_PER_ANSWER * self._max_event)
+                self._form = _Whole(
+                    self._seed, self._stops, self._passes, self._keeps, _EVENTS_PER_ANSWER * self._max_event
+                )
             else:
-                self._form = _Stream(self._seed, self._stops, self._passes, self._max_event)
+                self._form = _Stream(self._seed, self._stops, self._passes, self._keeps, self._max_event)
         events = self._form.feed(data)
         self.done = self._form.done
         return events
@@ -60,9 +72,11 @@ class ChatDecoder:
 class _Stream:
     """Reads server-sent events with one chunk each, ended by `[DONE]`, or by the end of bytes after a finish reason."""
 
-    def __init__(self, seed: int, stops: tuple[str, ...], passes: bool, max_event: int) -> None:
+    def __init__(
+        self, seed: int, stops: tuple[str, ...], passes: bool, keeps: StateRule | None, max_event: int
+    ) -> None:
         self.done = False
-        self._reader = ChunkReader(seed, stops, passes=passes)
+        self._reader = ChunkReader(seed, stops, passes=passes, keeps=keeps)
         self._sse = SSEDecoder(max_event)
         self._template = DeltaFastPath(self._reader.more)
 
@@ -149,6 +163,7 @@ class _Whole(msgspec.Struct):
     seed: int
     stops: tuple[str, ...]
     passes: bool
+    keeps: StateRule | None
     limit: int
     body: bytearray = msgspec.field(default_factory=bytearray)
     done: bool = False
@@ -175,4 +190,4 @@ class _Whole(msgspec.Struct):
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if isinstance(answer, list) and answer:
             answer = answer[0]
-        return ChunkReader(self.seed, self.stops, passes=self.passes).completion(answer)
+        return ChunkReader(self.seed, self.stops, passes=self.passes, keeps=self.keeps).completion(answer)

@@ -34,7 +34,9 @@ def encode_body(conversation: Conversation, profile: Profile) -> bytes:
 
 
 def _canonical_body(conversation: Conversation, profile: Profile) -> bytes:
-    messages = [message for turn in conversation.turns for message in encode_turn(canonical_turn(turn), profile)]
+    kept = frozenset() if profile.state is None else frozenset(profile.state.fields)
+    turns = [canonical_turn(turn, kept) for turn in conversation.turns]
+    messages = [message for turn in turns for message in encode_turn(turn, profile)]
     return _encode({"model": conversation.model, "messages": messages, **canonical_fields(conversation)})
 
 

@@ -16,7 +16,8 @@ from gateway.core.conversation import Conversation, Json
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.openai_responses import DIALECT
+from gateway.core.state_rule import StateRule
+from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.framing.json_text import decode_json
 from gateway.framing.model_names import names_in_list
@@ -49,6 +50,7 @@ class OpenAIResponsesAdapter:
         images=True,
         image_roles=frozenset({"system", "developer", "user", "tool"}),
         native=True,
+        state=StateRule(provider=PROVIDER, reasoning="signed", fields=("phase",), turns="all", scope="credential"),
     )
 
     def __init__(self, options: OpenAIResponsesOptions, max_event: int) -> None:
@@ -64,7 +66,7 @@ class OpenAIResponsesAdapter:
     def decoder(self, conversation: Conversation) -> ResponsesDecoder:
         """Create a decoder for a stream or for one JSON response. The form of the response decides, not the form of the
         request."""
-        passthrough = Passthrough(conversation.dialect == DIALECT)
+        passthrough = Passthrough(conversation.dialect == DIALECT, conversation.keeps)
         reader = EventReader(len(conversation.turns), partial(tool_names, conversation), passthrough)
         return ResponsesDecoder(reader, self._max_event)
 

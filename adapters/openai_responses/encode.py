@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from adapters.openai_responses.canonical import canonical_fields, canonical_turn
-from gateway.core.conversation import Conversation, JsonObject
+from gateway.core.conversation import Conversation, Json, JsonObject
 from gateway.core.notices import Notice
 from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.decode import tool_names
@@ -17,6 +17,7 @@ from gateway.dialects.openai_responses.stored_history import PREVIOUS
 # Fields of the client that stand for turns: the stored ones, and the instructions, which no pass may have changed.
 _GATEWAY_FIELDS: Final = (INSTRUCTIONS, PREVIOUS)
 
+STATE: Final = "reasoning.encrypted_content"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -32,6 +33,8 @@ def encode_body(conversation: Conversation, notices: list[Notice]) -> bytes:
     for own in _GATEWAY_FIELDS:
         body.pop(own, None)
     body["model"], body["input"] = conversation.model, list(_own_items(conversation, body, notices))
+    if conversation.keeps is not None:
+        body["include"] = _with_state(body.get("include"))
     if conversation.tool_choice == "none" and body.get("tools"):
         body["tool_choice"] = "none"
     if bool(body.get("stream")) != conversation.stream:
@@ -43,7 +46,16 @@ def _canonical_body(conversation: Conversation, notices: list[Notice]) -> bytes:
     encoder = ItemEncoder(ToolNames())
     items = [item for turn in conversation.turns for item in encoder.encode(canonical_turn(turn, notices))]
     fields = canonical_fields(conversation)
+    if conversation.keeps is not None:
+        fields["include"] = _with_state(None)
     return _encode({"model": conversation.model, "input": items, "store": False, **fields})
+
+
+def _with_state(include: object) -> list[Json]:
+    """Return what the response includes, with the state that the gateway keeps: without being asked, the backend sends
+    none."""
+    asked: list[Json] = [*include] if isinstance(include, list) else []
+    return asked if STATE in asked else [*asked, STATE]
 
 
 def _own_items(conversation: Conversation, body: dict[str, object], notices: list[Notice]) -> Iterator[JsonObject]:

@@ -103,10 +103,10 @@ class MessageItem(_TextItem):
             yield from self._own_fields(_END, fields)
 
     def _own_fields(self, kind: str, fields: JsonObject) -> Iterator[Event]:
-        shown, notices = self._passthrough.extra(fields)
-        yield from notices
         if self._passthrough.passes:
-            yield PassthroughFields("event", {"type": kind, "item": {"type": "message", **shown}})
+            yield PassthroughFields("event", {"type": kind, "item": {"type": "message", **fields}})
+        elif fields:
+            yield from self._passthrough.fields("event", fields)
 
     def _begin_part(self, kind: str, position: int) -> Iterator[Event]:
         if kind == "refusal":

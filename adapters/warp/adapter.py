@@ -16,6 +16,7 @@ from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json, Role
 from gateway.core.errors import BackendError, SettingsError
 from gateway.core.policy import Policy
+from gateway.core.state_rule import StateRule
 
 _SLOW: Final = (
     "the Warp wire needs protobuf's compiled parser, and this one is in pure Python: install protobuf as a wheel for "
@@ -56,6 +57,7 @@ class WarpAdapter:
             image_roles=_IMAGE_ROLES[options.encoding],
             remote_images=False,
             text_only=options.encoding == "flatten",
+            state=StateRule(provider=PROVIDER, calls=True),
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:

@@ -143,7 +143,8 @@ def dropped_fields(conversation: Conversation, capabilities: Capabilities) -> li
     names += [
         FAILED for turn in conversation.turns if turn.role == "tool" for result in turn.results if _failed(result)
     ]
-    messages = Counter([name for name in names if name not in capabilities.carries])
+    own = () if conversation.keeps is None else conversation.keeps.fields
+    messages = Counter([name for name in names if name not in capabilities.carries and name not in own])
     tools = Counter([name for tool in conversation.tools for name in _tool_fields(tool, capabilities)])
     param = conversation.paths.param
     return [*_notice(param("messages"), messages), *_notice(param("tools"), tools)]

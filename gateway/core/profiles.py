@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from gateway.core.state_rule import StateRule
+
 Reasoning = Literal["keep", "drop", "echo_in_tool_loop", "echo_all_tool_turns"]
 
 # Shorter derived identifiers could collide.
@@ -72,6 +74,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `empty_text`: the replacement for blank text where the provider refuses it; None: no replacement.
     - `max_tools`: a request with more tools is refused before anything is sent.
     - `missing_signature`: the value to send as Gemini's thought signature when it was lost; lowers quality, so opt-in.
+    - `state`: which state of its answers the provider wants back, for the keeper; null: as the adapter's wire says.
     """
 
     call_id: Alphabet = Alphabet()
@@ -97,6 +100,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     empty_text: str | None = None
     max_tools: int | None = None
     missing_signature: str | None = None
+    state: StateRule | None = None
 
 
 _OPENAI_NAMES: Final = Alphabet(characters="A-Za-z0-9_-", longest=64)
@@ -137,6 +141,7 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         choice_fields="drop",
+        state=StateRule(reasoning="plain", turns="calls", required="always"),
     ),
     # The chat template parses ids such as functions.NAME:0, so they must stay unchanged, also when a proxy counts from
     # 0 in every round.
@@ -151,8 +156,22 @@ PROFILES: Final[dict[str, Profile]] = {
         empty_beside_calls="empty",
         max_tools=128,
         choice_fields="drop",
+        state=StateRule(reasoning="plain", turns="loop", required="always"),
     ),
-    "minimax": Profile(tool_names=_OPENAI_NAMES, tool_content="string", developer="system", choice_fields="drop"),
+    # The reasoning comes as text or in `reasoning_details`, as the request asks.
+    "minimax": Profile(
+        tool_names=_OPENAI_NAMES,
+        tool_content="string",
+        developer="system",
+        choice_fields="drop",
+        state=StateRule(reasoning="plain", fields=("reasoning_details",), turns="all"),
+    ),
+    # "Interleaved thinking": the reasoning of the running loop, unmodified and in its order.
+    "glm": Profile(
+        reasoning_field="reasoning_content", choice_fields="drop", state=StateRule(reasoning="plain", turns="loop")
+    ),
+    # "Preserving reasoning": `reasoning_details` unmodified, whatever model stands behind.
+    "openrouter": Profile(choice_fields="drop", state=StateRule(fields=("reasoning_details",), turns="all")),
     # A tool message needs the name of its function, taken from the call and never from the client. A turn with calls
     # must follow a user turn or tool results. "Please ensure that multiturn requests end with a user role or a function
     # response."
@@ -166,6 +185,7 @@ PROFILES: Final[dict[str, Profile]] = {
         last_turn="user",
         empty_beside_calls="empty",
         choice_fields="drop",
+        state=StateRule(provider="google", calls=True, turns="loop", required="always"),
     ),
     # "This model does not support assistant message prefill. The conversation must end with a user message."
     "anthropic-compat": Profile(

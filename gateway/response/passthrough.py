@@ -3,21 +3,31 @@
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, PassthroughFields, Scope
 from gateway.core.notices import Level, Notice
+from gateway.core.state_rule import StateRule
 
 
 class Passthrough:
-    """What one response has beside the events of the core. `passes`: the client speaks the backend's dialect."""
+    """What one response has beside the events of the core. `passes`: the client speaks the backend's dialect. `keeps`:
+    the gateway itself keeps some of it, which is reported in any case."""
 
-    def __init__(self, passes: bool) -> None:
+    def __init__(self, passes: bool, keeps: StateRule | None = None) -> None:
         self.passes = passes
+        self._kept = () if keeps is None else keeps.fields
         self._noted: frozenset[str] = frozenset()
 
     def fields(self, scope: Scope, fields: JsonObject) -> list[Event]:
         """Return the event of fields in an object of this scope, or the notice that the client does not get them."""
         if self.passes:
             return [PassthroughFields(scope, fields)]
+        if kept := self.kept(fields):
+            rest = {name: value for name, value in fields.items() if name not in kept}
+            return [PassthroughFields(scope, kept), *(self.fields(scope, rest) if rest else ())]
         names = ", ".join(sorted(name[:40] for name in fields))
         return self._notice("FIELD_NOT_SHOWN", f"the client's dialect has no field for {names}", "debug")
+
+    def kept(self, fields: JsonObject) -> JsonObject:
+        """Return those of the fields that the gateway keeps."""
+        return {name: fields[name] for name in self._kept if name in fields} if self._kept else EMPTY
 
     def extra(self, fields: JsonObject) -> tuple[JsonObject, list[Event]]:
         """Return the unknown fields that the client gets, and the notice about those that it does not get."""

@@ -41,6 +41,7 @@ def _ours(names: str) -> tuple[str, ...]:
 
 _VALUES: Final = (
     "core.conversation core.field_paths core.events core.notices core.errors core.policy core.provider_state"
+    " core.state_rule"
 )
 
 ADAPTER: Final = _ours("core adapter history response tool_calls framing")
@@ -50,10 +51,11 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway", gateway=None),
     ImportRule("gateway.core"),
     ImportRule("gateway.core.field_paths"),
-    ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices")),
+    ImportRule("gateway.core.state_rule"),
+    ImportRule("gateway.core.conversation", _ours("core.field_paths core.notices core.state_rule")),
     ImportRule("gateway.core.provider_state", _ours("core.conversation")),
     ImportRule("gateway.core.notices"),
-    ImportRule("gateway.core.profiles", _ours("core.conversation")),
+    ImportRule("gateway.core.profiles", _ours("core.conversation core.state_rule")),
     ImportRule("gateway.core.events", _ours("core.notices core.conversation")),
     ImportRule("gateway.core.errors", _ours("core.events core.notices core.conversation")),
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),

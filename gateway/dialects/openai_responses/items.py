@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from gateway.core.conversation import File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.call_items import call_item, output_item
@@ -14,6 +14,7 @@ Part = Text | Image | File
 # Where the items of a turn, or the text of the system turn in front, stand in its source.
 ITEMS: Final = "input"
 INSTRUCTIONS: Final = "instructions"
+PHASE: Final = "phase"
 # The type of an item that stands for a stored one.
 REFERENCE: Final = "item_reference"
 
@@ -88,10 +89,15 @@ def _message(turn: Turn, parts: list[Part]) -> Iterator[JsonObject]:
         return
     if turn.role == "assistant":
         content: Json = list(_parts(parts, "output_text"))
-        yield {"type": "message", "role": "assistant", "content": content}
+        yield {"type": "message", "role": "assistant", "content": content, **_phase(turn)}
     else:
         role = "user" if turn.role == "tool" else turn.role
         yield {"type": "message", "role": role, "content": _content(parts, "input_text")}
+
+
+def _phase(turn: Turn) -> JsonObject:
+    """Returns the field by which the maker of an assistant's message tells a comment from the answer."""
+    return {PHASE: turn.extra[PHASE]} if PHASE in turn.extra else EMPTY
 
 
 def _content(parts: Iterable[Part], text_type: str) -> Json:

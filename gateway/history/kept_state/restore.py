@@ -1,0 +1,137 @@
+"""Puts the state of an answer back into the turn that its client made of it; only what is absent."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gateway.core.conversation import Block, Reasoning, Text, ToolCall, Turn
+from gateway.core.provider_state import provider_state
+from gateway.core.state_rule import StateRule
+from gateway.history.kept_state.turn_state import Thought, TurnState, without_state
+
+
+def turns_in_reach(turns: Sequence[Turn], rule: StateRule) -> tuple[int, ...]:
+    """Returns the positions of the turns in which the provider wants its state back."""
+    if rule.turns == "all":
+        return tuple([at for at, turn in enumerate(turns) if turn.role == "assistant"])
+    first = _last_question(turns) + 1 if rule.turns == "loop" else 0
+    return tuple([at for at in range(first, len(turns)) if turns[at].role == "assistant" and turns[at].calls])
+
+
+def _last_question(turns: Sequence[Turn]) -> int:
+    """Returns the position of the last turn of the user that does not stand behind results: some wires join the two,
+    and the loop then runs on."""
+    for at in range(len(turns) - 1, -1, -1):
+        if turns[at].role == "user" and (at == 0 or turns[at - 1].role != "tool"):
+            return at
+    return -1
+
+
+def lacks_state(turn: Turn, rule: StateRule, field: str) -> bool:
+    """Returns whether a turn lacks any state that the rule asks for. `field` is the field of plain reasoning."""
+    return (
+        _lacks_reasoning(turn, rule, field) or _lacks_calls(turn, rule) or any(n not in turn.extra for n in rule.fields)
+    )
+
+
+def lacks_required(turn: Turn, rule: StateRule, field: str) -> bool:
+    """Returns whether a turn lacks reasoning or the state of its calls; the other fields do not exist in each answer.
+
+    Where the rule asks for nothing else, it lacks all of those."""
+    if rule.reasoning == "none" and not rule.calls:
+        return not any(name in turn.extra for name in rule.fields)
+    return _lacks_reasoning(turn, rule, field) or _lacks_calls(turn, rule)
+
+
+def _lacks_reasoning(turn: Turn, rule: StateRule, field: str) -> bool:
+    match rule.reasoning:
+        case "none":
+            return False
+        case "plain":
+            return not (_thoughts(turn) or isinstance(turn.extra.get(field), str))
+        case "signed":
+            assert rule.provider is not None  # `StateRule` says so
+            return not _is_signed(turn, rule.provider)
+
+
+def _lacks_calls(turn: Turn, rule: StateRule) -> bool:
+    """Of parallel calls, only the first has state."""
+    if not rule.calls or rule.provider is None or not turn.calls:
+        return False
+    return not any(provider_state(call.extra, rule.provider) for call in turn.calls)
+
+
+def _is_signed(turn: Turn, provider: str) -> bool:
+    extras = [turn.extra, *[block.extra for block in _thoughts(turn)]]
+    return any(provider_state(extra, provider) for extra in extras)
+
+
+def _thoughts(turn: Turn) -> list[Reasoning]:
+    return [block for block in turn.blocks if isinstance(block, Reasoning)]
+
+
+def restore(turn: Turn, state: TurnState, rule: StateRule, field: str) -> Turn:
+    """Returns the turn with what it lacks of its state; the same turn where nothing of it fits. `field` is the field of
+    plain reasoning."""
+    restored = turn
+    if state.thoughts and _lacks_reasoning(turn, rule, field) and _same_text(turn, state.thoughts):
+        restored = restored.changed(*_with_thoughts(restored, state.thoughts, field))
+    if _lacks_calls(turn, rule) and len(state.calls) == len(turn.calls):
+        extras = iter(state.calls)
+        restored = restored.changed(*[_with_extra(block, extras) for block in restored.blocks])
+    fields = {name: value for name, value in state.fields.items() if name not in turn.extra}
+    if fields:
+        restored = msgspec.structs.replace(restored, extra={**restored.extra, **fields}, source=None)
+    return restored
+
+
+def _same_text(turn: Turn, thoughts: Sequence[Thought]) -> bool:
+    """Returns whether the client's own reasoning, if it sent any, is what the state belongs to."""
+    said = "".join(block.text for block in _thoughts(turn))
+    return not said or "".join(said.split()) == "".join("".join(thought.text for thought in thoughts).split())
+
+
+def _with_thoughts(turn: Turn, thoughts: Sequence[Thought], field: str) -> Iterator[Block]:
+    """Yields the blocks with each piece of reasoning at its place among the text and the calls."""
+    waiting = list(thoughts)
+    calls = 0
+
+    def due(*, behind_text: bool) -> Iterator[Reasoning]:
+        while waiting and (waiting[0].calls < calls or _is_next(waiting[0], calls, behind_text)):
+            thought = waiting.pop(0)
+            yield Reasoning(thought.text, field, thought.extra)
+
+    yield from due(behind_text=False)
+    for block in turn.blocks:
+        if isinstance(block, Reasoning):
+            continue
+        if not isinstance(block, Text):
+            yield from due(behind_text=True)
+        yield block
+        calls += isinstance(block, ToolCall)
+    for thought in waiting:
+        yield Reasoning(thought.text, field, thought.extra)
+
+
+def _is_next(thought: Thought, calls: int, behind_text: bool) -> bool:
+    return thought.calls == calls and (behind_text or not thought.behind_text)
+
+
+def _with_extra(block: Block, extras: Iterator[dict[str, object]]) -> Block:
+    if not isinstance(block, ToolCall):
+        return block
+    extra = next(extras)
+    return msgspec.structs.replace(block, extra={**block.extra, **extra}) if extra else block
+
+
+def without_foreign(turn: Turn, provider: str) -> Turn:
+    """Returns the turn without the provider's state: reasoning with such state goes with it, because its text alone is
+    not what the model wrote."""
+    blocks: list[Block] = []
+    for block in turn.blocks:
+        if isinstance(block, ToolCall):
+            block = msgspec.structs.replace(block, extra=without_state(block.extra, provider))
+        elif isinstance(block, Reasoning) and provider_state(block.extra, provider):
+            continue
+        blocks.append(block)
+    return msgspec.structs.replace(turn, blocks=tuple(blocks), extra=without_state(turn.extra, provider), source=None)

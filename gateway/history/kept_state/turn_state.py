@@ -1,0 +1,96 @@
+"""The state of one answer as a value, and its bytes in a store."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, Json, JsonObject, Reasoning, Turn
+from gateway.core.provider_state import provider_state
+from gateway.core.state_rule import StateRule
+
+# The version of the bytes; another one is read as absent.
+VERSION: Final = 1
+
+
+class Thought(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A piece of reasoning: its text, its state, and its place: behind `calls` calls of the answer, and behind its text
+    or before it."""
+
+    text: str
+    extra: dict[str, Any] = {}
+    calls: int = 0
+    behind_text: bool = False
+
+
+class TurnState(msgspec.Struct, frozen=True, array_like=True):
+    """What of an answer must return: its pieces of reasoning, the state of each of its calls (empty: none), and fields
+    of its message."""
+
+    thoughts: tuple[Thought, ...] = ()
+    calls: tuple[dict[str, Any], ...] = ()
+    fields: dict[str, Any] = {}
+    version: int = VERSION
+
+    def __bool__(self) -> bool:
+        return bool(self.thoughts or self.fields or any(self.calls))
+
+
+def encode_state(state: TurnState) -> bytes:
+    """Returns the bytes of a state."""
+    return msgspec.msgpack.encode(state)
+
+
+def decode_state(data: bytes) -> TurnState | None:
+    """Returns the state in the bytes; None for bytes of another version, or of something else."""
+    try:
+        state = msgspec.msgpack.decode(data, type=TurnState)
+    except msgspec.DecodeError:
+        return None
+    return state if state.version == VERSION else None
+
+
+def carried_states(turn: Turn, rule: StateRule) -> Iterator[Json]:
+    """Yields the states of the rule's provider that the client's own turn carries."""
+    if rule.provider is None:
+        return
+    extras = [block.extra for block in turn.blocks if isinstance(block, Reasoning)]
+    for extra in (turn.extra, *extras, *[call.extra for call in turn.calls]):
+        if state := provider_state(extra, rule.provider):
+            yield _opaque(state)
+
+
+def kept_states(state: TurnState, rule: StateRule) -> Iterator[Json]:
+    """Yields the states of the rule's provider in a kept state."""
+    if rule.provider is None:
+        return
+    for extra in (*[thought.extra for thought in state.thoughts], *state.calls):
+        if found := provider_state(extra, rule.provider):
+            yield _opaque(found)
+
+
+def _opaque(state: JsonObject) -> Json:
+    """Returns what its maker verifies; a client's dialect may leave other fields out."""
+    opaque = {name: state[name] for name in _VERIFIED if name in state}
+    return opaque or dict(state)
+
+
+_VERIFIED: Final = ("signature", "data", "thought_signature", "encrypted_content")
+
+
+def only_state(extra: JsonObject, provider: str | None) -> dict[str, Any]:
+    """Returns the part of `extra` that holds the provider's state."""
+    if provider is None:
+        return {}
+    state = provider_state(extra, provider)
+    return {"extra_content": {provider: dict(state)}} if state else {}
+
+
+def without_state(extra: JsonObject, provider: str) -> JsonObject:
+    """Returns `extra` without the provider's state."""
+    content = extra.get("extra_content")
+    if not isinstance(content, Mapping) or provider not in content:
+        return extra
+    rest = {name: value for name, value in content.items() if name != provider}
+    others = {name: value for name, value in extra.items() if name != "extra_content"}
+    return {**others, **({"extra_content": rest} if rest else {})} or EMPTY

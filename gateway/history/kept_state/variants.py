@@ -1,0 +1,92 @@
+"""What is known of one anchor: for each scope the state that was kept, unless two answers with other states had it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+# The version of the bytes; another one is read as absent.
+VERSION: Final = 1
+# The scopes of one anchor, the newest last. A conversation is rarely continued with more models.
+MOST: Final = 8
+
+
+class Variant(msgspec.Struct, frozen=True, array_like=True):
+    """The state that an answer had in a scope. `state` is its key; None: two answers had different ones, so that
+    neither is put back. `marks` recognise the state where a client carries it itself."""
+
+    scope: bytes
+    state: bytes | None
+    marks: tuple[bytes, ...] = ()
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    variants: tuple[Variant, ...]
+    version: int = VERSION
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What the anchors of one turn say. `variant` is the state to put back, which stood under `anchor`; `ambiguous`:
+    there are two. `own` and `foreign` are the marks of states of this scope and of others."""
+
+    variant: Variant | None = None
+    anchor: bytes = b""
+    ambiguous: bool = False
+    own: frozenset[bytes] = frozenset()
+    foreign: frozenset[bytes] = frozenset()
+    elsewhere: bool = False
+
+
+def encode_variants(variants: Sequence[Variant]) -> bytes:
+    """Returns the bytes of the variants of one anchor."""
+    return msgspec.msgpack.encode(_Record(tuple(variants)))
+
+
+def decode_variants(data: bytes) -> tuple[Variant, ...]:
+    """Returns the variants in the bytes; none in those of another version or of something else."""
+    try:
+        record = msgspec.msgpack.decode(data, type=_Record)
+    except msgspec.DecodeError:
+        return ()
+    return record.variants if record.version == VERSION else ()
+
+
+def with_variant(variants: Sequence[Variant], new: Variant) -> tuple[Variant, ...]:
+    """Returns the variants with one more. A second state in one scope makes the anchor ambiguous there."""
+    others = [variant for variant in variants if variant.scope != new.scope]
+    old = next((variant for variant in variants if variant.scope == new.scope), None)
+    if old is not None and old.state != new.state:
+        new = Variant(new.scope, None, tuple({*old.marks, *new.marks}))
+    return (*others, new)[-MOST:]
+
+
+def without_variant(variants: Sequence[Variant], dropped: Variant) -> tuple[Variant, ...]:
+    """Returns the variants without one that its provider has refused; a newer one in its scope stays."""
+    return tuple([variant for variant in variants if variant != dropped])
+
+
+def choose(found: Iterable[tuple[bytes, Sequence[Variant]]], valid: bytes) -> Choice:
+    """Returns what the anchors of a turn say for this scope: the first that knows one state decides."""
+    chosen, under, ambiguous = None, b"", False
+    own: set[bytes] = set()
+    foreign: set[bytes] = set()
+    elsewhere = False
+    for anchor, variants in found:
+        for variant in variants:
+            if variant.scope != valid:
+                foreign.update(variant.marks)
+                elsewhere = True
+                continue
+            own.update(variant.marks)
+            if variant.state is None:
+                ambiguous = True
+            elif chosen is None:
+                chosen, under = variant, anchor
+    return Choice(
+        chosen,
+        under,
+        ambiguous and chosen is None,
+        frozenset(own),
+        frozenset(foreign - own),
+        elsewhere and chosen is None and not ambiguous,
+    )
