@@ -29,7 +29,13 @@ class Rejection(msgspec.Struct, frozen=True):
 
 _ANSWER_ALL: Final = "Send exactly one {result} for each tool call, right after the assistant message."
 _CALL_FIRST: Final = "Keep the assistant message with {calls} before the {results} that answer it."
-_ECHO: Final = "Send the reasoning of the assistant message back with it, or use the profile for this provider."
+_ECHO: Final = (
+    "Send the reasoning of the assistant message back with it, use the profile for this provider, or enable `keeper`."
+)
+_UNCHANGED: Final = (
+    "Send the provider's state of an answer back unchanged, in its order, and to the model that wrote it, or leave all "
+    "of it out."
+)
 
 # The first match wins, so specific patterns stand before general ones.
 _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -80,10 +86,17 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
     (r"property 'reasoning\w*' is unsupported|wrong_api_format", "REASONING_REFUSED", "Do not send reasoning back."),
     (r"[Mm]issing .?reasoning_content|reasoning_content.? is missing", "REASONING_MISSING", _ECHO),
     (r"reasoning_content.? in the thinking mode must be passed back", "REASONING_MISSING", _ECHO),
+    (r"Expected .?thinking.? or .?redacted_thinking", "REASONING_MISSING", _ECHO),
+    (r"without its required .?reasoning.? item", "REASONING_MISSING", _ECHO),
+    (r"(Corrupted|Invalid) thought.?signature|Thought signature is not valid", "STATE_INVALID", _UNCHANGED),
+    (r"Invalid .?(signature|data).? in .?(redacted_)?thinking", "STATE_INVALID", _UNCHANGED),
+    (r"thinking.? blocks in the latest assistant message cannot be modified", "STATE_INVALID", _UNCHANGED),
+    (r"of type .?reasoning.? was provided without its required following item", "STATE_INVALID", _UNCHANGED),
+    (r"encrypted content .*could not be (verified|decrypted|parsed)", "STATE_INVALID", _UNCHANGED),
     (
         r"missing a thought_signature",
         "SIGNATURE_MISSING",
-        "Send extra_content.google.thought_signature of the tool call back unchanged.",
+        "Send extra_content.google.thought_signature of the tool call back unchanged, or enable `keeper`.",
     ),
     (
         r"function_response\.name: Name cannot be empty",

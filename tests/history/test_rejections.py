@@ -80,6 +80,28 @@ TEXTS = [
         "SIGNATURE_MISSING",
     ),
     (
+        "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`.",
+        "REASONING_MISSING",
+    ),
+    (
+        "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'.",
+        "REASONING_MISSING",
+    ),
+    ("Corrupted thought signature.", "STATE_INVALID"),
+    ("Invalid thought signature in function call part", "STATE_INVALID"),
+    ("messages.1.content.0: Invalid `signature` in `thinking` block", "STATE_INVALID"),
+    ("messages.3.content.1: Invalid `data` in `redacted_thinking` block", "STATE_INVALID"),
+    (
+        "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks "
+        "must remain as they were in the original response.",
+        "STATE_INVALID",
+    ),
+    (
+        "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
+        "STATE_INVALID",
+    ),
+    ("The encrypted content gAAA... could not be verified. Reason: decryption failed.", "STATE_INVALID"),
+    (
         "GenerateContentRequest.contents[1].parts[0].function_response.name: Name cannot be empty.",
         "TOOL_NAME_MISSING",
     ),

@@ -9,6 +9,7 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
+from gateway.demo.strict_models import is_strict
 
 # Fields that would change the response, and the values of each that have no effect.
 _HARMLESS: Final[dict[str, tuple[Json, ...]]] = {"n": (None, 1), "logprobs": (None, False)}
@@ -48,6 +49,9 @@ def read_chat(body: JsonObject) -> ChatRequest:
             raise Refused(f"{name} is not supported by the demo model", name)
     turns = [_turn(message, at) for at, message in enumerate(messages)]
     _check_pairs(turns)
+    model = str(body.get("model") or "demo-chat")
+    if is_strict(model):
+        _check_reasoning(turns)
     newest, marked_question = _question(turns)
     prompt = "\n".join(text_of(turn.get("content")) for turn in turns)
     options = body.get("stream_options")
@@ -56,7 +60,7 @@ def read_chat(body: JsonObject) -> ChatRequest:
     return ChatRequest(
         dialogue=_dialogue(body, turns, newest, without_markers(marked_question), working_folder(prompt)),
         marked_question=marked_question,
-        model=str(body.get("model") or "demo-chat"),
+        model=model,
         stream=body.get("stream") is True,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
         max_tokens=limit if isinstance(limit, int) else None,
@@ -105,6 +109,13 @@ def _check_pairs(turns: Sequence[JsonObject]) -> None:
         raise Refused(f"the tool call {missing!r} of messages[{at}] has no answer", f"messages[{at}].tool_calls")
 
 
+def _check_reasoning(turns: Sequence[JsonObject]) -> None:
+    """Raises Refused unless every message with calls has its reasoning, be it empty, in the words of DeepSeek."""
+    if any(_calls(turn) and not isinstance(turn.get("reasoning_content"), str) for turn in turns):
+        message = "The reasoning_content in the thinking mode must be passed back to the API."
+        raise Refused(message, "messages")
+
+
 def _calls(turn: JsonObject) -> list[tuple[str, str]]:
     calls = turn.get("tool_calls") if turn.get("role") == "assistant" else None
     found: list[tuple[str, str]] = []
@@ -126,7 +137,7 @@ def _dialogue(body: JsonObject, turns: Sequence[JsonObject], newest: int, questi
         choice=choice,
         forced=forced,
         parallel=body.get("parallel_tool_calls") is not False,
-        reasoning=effort is not None and effort not in ("none", "minimal"),
+        reasoning=is_strict(str(body.get("model"))) or (effort is not None and effort not in ("none", "minimal")),
         folder=folder,
     )
 

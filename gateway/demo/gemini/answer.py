@@ -7,18 +7,25 @@ from gateway.demo.scripted_model.arguments import build_value
 from gateway.demo.scripted_model.dialogue import PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count, pieces
+from gateway.demo.strict_models import is_strict
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """One candidate and its token counts, before they become chunks or one object."""
+    """One candidate and its token counts, before they become chunks or one object. `strict`: the signature of a call
+    belongs to it alone."""
 
-    id: str
+    number: int
     model: str
     text: tuple[str, ...]
     reasoning: tuple[str, ...]
     calls: tuple[PlannedCall, ...]
     finish: str
     prompt_tokens: int
+    strict: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"demo-{self.number}"
 
     @property
     def answer_tokens(self) -> int:
@@ -36,13 +43,14 @@ def answer_gemini(request: GeminiRequest, model: str, number: int) -> Answer:
     if request.max_tokens is not None and len(words) > request.max_tokens:
         words, finish, calls = words[: request.max_tokens], "MAX_TOKENS", ()
     return Answer(
-        id=f"demo-{number}",
+        number=number,
         model=model,
         text=tuple(words),
         reasoning=tuple(pieces(planned.reasoning)),
         calls=calls,
         finish=finish,
         prompt_tokens=count(request.prompt),
+        strict=is_strict(model),
     )
 
 

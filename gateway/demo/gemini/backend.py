@@ -46,7 +46,7 @@ async def _generate(request: Request, recorder: Recorder) -> Response:
     if verb not in _METHODS or (verb == _STREAM and request.query_params.get("alt") != "sse"):
         return json_answer(error_body(404, f"there is no method {verb!r} of this form", "NOT_FOUND"), 404)
     try:
-        asked = read_gemini(msgspec.json.decode(body, type=dict))
+        asked = read_gemini(msgspec.json.decode(body, type=dict), model)
     except (ValueError, Refused) as error:
         return _refusal(str(error))
     answer = answer_gemini(asked, model, recorder.count)

@@ -7,9 +7,11 @@ from typing import Final, Literal
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
+from gateway.demo.gemini.thought_signature import unsigned_steps
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
+from gateway.demo.strict_models import is_strict
 
 _ROLES: Final = frozenset({"user", "model"})
 _CHOICES: Final[Mapping[Json, Literal["none", "required"]]] = {"NONE": "none", "ANY": "required"}
@@ -37,13 +39,15 @@ class GeminiRequest(msgspec.Struct, frozen=True):
     prompt: str
 
 
-def read_gemini(body: JsonObject) -> GeminiRequest:
-    """Decode the body. Raises Refused as the API does."""
+def read_gemini(body: JsonObject, model: str = "") -> GeminiRequest:
+    """Decode the body of a request to this model. Raises Refused as the API does."""
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents:
         raise Refused("* GenerateContentRequest.contents: contents is not specified")
     turns = [_content(content, at) for at, content in enumerate(contents)]
     _check_pairs(turns)
+    for sentence in unsigned_steps(turns) if is_strict(model) else ():
+        raise Refused(sentence)
     config = _object(body.get("generationConfig"))
     instruction = body.get("systemInstruction")
     said = [*([_object(instruction)] if instruction is not None else []), *turns]

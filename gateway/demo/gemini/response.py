@@ -1,16 +1,13 @@
 """Encodes a response as the wire of generateContent: server-sent chunks or one object."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Json
 from gateway.demo.gemini.answer import Answer
+from gateway.demo.gemini.thought_signature import SIGNATURE, sign
 from gateway.demo.scripted_model.dialogue import PlannedCall
-
-# Opaque to clients. It comes with the first call, and behind the text of an answer without calls.
-SIGNATURE: Final = "ZGVtby1zaWduYXR1cmU="
 
 
 def frame(chunk: Json) -> bytes:
@@ -69,8 +66,12 @@ def error_body(code: int, message: str, status: str, *details: Json) -> dict[str
 
 def _calls(answer: Answer) -> Iterator[Json]:
     for position, call in enumerate(answer.calls):
-        signed: dict[str, Json] = {} if position else {"thoughtSignature": SIGNATURE}
+        signed: dict[str, Json] = {} if position else {"thoughtSignature": _signature(answer, call)}
         yield {"functionCall": _call(call), **signed}
+
+
+def _signature(answer: Answer, call: PlannedCall) -> str:
+    return sign(call.name, call.arguments, answer.number) if answer.strict else SIGNATURE
 
 
 def _call(call: PlannedCall) -> Json:

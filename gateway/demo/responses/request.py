@@ -1,6 +1,7 @@
 """Reads what the script needs from a Responses body and rejects a body that breaks the protocol."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Final, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ from gateway.demo.responses.encrypted_content import encrypted_content
 from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, Result
 from gateway.demo.scripted_model.markers import without_markers
 from gateway.demo.scripted_model.own_words import own_words, working_folder
+from gateway.demo.strict_models import is_strict
 
 # Fields that would change the response, and the values of each that have no effect.
 _HARMLESS: Final[Mapping[str, tuple[Json, ...]]] = {
@@ -20,6 +22,7 @@ _HARMLESS: Final[Mapping[str, tuple[Json, ...]]] = {
 }
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
 _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
+_QUESTIONS: Final = frozenset({"message"})
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 # The only parameter of a custom tool.
@@ -64,6 +67,9 @@ def read_request(body: JsonObject) -> ResponsesRequest:
     items = _items(body.get("input"))
     _check_calls(items)
     _check_reasoning(items)
+    model = str(body.get("model") or "demo-responses")
+    if is_strict(model):
+        _check_pairs(items)
     newest, asked = _question(items)
     prompt = "\n".join([text_of(body.get("instructions")), *(_words(item) for item in items)])
     reasoning = _object(body.get("reasoning"))
@@ -73,7 +79,7 @@ def read_request(body: JsonObject) -> ResponsesRequest:
     return ResponsesRequest(
         dialogue=_dialogue(body, items, newest, without_markers(asked), working_folder(prompt)),
         asked=asked,
-        model=str(body.get("model") or "demo-responses"),
+        model=model,
         stream=body.get("stream") is True,
         max_tokens=limit if isinstance(limit, int) else None,
         text_format=_object(_object(body.get("text")).get("format")),
@@ -140,6 +146,27 @@ def _check_reasoning(items: Sequence[JsonObject]) -> None:
             raise Refused("The encrypted content could not be verified.", None, "invalid_encrypted_content")
 
 
+def _check_pairs(items: Sequence[JsonObject]) -> None:
+    """Raises Refused unless reasoning stands before the first call of each round and has an item behind it."""
+    said = _QUESTIONS | _OUTPUTS
+    reasoned = called = False
+    for item, after in pairwise((*items, {"type": ""})):
+        kind = str(item["type"])
+        if kind == "reasoning":
+            reasoned = True
+            if after["type"] not in {*_CALLS, "message", "reasoning"} or after.get("role") in _ROLES - {"assistant"}:
+                message = (
+                    f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
+                )
+                raise Refused(message, "input")
+        elif kind in _CALLS and not (reasoned or called):
+            message = f"Item '{item.get('id')}' of type '{kind}' was provided without its required 'reasoning' item."
+            raise Refused(message, "input")
+        called = kind in _CALLS
+        if kind in said and item.get("role") != "assistant":
+            reasoned = False
+
+
 def _question(items: Sequence[JsonObject]) -> tuple[int, str]:
     """Return the index and the text of the newest item that has text of the user."""
     for at in range(len(items) - 1, -1, -1):
@@ -163,7 +190,7 @@ def _dialogue(body: JsonObject, items: Sequence[JsonObject], newest: int, questi
         choice=choice,
         forced=forced,
         parallel=body.get("parallel_tool_calls") is not False,
-        reasoning=effort is not None and effort not in ("none", "minimal"),
+        reasoning=is_strict(str(body.get("model"))) or (effort is not None and effort not in ("none", "minimal")),
         folder=folder,
     )
 
