@@ -10,7 +10,8 @@ from h2.events import RequestReceived
 
 from gateway.server.upstream.http2.connection import Http2Stream
 from gateway.server.upstream.http2.stream_response import StreamResponse
-from tests.server.upstream.http2.peer import Client, Peer, talking
+from tests.server.upstream.http2.peer import Peer, talking
+from tests.server.upstream.transport_client import TransportClient
 
 STREAMS: Final = 1000
 CANCELS: Final = 10_000
@@ -31,7 +32,7 @@ async def test_a_thousand_streams_take_ten_connections() -> None:
             peer.data(stream, peer.requests[stream])
             peer.end(stream)
 
-    async def ask(client: Client, number: int) -> None:
+    async def ask(client: TransportClient, number: int) -> None:
         given = await client.send(b"%d" % number)
         begun.append(number)
         if len(begun) == STREAMS:
@@ -55,7 +56,7 @@ async def test_cancelled_streams_leave_nothing() -> None:
             peer.heads.clear()
             peer.requests.clear()
 
-    async def cancel(client: Client, count: int) -> None:
+    async def cancel(client: TransportClient, count: int) -> None:
         for _ in range(count // TOGETHER):
             given = await asyncio.gather(*(client.send() for _ in range(TOGETHER)))
             for one in given:

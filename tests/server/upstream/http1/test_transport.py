@@ -15,46 +15,16 @@ from typing import Final
 import pytest
 
 from gateway.core.errors import BackendError, BackendTruncated
-from gateway.server.process.fd_limits import MOST
-from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.http import connect as connect
-from gateway.server.upstream.http.origin import read_url
 from gateway.server.upstream.http1 import backend_connection as connection
 from gateway.server.upstream.http1 import pool
 from gateway.server.upstream.http1.response_decoder import ResponseDecoder
-from gateway.server.upstream.transport import Transport, encode_head
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, Script, answer, chunk, faulty_backend
+from tests.server.upstream.transport_client import BODY, TransportClient, client_of, everything
 
-BODY: Final = b"body of the request"
 OK: Final = b"HTTP/1.1 200 OK\r\n"
 WHOLE: Final = answer("200 OK", b"abc")
 CERTIFICATE: Final = Path(__file__).parent / "localhost.pem"
-
-
-class Client:
-    """Asks one backend, and counts the tries."""
-
-    def __init__(self, transport: Transport, base_url: str) -> None:
-        self.transport = transport
-        self.base_url = base_url
-        self.tries = 0
-
-    async def send(
-        self, body: bytes = BODY, headers: Mapping[str, str] | None = None, connect: float = 5, again: bool = True
-    ) -> BackendResponse:
-        head = encode_head("POST", read_url(f"{self.base_url}/path"), headers or {})
-        return await self.transport.send(head, body, connect, on_try=self._tried, again=again)
-
-    async def ask(self, body: bytes = BODY, headers: Mapping[str, str] | None = None) -> bytes:
-        """The body of the answer, read to its end."""
-        given = await self.send(body, headers)
-        try:
-            return await everything(given)
-        finally:
-            given.close()
-
-    def _tried(self) -> None:
-        self.tries += 1
 
 
 def port_of(bound: socket.socket) -> int:
@@ -62,21 +32,8 @@ def port_of(bound: socket.socket) -> int:
     return port
 
 
-async def everything(given: BackendResponse) -> bytes:
-    pieces = []
-    while piece := await given.read():
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
 @asynccontextmanager
-async def client_of(base_url: str, most: int = 2**30) -> AsyncIterator[Client]:
-    async with Transport(most, MOST) as transport:
-        yield Client(transport, base_url)
-
-
-@asynccontextmanager
-async def talking(script: Script, most: int = 2**30) -> AsyncIterator[tuple[Client, FaultyBackend, list[int]]]:
+async def talking(script: Script, most: int = 2**30) -> AsyncIterator[tuple[TransportClient, FaultyBackend, list[int]]]:
     """A client, its backend, and for each request the number of its connection."""
     connections: list[Connection] = []
     numbers: list[int] = []

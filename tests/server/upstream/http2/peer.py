@@ -1,10 +1,10 @@
-"""A server of HTTP/2 whose every frame a test decides, and a client that asks it through the gateway's transport."""
+"""A server of HTTP/2 whose every frame a test decides, and a client of it."""
 
 import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, TypeAlias, TypeVar
 
 from h2.config import H2Configuration
@@ -13,17 +13,14 @@ from h2.errors import ErrorCodes
 from h2.events import DataReceived, Event, RequestReceived, StreamEnded
 from h2.settings import SettingCodes
 
-from gateway.server.process.fd_limits import MOST
-from gateway.server.upstream.backend_response import BackendResponse
-from gateway.server.upstream.http.origin import read_url
-from gateway.server.upstream.transport import Transport, encode_http2_head
+from gateway.server.upstream.transport import encode_http2_head
+from tests.server.upstream.transport_client import TransportClient, client_of
 
 E = TypeVar("E", bound=Event)
 Fields: TypeAlias = Sequence[tuple[str, str]]
 
 HEAD: Final[Fields] = ((":status", "200"), ("content-type", "application/grpc"))
 OK: Final[Fields] = (("grpc-status", "0"),)
-BODY: Final = b"body of the request"
 
 
 class Peer:
@@ -129,45 +126,6 @@ async def answers(peer: Peer) -> None:
         peer.answer(await peer.request())
 
 
-class Client:
-    """Asks one backend, and counts the tries."""
-
-    def __init__(self, transport: Transport, base_url: str) -> None:
-        self.transport = transport
-        self.base_url = base_url
-        self.tries = 0
-
-    async def send(
-        self, body: bytes = BODY, headers: Mapping[str, str] | None = None, connect: float = 5, again: bool = True
-    ) -> BackendResponse:
-        head = encode_http2_head("POST", read_url(f"{self.base_url}/path"), headers or {})
-        return await self.transport.send(head, body, connect, on_try=self._tried, again=again)
-
-    async def ask(self, body: bytes = BODY) -> bytes:
-        """The body of the answer, read to its end."""
-        given = await self.send(body)
-        try:
-            return await everything(given)
-        finally:
-            given.close()
-
-    def _tried(self) -> None:
-        self.tries += 1
-
-
-async def everything(given: BackendResponse) -> bytes:
-    pieces = []
-    while piece := await given.read():
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-@asynccontextmanager
-async def client_of(base_url: str, most: int = 2**30) -> AsyncIterator[Client]:
-    async with Transport(most, MOST) as transport:
-        yield Client(transport, base_url)
-
-
 @asynccontextmanager
 async def serving(script: Script, context: ssl.SSLContext | None = None) -> AsyncIterator[tuple[int, list[Peer]]]:
     """The port of a server that plays this on every connection, and its connections."""
@@ -197,8 +155,16 @@ async def serving(script: Script, context: ssl.SSLContext | None = None) -> Asyn
                 raise result
 
 
+def asking(base_url: str, most: int = 2**30) -> AbstractAsyncContextManager[TransportClient]:
+    """A client that asks over HTTP/2."""
+    return client_of(base_url, most, encode_http2_head)
+
+
 @asynccontextmanager
-async def talking(script: Script, most: int = 2**30) -> AsyncIterator[tuple[Client, list[Peer]]]:
+async def talking(script: Script, most: int = 2**30) -> AsyncIterator[tuple[TransportClient, list[Peer]]]:
     """A client, and the connections of its backend."""
-    async with serving(script) as (port, peers), client_of(f"http://127.0.0.1:{port}", most) as client:
+    async with (
+        serving(script) as (port, peers),
+        asking(f"http://127.0.0.1:{port}", most) as client,
+    ):
         yield client, peers

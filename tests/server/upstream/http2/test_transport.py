@@ -17,22 +17,20 @@ from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.upstream.http import connect
 from gateway.server.upstream.http2 import connection, multiplexer, pool
 from gateway.server.upstream.http2.stream_response import WINDOW
-from gateway.server.upstream.transport import Transport
+from gateway.server.upstream.transport import Transport, encode_http2_head
 from tests.server.api.test_keep_alive import comes_true
 from tests.server.upstream.http2.peer import (
-    BODY,
     HEAD,
-    Client,
     Fields,
     Peer,
     Script,
     answers,
-    client_of,
-    everything,
+    asking,
     frame,
     serving,
     talking,
 )
+from tests.server.upstream.transport_client import BODY, TransportClient, everything
 
 CERTIFICATE: Final = Path(__file__).parent.parent / "http1" / "localhost.pem"
 GOAWAY: Final = 7
@@ -260,7 +258,7 @@ async def test_a_request_that_is_given_up_is_cancelled_and_the_connection_stays(
         peer.acknowledges = True
         peer.answer(await peer.request())
 
-    async def ask(client: Client) -> None:
+    async def ask(client: TransportClient) -> None:
         given = await client.send(b"x" * 2**20 if phase == "sending" else BODY)
         try:
             assert await given.read() == b"abc"
@@ -722,7 +720,7 @@ async def test_nothing_is_left_when_the_transport_ends() -> None:
         await peer.closed()
 
     async with serving(script) as (port, _):
-        async with client_of(f"http://127.0.0.1:{port}") as client:
+        async with asking(f"http://127.0.0.1:{port}") as client:
             given = await client.send()
             waiting = asyncio.create_task(given.read())
             await asyncio.sleep(0.01)
@@ -736,7 +734,7 @@ async def test_a_transport_that_ends_while_a_connection_opens_gives_it_up() -> N
         await peer.closed()
 
     async with serving(script) as (port, peers), asyncio.timeout(10):
-        async with client_of(f"http://127.0.0.1:{port}") as client:
+        async with asking(f"http://127.0.0.1:{port}") as client:
             asked = asyncio.create_task(client.send(connect=60, again=False))
             assert await comes_true(lambda: bool(peers))
         with pytest.raises(BackendError):
@@ -746,7 +744,7 @@ async def test_a_transport_that_ends_while_a_connection_opens_gives_it_up() -> N
 async def test_a_lack_of_descriptors_is_told_as_such() -> None:
     async with serving(answers) as (port, _), Transport(2**30, 0) as transport:
         with pytest.raises(BackendError) as caught:
-            await Client(transport, f"http://127.0.0.1:{port}").send()
+            await TransportClient(transport, f"http://127.0.0.1:{port}", encode_http2_head).send()
     assert isinstance(caught.value.__cause__, OSError) and caught.value.__cause__.errno == errno.EMFILE
 
 
@@ -767,14 +765,14 @@ def contexts(alpn: list[str]) -> tuple[ssl.SSLContext, Callable[[str], ssl.SSLCo
 async def test_tls_negotiates_http2(monkeypatch: pytest.MonkeyPatch) -> None:
     server, context = contexts(["http/1.1", "h2"])
     monkeypatch.setattr(connect, "tls_context", context)
-    async with serving(answers, server) as (port, _), client_of(f"https://localhost:{port}") as client:
+    async with serving(answers, server) as (port, _), asking(f"https://localhost:{port}") as client:
         assert await client.ask() == b"abc"
 
 
 async def test_a_backend_without_http2_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     server, context = contexts(["http/1.1"])
     monkeypatch.setattr(connect, "tls_context", context)
-    async with serving(answers, server) as (port, _), client_of(f"https://localhost:{port}") as client:
+    async with serving(answers, server) as (port, _), asking(f"https://localhost:{port}") as client:
         with pytest.raises(BackendError) as caught:
             await client.ask()
         assert (caught.value.code, client.tries) == ("upstream_protocol_error", 1)
