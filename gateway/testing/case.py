@@ -1,6 +1,7 @@
 """Defines the conformance kit's input: an adapter as settings.json would name it, and a backend's response."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -28,7 +29,7 @@ class AdapterClass(Protocol):
     def __call__(self, options: Any, max_event: int) -> Adapter: ...  # Any: each adapter has its own type of options
 
 
-class Case(msgspec.Struct, frozen=True):
+class Case(msgspec.Struct, frozen=True, dict=True):
     """One adapter, one conversation, and the bytes of one complete and valid response to it.
 
     `expected`: the events of the response, deltas joined; empty: not compared. `options` are the adapter's own keys
@@ -58,6 +59,12 @@ class Case(msgspec.Struct, frozen=True):
         """Create a new adapter, as the gateway does. Raises SettingsError for wrong options."""
         return self.adapter(check_options(self.options, self.adapter.Options, "options"), max_event)
 
+    @cached_property
+    def shared(self) -> Adapter:
+        """The adapter that all checks share, as all requests of the gateway do. Raises SettingsError for wrong
+        options."""
+        return self.build()
+
     def decoder(self, adapter: Adapter, conversation: Conversation) -> Decoder:
         """Return the adapter's decoder, which takes the trailers of the case at the end of the bytes."""
         decoder = adapter.decoder(conversation)
@@ -67,7 +74,7 @@ class Case(msgspec.Struct, frozen=True):
         """Return the exchange of a conversation as the gateway begins it: it enforces what the adapter declares before
         it calls the adapter. Raises InvalidRequest for content that cannot be sent; the contract allows no other
         error."""
-        return Exchange(self.build(), conversation, policy or self.policy)
+        return Exchange(self.shared, conversation, policy or self.policy)
 
     def prepared(self) -> Conversation:
         """Return the conversation after the passes, as an adapter receives it."""

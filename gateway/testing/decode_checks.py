@@ -42,7 +42,7 @@ def cuts_change_nothing(case: Case) -> None:
     whole = join(_replay(case, [case.wire]))
     for cutting in cuttings(case.wire):
         assert join(_replay(case, cutting)) == whole
-    adapter, conversation = case.build(), case.prepared()
+    adapter, conversation = case.shared, case.prepared()
 
     @LAW
     @given(pieces(case.wire))
@@ -55,7 +55,7 @@ def cuts_change_nothing(case: Case) -> None:
 def truncation_is_noticed(case: Case) -> None:
     """The response cut off after any byte is either complete or an error; it is never shortened without an error. Nor
     is a response complete without the trailers of its wire."""
-    adapter, conversation = case.build(), case.prepared()
+    adapter, conversation = case.shared, case.prepared()
     complete = content(_replay(case, [case.wire]))
     for end in range(len(case.wire)):
         try:
@@ -74,7 +74,7 @@ def truncation_is_noticed(case: Case) -> None:
 
 def garbage_is_an_error(case: Case) -> None:
     """Damaged or invented bytes give events in a valid order, or a BackendError, and no other exception."""
-    adapter, conversation = case.build(), case.prepared()
+    adapter, conversation = case.shared, case.prepared()
 
     @LAW
     @given(st.binary(max_size=200) | damaged(case.wire), st.sets(st.integers(0, 400), max_size=6))
@@ -89,7 +89,7 @@ def garbage_is_an_error(case: Case) -> None:
 
 def nothing_is_lost_before_an_error(case: Case) -> None:
     """The events before an error, and the error, do not depend on how the bytes were cut."""
-    adapter, conversation = case.build(), case.prepared()
+    adapter, conversation = case.shared, case.prepared()
 
     @LAW
     @given(damaged(case.wire), st.sets(st.integers(0, len(case.wire)), max_size=6))
@@ -103,8 +103,8 @@ def nothing_is_lost_before_an_error(case: Case) -> None:
 
 def done_ends_the_answer(case: Case) -> None:
     """`done` begins false, ends true, never becomes false again, and no events follow it."""
-    assert not case.decoder(case.build(), case.prepared()).done, "done before the first byte"
-    decoder = case.decoder(case.build(), case.prepared())
+    assert not case.decoder(case.shared, case.prepared()).done, "done before the first byte"
+    decoder = case.decoder(case.shared, case.prepared())
     grammar, finished = Grammar(), False
     for piece in cut(case.wire, range(len(case.wire))):
         grammar.check(events := decoder.feed(piece))
@@ -117,7 +117,7 @@ def done_ends_the_answer(case: Case) -> None:
 
 def decoders_share_nothing(case: Case) -> None:
     """Two responses that arrive at the same time do not affect each other."""
-    adapter, conversation = case.build(), case.prepared()
+    adapter, conversation = case.shared, case.prepared()
     decoders = [case.decoder(adapter, conversation) for _ in range(2)]
     events: list[list[Event]] = [[], []]
     for piece in cut(case.wire, range(0, len(case.wire), 7)):
@@ -132,7 +132,7 @@ def only_its_own_dialect_sees_its_fields(case: Case) -> None:
     """What the events of the core do not express reaches no client of another dialect than the backend's own. The state
     of a provider has one form for all of them."""
     conversation = msgspec.structs.replace(case.prepared(), dialect="no dialect")
-    events = replay(case.decoder(case.build(), conversation), [case.wire])
+    events = replay(case.decoder(case.shared, conversation), [case.wire])
     passed = [name for event in events if isinstance(event, PassthroughFields) for name in event.fields]
     assert {*passed} <= {STATE_FIELD}, f"the fields {passed} would reach a client that cannot read them"
 
@@ -163,7 +163,7 @@ def events_are_bounded(case: Case) -> None:
 
 def errors_are_reported(case: Case) -> None:
     """Every status but 200, with any body, becomes a BackendError that a client can act on."""
-    adapter = case.build()
+    adapter = case.shared
     for status in (*range(201, 209), *range(300, 309), *range(400, 452), *range(500, 530), 599):
         for body in BODIES if status in (400, 429, 500) else BODIES[:12]:
             for headers in HEADERS:
@@ -180,7 +180,7 @@ def errors_are_reported(case: Case) -> None:
 
 
 def _replay(case: Case, cutting: list[bytes]) -> list[Event]:
-    return replay(case.decoder(case.build(), case.prepared()), cutting)
+    return replay(case.decoder(case.shared, case.prepared()), cutting)
 
 
 def _until_error(decoder: Decoder, cutting: list[bytes]) -> tuple[list[Event], str | None]:

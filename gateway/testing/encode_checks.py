@@ -111,26 +111,26 @@ def encoding_changes_nothing(case: Case) -> None:
     """The conversation is unchanged after the call, including its nested JSON values."""
     conversation = case.prepared()
     before = copy.deepcopy(conversation)
-    case.build().encode(conversation, case.policy)
+    case.shared.encode(conversation, case.policy)
     assert conversation == before
 
 
 def request_is_well_formed(case: Case) -> None:
     """The request has a relative path, plain headers and media types; it has no credential and no header that the
     transport adds."""
-    _check_request(case.build().encode(case.prepared(), case.policy))
+    _check_request(case.shared.encode(case.prepared(), case.policy))
 
 
 def request_is_readable(case: Case) -> None:
     """The adapter can describe its request as JSON."""
-    adapter = case.build()
+    adapter = case.shared
     body = adapter.encode(case.prepared(), case.policy).body
     assert msgspec.json.encode(adapter.describe(body)) not in (b"null", b'""'), "nothing to read"
 
 
 def nothing_is_dropped_in_silence(case: Case) -> None:
     """Every word of a plain history is in the request, or a notice gives the reason."""
-    conversation = _marked(tools=case.build().capabilities.tools)
+    conversation = _marked(tools=case.shared.capabilities.tools)
     exchange = case.sends(conversation)
     words = [word for turn in conversation.turns for word in re.findall(r"[a-z]+marker", str(turn))]
     missing = [word for word in words if word.encode() not in exchange.request.body]
@@ -202,7 +202,7 @@ def _called(arguments: str, *parts: Text | Image | File) -> tuple[Turn, Turn]:
 
 def _sent_or_noticed(case: Case, turns: tuple[Turn, ...], words: tuple[bytes, ...], what: str) -> None:
     """Check each policy for parts: a word is sent so that the adapter can describe it, rejected, or reported."""
-    tools = (ToolSpec("look"),) if case.build().capabilities.tools else ()
+    tools = (ToolSpec("look"),) if case.shared.capabilities.tools else ()
     for images in _IMAGES:
         policy = msgspec.structs.replace(case.policy, images=images)
         try:
@@ -210,7 +210,7 @@ def _sent_or_noticed(case: Case, turns: tuple[Turn, ...], words: tuple[bytes, ..
         except InvalidRequest:
             continue
         _check_request(exchange.request)
-        assert case.build().describe(exchange.request.body) is not None, f"{what}: nothing to read"
+        assert case.shared.describe(exchange.request.body) is not None, f"{what}: nothing to read"
         sent = any(word in exchange.request.body for word in words)
         assert sent or _has_notice(exchange.notices), f"{what} was dropped without a notice"
 
@@ -225,7 +225,7 @@ def _has_notice(notices: Iterable[Notice]) -> bool:
 
 def any_history_can_be_sent(case: Case) -> None:
     """Hostile text in any valid history is encoded or rejected, deterministically and without a crash."""
-    adapter = case.build()
+    adapter = case.shared
 
     @LAW
     @given(conversations(tools=adapter.capabilities.tools))
