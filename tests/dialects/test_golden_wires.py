@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from gateway.adapter import Adapter
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
@@ -40,10 +41,7 @@ def exchange(golden: Golden, case: DialectCase) -> Exchange:
     """The exchange of the scenario's request, as if a client of the case had sent it.
 
     A limit or a rule of the scenario may refuse the request: the wire is then that of another request."""
-    scenario = golden.scenario
-    kind: AdapterClass = pkgutil.resolve_name(scenario.adapter)
-    adapter = kind(check_options(scenario.options, kind.Options, "options"), MAX_EVENT)
-    written = load_dialect(scenario.dialect).decode(read_document(golden.request), scenario.head).conversation
+    adapter, written = parts(str(golden))
     dialect = case.dialect()
     asked = Conversation(
         written.turns[:1] if written.turns[0].role == "user" else (),
@@ -55,7 +53,17 @@ def exchange(golden: Golden, case: DialectCase) -> Exchange:
         paths=dialect.paths,
     )
     asked = asked if asked.turns else msgspec.structs.replace(asked, turns=greeting(case).conversation.turns)
-    return Exchange(adapter, asked, scenario.policy)
+    return Exchange(adapter, asked, golden.scenario.policy)
+
+
+@cache
+def parts(name: str) -> tuple[Adapter, Conversation]:
+    """The adapter and the conversation of a scenario."""
+    golden = next(found for found in EVERY if str(found) == name)
+    scenario = golden.scenario
+    kind: AdapterClass = pkgutil.resolve_name(scenario.adapter)
+    adapter = kind(check_options(scenario.options, kind.Options, "options"), MAX_EVENT)
+    return adapter, load_dialect(scenario.dialect).decode(read_document(golden.request), scenario.head).conversation
 
 
 def greeting(case: DialectCase) -> ClientRequest:
