@@ -132,7 +132,6 @@ class Turn(msgspec.Struct, frozen=True):
     """One message.
 
     `index` is its position in the client's request, of a turn from several items that of the first (None: the gateway
-    `index` is its position in the client's request, of a turn from several items that of the first (None: the gateway
     added it; below 0: it was stored, and stands so far before the first one of the request). `source` is the message as
     the client wrote it, and None as soon as a pass has changed the turn: a turn with a source may be sent unchanged to
     a backend of the source's dialect. `extra` keeps unknown message fields. `synthesized` marks a user turn that no

@@ -65,7 +65,7 @@ class Encoded(msgspec.Struct, frozen=True):
 
 
 class Messages(msgspec.Struct, frozen=True):
-    """The index of each listed message in the request; null: the gateway wrote it."""
+    """The index of each listed message in the request; null: the gateway wrote it; below 0: it was stored."""
 
     repaired: tuple[int | None, ...] = ()
     trimmed: tuple[int | None, ...] = ()
@@ -75,6 +75,7 @@ class Messages(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The stages of one conversation.
 
+    - `stored` are the messages of stored answers that stand before those of the request.
     - `repaired` and `trimmed` are messages in the client's dialect; `indexes` holds the index of each in the request.
     - `wire` is what is sent: the chat messages of the body, the text in it as one message (and its system text as
       another, where that has a separate field), or else all of the body. Without a backend it is the flattened
@@ -90,6 +91,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     backend: str | None
     violations: tuple[Violation, ...]
     classification: Classified
+    stored: tuple[JsonObject, ...] = ()
     groups: tuple[Grouped, ...] = ()
     repaired: tuple[JsonObject, ...] = ()
     trimmed: tuple[JsonObject, ...] = ()
@@ -120,6 +122,7 @@ def explain(
         model=conversation.model,
         backend=backend,
         violations=validate(conversation, policy.profile),
+        stored=_shown([turn for turn in conversation.turns if turn.index is not None and turn.index < 0], dialect)[0],
         classification=_classified(conversation.turns),
     )
     try:

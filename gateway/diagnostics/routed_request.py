@@ -41,7 +41,7 @@ def route_document(
     given = document.fields
     fields = {key: value for key, value in given.items() if key not in ("profile", "settings")}
     fields.setdefault("model", next(iter(settings.models), "any"))
-    request = dialect.decode(Document(fields, document.repaired), RequestHead(""))
+    request = dialect.decode(Document(fields, document.repaired, document.stored), RequestHead(""))
     if not request.generates:
         history = dialect.paths.param("messages")
         raise InvalidRequest(f"{history} is empty: the gateway answers by itself, and sends nothing.", param=history)

@@ -21,10 +21,12 @@ class AnswerRecord(NamedTuple):
     """A complete answer as it is stored: entries by their names, in the order in which they are written. The answer is
     stored once the last one is.
 
-    A request that continues the answer needs the entries of so many answers as `links` says, which have `size` bytes.
+    A request that continues the answer needs the entries of so many answers as `links` says, which have `size` bytes:
+    these and those that `continues` names.
     """
 
     entries: tuple[tuple[str, bytes], ...]
+    continues: tuple[str, ...]
     size: int
     links: int
 

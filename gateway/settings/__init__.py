@@ -1,7 +1,7 @@
 """Reads settings.json once at start into one frozen Settings; each component receives its part as an argument.
 
 Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `state`, `compress`,
-`keys`, `profiles`, `backends`, `models`.
+`responses`, `keys`, `profiles`, `backends`, `models`.
 """
 
 from gateway.settings.check import nearest
@@ -25,6 +25,7 @@ from gateway.settings.values import (
     LogSettings,
     ModelSettings,
     RefreshCredential,
+    ResponsesSettings,
     ServerSettings,
     Settings,
     StateSettings,
@@ -43,6 +44,7 @@ __all__ = [
     "LogSettings",
     "ModelSettings",
     "RefreshCredential",
+    "ResponsesSettings",
     "ServerSettings",
     "Settings",
     "StateSettings",

@@ -35,6 +35,7 @@ from gateway.settings.values import (
     LimitSettings,
     LogSettings,
     ModelSettings,
+    ResponsesSettings,
     ServerSettings,
     Settings,
     StateSettings,
@@ -105,8 +106,9 @@ def read_settings(raw: Json) -> Settings:
     }
     compress_part = read_object(top.get("compress", {}), "compress")
     compress = read_struct(compress_part, CompressSettings, "compress")
+    responses_part = read_object(top.get("responses", {}), "responses")
     models = {
-        name: _model(value, f"models.{name}", policy_part, compress_part, backends, profiles)
+        name: _model(value, f"models.{name}", policy_part, compress_part, responses_part, backends, profiles)
         for name, value in read_object(top.get("models", {}), "models").items()
     }
     check_compression(models)
@@ -119,6 +121,7 @@ def read_settings(raw: Json) -> Settings:
         state=_state(top.get("state", {})),
         keys=_keys(read_object(top.get("keys", {}), "keys"), models),
         compress=compress,
+        responses=read_struct(responses_part, ResponsesSettings, "responses"),
         profiles=profiles,
         backends=backends,
         models=models,
@@ -167,11 +170,12 @@ def _model(
     where: str,
     defaults: JsonObject,
     compress_defaults: JsonObject,
+    responses_defaults: JsonObject,
     backends: Mapping[str, BackendSettings],
     profiles: Mapping[str, Profile],
 ) -> ModelSettings:
     entry = _without_aliases(read_object(raw, where), where)
-    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length", "compress"}, where)
+    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses"}, where)
     backend, name = entry.get("backend"), entry.get("name")
     if not isinstance(backend, str):
         raise SettingsError(f"{where}.backend must name one of the backends")
@@ -190,7 +194,15 @@ def _model(
     compress = compress_settings(compress_defaults, entry.get("compress", {}), path_of(where, "compress"))
     given = {**defaults, **own}
     policy = _policy(without_unset_limits(given, LIMITS) if compress.enabled else given, profiles, where)
-    return ModelSettings(backend, name, policy, inherited, length, compress)
+    responses = _responses(responses_defaults, entry.get("responses", {}), path_of(where, "responses"))
+    return ModelSettings(backend, name, policy, inherited, length, compress, responses)
+
+
+def _responses(defaults: JsonObject, own: Json, where: str) -> ResponsesSettings:
+    entry = read_object(own, where)
+    # The responses of one history may be of several models: they live as long as each other.
+    check_keys(entry, {"store"}, where)
+    return read_struct({**defaults, **entry}, ResponsesSettings, where)
 
 
 def _of_all_models(backend: BackendSettings) -> dict[str, Json]:

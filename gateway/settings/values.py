@@ -154,6 +154,19 @@ class TracingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sample: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1
 
 
+class ResponsesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the responses of the Responses API are stored for clients that continue them; a model may have its own
+    `store`.
+
+    A response lives for `ttl_s` seconds after it, or after the last one that continues it, is complete. `max_mb` bounds
+    what each worker, or the file, keeps of them.
+    """
+
+    store: bool = True
+    ttl_s: Positive = 86_400
+    max_mb: Annotated[Positive, RESTART] = 128
+
+
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Timeouts for a backend, in seconds. `idle` counts progress of the response, not bytes."""
 
@@ -215,7 +228,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
 
     `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`
     is the number of tokens that clients get on request; None: they get none. `compress` is that of the file with the
-    changes of the model's entry; where it is enabled, `context_length` is set.
+    changes of the model's entry; where it is enabled, `context_length` is set. `responses` likewise.
     """
 
     backend: str
@@ -224,6 +237,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
     inherited: frozenset[str] = frozenset()
     context_length: int | None = None
     compress: CompressSettings = CompressSettings()
+    responses: ResponsesSettings = ResponsesSettings()
 
     def on(self, native: bool) -> "ModelSettings":
         """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""
@@ -244,6 +258,7 @@ class Settings(msgspec.Struct, frozen=True):
     state: StateSettings = StateSettings()
     keys: Mapping[str, KeySettings] = {}
     compress: CompressSettings = CompressSettings()
+    responses: ResponsesSettings = ResponsesSettings()
     profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}
     models: Mapping[str, ModelSettings] = {}

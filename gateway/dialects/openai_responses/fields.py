@@ -83,9 +83,6 @@ def reported_fields(request: RequestFields, fields: JsonObject) -> Iterator[Noti
         yield field_not_sent("stream_options.include_obfuscation")
     if request.truncation == "auto":
         yield field_not_sent("truncation")
-    if request.store is not False:
-        detail = "the response is not stored; its `store` is false"
-        yield Notice("decode", "ignored", "RESPONSE_NOT_STORED", detail, level="debug")
 
 
 def check_unsupported(request: RequestFields) -> None:

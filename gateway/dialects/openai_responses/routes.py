@@ -1,4 +1,4 @@
-"""Lists the routes of the dialect, also those that the gateway refuses, because nothing is stored."""
+"""Lists the routes of the dialect, also those that the gateway refuses."""
 
 from typing import Final
 
@@ -7,16 +7,28 @@ import msgspec
 from gateway.dialects.base import Refusal, RequestMark, Route
 from gateway.dialects.openai_responses.request_models import ResponsesRequest
 from gateway.dialects.openai_responses.response_models import (
+    DeletedResponse,
+    InputItemList,
     InputTokenCount,
     ResponseEvent,
     ResponseObject,
     ResponsesModelList,
 )
-from gateway.dialects.openapi import EVENT_STREAM, JSON, Operation, events_of, json_text, reference
+from gateway.dialects.openai_responses.stored_queries import INPUT_ITEMS
+from gateway.dialects.openapi import (
+    EVENT_STREAM,
+    JSON,
+    Operation,
+    QueryParameter,
+    events_of,
+    json_text,
+    reference,
+)
 
 _GENERATE: Final = Operation(
     name="create_response",
-    description="A response, whole or (`stream: true`) as server-sent events. Nothing is stored.",
+    description="A response, whole or (`stream: true`) as server-sent events. It is stored unless `store` is "
+    "false or the response says so.",
     tag="responses",
     answers={
         JSON: reference(ResponseObject),
@@ -45,6 +57,35 @@ _MODELS: Final = Operation(
     types=(ResponsesModelList,),
 )
 
+_READ: Final = Operation(
+    name="get_response",
+    description="A stored response of this client.",
+    tag="responses",
+    answers={JSON: reference(ResponseObject)},
+    types=(ResponseObject,),
+)
+_DELETE: Final = Operation(
+    name="delete_response",
+    description="Deletes a stored response of this client.",
+    tag="responses",
+    answers={JSON: reference(DeletedResponse)},
+    types=(DeletedResponse,),
+)
+_ITEMS: Final = Operation(
+    name="list_input_items",
+    description="The items that a stored response answered, also those of the responses before it.",
+    tag="responses",
+    answers={JSON: reference(InputItemList)},
+    types=(InputItemList,),
+    parameters=(
+        QueryParameter(
+            "limit", "The number of items, 20 by default.", {"type": "integer", "minimum": 1, "maximum": 100}
+        ),
+        QueryParameter("order", "`desc`, the newest first, by default.", {"enum": ["asc", "desc"]}),
+        QueryParameter("after", "The id of the item before the first one.", {"type": "string", "minLength": 1}),
+    ),
+)
+
 _CODEX: Final = RequestMark(parameter="client_version")
 # What Codex reads of the answer is the status: it then sends its request over HTTP. RFC 9110, section 15.5.22, demands
 # the header `upgrade` and, section 7.8, its name among the options of the connection.
@@ -54,11 +95,10 @@ _WEBSOCKET: Final = Refusal(
     "Responses are not served over WebSocket. Send the request as POST over HTTP.",
     {"upgrade": "HTTP/1.1", "connection": "close, upgrade"},
 )
-_NOT_STORED: Final = Refusal(
+_NOT_RUNNING: Final = Refusal(
     404,
     "unsupported_operation",
-    "No response is stored, so that none can be read, listed, cancelled or deleted. Read it while it is made, and send "
-    "the whole history in input.",
+    "No response runs in the background, so that none can be cancelled. Close its connection instead.",
 )
 _NO_COMPACTION: Final = Refusal(
     404,
@@ -81,10 +121,10 @@ ROUTES: Final = tuple(
         Route("GET", "/v1/models", "models", _MODELS, mark=_CODEX),
         Route("GET", "/v1/responses", "refused", refusal=_WEBSOCKET),
         Route("POST", "/v1/responses/compact", "refused", refusal=_NO_COMPACTION),
-        Route("GET", "/v1/responses/{id}/input_items", "refused", refusal=_NOT_STORED),
-        Route("POST", "/v1/responses/{id}/cancel", "refused", refusal=_NOT_STORED),
-        Route("GET", "/v1/responses/{id}", "refused", refusal=_NOT_STORED),
-        Route("DELETE", "/v1/responses/{id}", "refused", refusal=_NOT_STORED),
+        Route("GET", f"/v1/responses/{{id}}{INPUT_ITEMS}", "stored", _ITEMS),
+        Route("POST", "/v1/responses/{id}/cancel", "refused", refusal=_NOT_RUNNING),
+        Route("GET", "/v1/responses/{id}", "stored", _READ),
+        Route("DELETE", "/v1/responses/{id}", "stored", _DELETE),
     )
     for served in _with_alias(route)
 )

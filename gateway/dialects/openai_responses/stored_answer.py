@@ -91,6 +91,7 @@ def record(unique: str, stored: StoredInput, response: dict[str, Json]) -> Answe
             *[(item_entry(name), identity.encode()) for name in named],
             (response_entry(identity), msgspec.json.encode(entry)),
         ),
+        tuple([name(ancestor) for ancestor in stored.ancestors for name in (response_entry, input_entry)]),
         size,
         len(stored.ancestors) + 1,
     )

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from fastapi import FastAPI
@@ -17,13 +17,16 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
-from gateway.diagnostics.explain import explain_request
+from gateway.diagnostics.explain import explain_document
+from gateway.dialects.document import read_document
+from gateway.dialects.stateful import StatefulDialect
 from gateway.server.access.request_checks import is_loopback
 from gateway.server.api.dialect_routes import add_dialect_routes, named_dialect, read_client_body
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
+from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.demo_backends import DEMO_REQUESTS
@@ -90,13 +93,18 @@ def create_app(settings: Settings) -> Gateway:
         """The request that the gateway would send for a client's request, and why. Nothing is sent."""
         body = await read_client_body(request, gateway_state.max_body)
         check_model = partial(gateway_state.admission.check_model, request.scope["context"].key)
+        dialect = named_dialect(gateway_state.dialects, request.query_params.get("dialect"))
         # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
+        document = await asyncio.to_thread(read_document, body)
+        if dialect.name in gateway_state.stateful:
+            answers = gateway_state.answers.of(request.scope["context"])
+            document = await with_stored(cast(StatefulDialect, dialect), document, answers)
         explanation = await asyncio.to_thread(
-            explain_request,
-            body,
+            explain_document,
+            document,
             gateway_state.settings,
             gateway_state.backends.adapters,
-            named_dialect(gateway_state.dialects, request.query_params.get("dialect")),
+            dialect,
             check_model,
         )
         return _json(msgspec.json.encode(explanation))

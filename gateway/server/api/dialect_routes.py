@@ -22,14 +22,16 @@ from gateway.dialects.base import (
     Route,
     RouteKind,
 )
-from gateway.dialects.document import read_document
+from gateway.dialects.document import Document, read_document
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openapi import JSON
 from gateway.dialects.route_table import RouteTable, Served
+from gateway.dialects.stateful import StatefulDialect
 from gateway.response.usage_estimate import prompt_tokens
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.http.read_body import BODY_S, read_body
+from gateway.server.state.answer_store import with_stored
 from gateway.server.upstream.deadlines import body_timeout
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -104,8 +106,25 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
         body = await read_client_body(request, gateway_state.max_body)
         dialect = cast(CountingDialect, _served(request).dialect)
         # In a thread: clients send their whole history, and streams are being served meanwhile.
-        answer = await asyncio.to_thread(_count, dialect, body, request.scope["head"])
+        document = await asyncio.to_thread(read_document, body)
+        if dialect.name in gateway_state.stateful:
+            answers = gateway_state.answers.of(request.scope["context"])
+            document = await with_stored(cast(StatefulDialect, dialect), document, answers)
+        answer = await asyncio.to_thread(_count, dialect, document, request.scope["head"])
         return Response(answer, media_type=JSON, headers=ESTIMATED)
+
+    async def answer_stored(request: Request) -> Response:
+        served = _served(request)
+        assert served.route is not None  # the kind is that of the route
+        (name,) = request.path_params.values()
+        query = cast(StatefulDialect, served.dialect).stored_query(served.route, request.scope["head"], name)
+        answers = gateway_state.answers.of(request.scope["context"])
+        found = {} if answers is None else await answers.find(query.missing)
+        # In a thread: what is stored may be a long history.
+        body = await asyncio.to_thread(query.encode, found)
+        if answers is not None and (names := query.deletes(found)):
+            await answers.delete(names)
+        return Response(body, media_type=JSON)
 
     async def answer_fixed(request: Request) -> Response:
         route = _served(request).route
@@ -123,6 +142,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
         "models": list_models,
         "model": get_model,
         "count": count_tokens,
+        "stored": answer_stored,
         "fixed": answer_fixed,
         "refused": refuse,
     }
@@ -155,8 +175,8 @@ def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
     raise missing_field(fields[0])
 
 
-def _count(dialect: CountingDialect, body: bytes, head: RequestHead) -> bytes:
-    return dialect.encode_count(prompt_tokens(dialect.decode(read_document(body), head).conversation))
+def _count(dialect: CountingDialect, document: Document, head: RequestHead) -> bytes:
+    return dialect.encode_count(prompt_tokens(dialect.decode(document, head).conversation))
 
 
 def _add(app: FastAPI, route: Route, handler: Handler) -> None:

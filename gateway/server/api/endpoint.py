@@ -5,7 +5,7 @@ import asyncio
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
-from typing import Final, ParamSpec
+from typing import Final, ParamSpec, cast
 
 import msgspec
 
@@ -17,6 +17,7 @@ from gateway.core.events import Event
 from gateway.core.policy import Policy
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
+from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
@@ -24,6 +25,7 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.responders import Responder, StateResponder, StreamResponder, WholeResponder
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.process.fd_limits import check_lack
+from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.traceparent import traceparent_header
@@ -105,7 +107,11 @@ class GenerateEndpoint:
         # What is large is read and prepared in a thread, because streams are being served meanwhile.
         size = len(body)
         large = size >= LARGE or (size >= SOME and body.count(b",") >= MANY)
-        request = await asyncio.to_thread(_decoded, dialect, body, head) if large else _decoded(dialect, body, head)
+        answers = self._state.answers.of(context) if dialect.name in self._state.stateful else None
+        if answers is not None:
+            request = await _decoded_with_stored(cast(StatefulDialect, dialect), body, head, answers, large=large)
+        else:
+            request = await asyncio.to_thread(_decoded, dialect, body, head) if large else _decoded(dialect, body, head)
         conversation = request.conversation
         context.model = conversation.model
         model = self._state.backends.listed_name(conversation.model)
@@ -127,6 +133,9 @@ class GenerateEndpoint:
             exchange = Exchange(backend.adapter, conversation, route.policy)
         if state is not None:
             exchange.notices[:0] = state.notices
+        keeps: AnswerStore | None = None
+        if request.to_store is not None:
+            keeps = self._state.answers.for_answer(answers, route.responses, exchange.notices)
         context.notices = exchange.notices
         context.note(exchange.notices)
         if self._state.settings.log.bodies:
@@ -136,7 +145,7 @@ class GenerateEndpoint:
         kind = StreamResponder if conversation.stream else WholeResponder
         with (
             backend.concurrency,
-            kind(context, response, deadlines, dialect, request, self._state.settings.server) as writer,
+            kind(context, response, deadlines, dialect, request, self._state.settings.server, keeps) as writer,
         ):
             try:
                 responder = writer if state is None else StateResponder(writer, state)
@@ -296,6 +305,17 @@ def redact(error: BackendError, redact_secrets: Callable[[str], str]) -> None:
 
 def _decoded(dialect: Dialect, body: bytes, head: RequestHead) -> ClientRequest:
     return dialect.decode(read_document(body), head)
+
+
+async def _decoded_with_stored(
+    dialect: StatefulDialect, body: bytes, head: RequestHead, answers: AnswerStore, *, large: bool
+) -> ClientRequest:
+    """Decodes a request with the stored answers that it refers to."""
+    document = await asyncio.to_thread(read_document, body) if large else read_document(body)
+    document = await with_stored(dialect, document, answers)
+    if large or document.stored:
+        return await asyncio.to_thread(dialect.decode, document, head)
+    return dialect.decode(document, head)
 
 
 def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy) -> Exchange:

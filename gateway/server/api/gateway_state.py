@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 
 from gateway.core.errors import ServerShutdown, SettingsError
+from gateway.dialects.base import Dialect
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
+from gateway.server.state.answer_store import AnswerStores
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.request_state import StateFeatures
 from gateway.server.state.stores import Stores
@@ -55,6 +57,7 @@ class GatewayState:
         self.admission = Admission(time.monotonic)
         self.metrics.store_failures.set_function(lambda: self.admission.store.failures)
         self.stores = Stores(settings, self.metrics)
+        self.stateful = frozenset([one.name for one in self.dialects.dialects if _stores_answers(one)])
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
@@ -116,6 +119,7 @@ class GatewayState:
         self.hosts = HostFilter((*LOCAL_NAMES, *server.allowed_hosts) if is_loopback(server.host) else None)
         self.admission.change(server.max_requests, settings.keys)
         self.max_body = int(server.max_body_mb * 2**20)
+        self.answers = AnswerStores(settings, self.stores)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -168,6 +172,10 @@ class GatewayState:
     def stop(self) -> None:
         """Ends all running requests now; every client gets an error."""
         self.scheduler.interrupt_all(shutdown)
+
+
+def _stores_answers(dialect: Dialect) -> bool:
+    return any(route.kind == "stored" for route in dialect.routes)
 
 
 def _check_exposure(server: ServerSettings, keys: ApiKeys, insecure: bool) -> None:

@@ -7,14 +7,17 @@ backend is silent.
 
 import asyncio
 import math
+import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from gateway.core.events import Event
-from gateway.dialects.base import AnswerHead, ClientRequest, Dialect
+from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, StreamEncoder
+from gateway.dialects.stateful import StatefulDialect, StoringEncoder
 from gateway.server.api.client_response import ClientResponse
+from gateway.server.state.answer_store import AnswerStore
 from gateway.server.state.request_state import RequestState
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.request_id import unique
@@ -47,7 +50,7 @@ class Responder(Protocol):
 
 
 class _Response:
-    """What a response is made from."""
+    """What a response is made from. `answers`: where its answer is stored; None: it is not."""
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class _Response:
         dialect: Dialect,
         request: ClientRequest,
         settings: ServerSettings,
+        answers: AnswerStore | None = None,
     ) -> None:
         self._context = context
         self._response = response
@@ -64,6 +68,14 @@ class _Response:
         self._dialect = dialect
         self._request = request
         self._settings = settings
+        self._answers = answers
+
+    @property
+    def _head(self) -> AnswerHead:
+        context, stored = self._context, self._answers is not None
+        # Whoever knows the id of a stored answer refers to it.
+        made = secrets.token_hex(12) if stored else unique()
+        return AnswerHead(made, _unix_time(), context.model, _unix_time, context.explain, context.id, stored)
 
 
 class WholeResponder(_Response):
@@ -92,12 +104,23 @@ class WholeResponder(_Response):
         self._collect(events)
         self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
         self._deadlines.total_due = math.inf
-        encode, head = self._dialect.encode_answer, _head(self._context)
-        if len(self._events) > MANY:
-            body = await asyncio.to_thread(encode, self._request, head, self._events)
+        if self._answers is not None:
+            body = await self._stored(self._answers)
+        elif len(self._events) > MANY:
+            body = await asyncio.to_thread(self._dialect.encode_answer, self._request, self._head, self._events)
         else:
-            body = encode(self._request, head, self._events)
+            body = self._dialect.encode_answer(self._request, self._head, self._events)
         await self._response.whole(200, body, self._context.answer_headers())
+
+    async def _stored(self, answers: AnswerStore) -> bytes:
+        """Returns the answer once it is stored."""
+        encoder = cast(StatefulDialect, self._dialect).stream_encoder(self._request, self._head)
+        if len(self._events) > MANY:
+            await asyncio.to_thread(_feed, encoder, self._events)
+        else:
+            _feed(encoder, self._events)
+        await answers.record(encoder, self._context)
+        return encoder.whole()
 
     def _collect(self, events: Sequence[Event]) -> None:
         self._context.record(events)
@@ -111,7 +134,7 @@ class StreamResponder(_Response):
     def __enter__(self) -> "StreamResponder":
         self.opening = True
         self._keep_alive: asyncio.Task[None] | None = None
-        self._encoder = self._dialect.stream_encoder(self._request, _head(self._context))
+        self._encoder = self._dialect.stream_encoder(self._request, self._head)
         self._encoder.feed(self._context.notices)
         self._deadlines.on_quiet = self._break_silence
         self._deadlines.quiet_due = time.monotonic() + self._settings.first_event_gate_s
@@ -154,8 +177,12 @@ class StreamResponder(_Response):
         self._deadlines.expect(time.monotonic() + self._settings.write_timeout_s, ClientDisconnected)
         if self._keep_alive is not None:
             await self._end_keep_alive(self._keep_alive)
+        payload = self._encoder.feed(events)
+        if self._answers is not None:
+            # The client may continue the answer as soon as it has its end.
+            await self._answers.record(cast(StoringEncoder, self._encoder), self._context)
         # Not sooner: an encoder that is closed can no longer report a failure.
-        payload = self._encoder.feed(events) + self._encoder.close()
+        payload += self._encoder.close()
         if not self._response.status:
             await self._response.open(self._context.answer_headers(), payload, self._encoder)
             payload = b""
@@ -209,8 +236,10 @@ class StateResponder:
         await self._responder.rescue(self._state.record(events))
 
 
-def _head(context: RequestContext) -> AnswerHead:
-    return AnswerHead(unique(), _unix_time(), context.model, _unix_time, context.explain, context.id)
+def _feed(encoder: StreamEncoder, events: Sequence[Event]) -> None:
+    """Encodes the events of a whole answer; what is not sent is not kept."""
+    for start in range(0, len(events), PART):
+        encoder.feed(events[start : start + PART])
 
 
 def _unix_time() -> int:

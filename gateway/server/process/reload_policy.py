@@ -9,6 +9,7 @@ from gateway.settings import (
     RESTART,
     LimitSettings,
     LogSettings,
+    ResponsesSettings,
     ServerSettings,
     Settings,
     StateSettings,
@@ -31,6 +32,7 @@ RESTART_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "limits": restart_only(LimitSettings),
     "log": restart_only(LogSettings),
     "state": restart_only(StateSettings),
+    "responses": restart_only(ResponsesSettings),
 }
 
 

@@ -233,6 +233,11 @@ def _log_models(gateway_state: GatewayState) -> None:
         LOGGER.info("limits of each model's history: %s", gateway_state.backends.limits)
         for sentence in cut_before_summary(gateway_state.settings.models):
             LOGGER.warning("%s", sentence)
+        if gateway_state.answers.lost_between_workers:
+            LOGGER.warning(
+                "no response is stored, for each of the %d workers has a memory of its own: set state.store",
+                gateway_state.settings.server.workers,
+            )
     else:
         LOGGER.warning("the settings define no models: every chat request gets status 404; see docs/settings.md")
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.errors import InvalidRequest
@@ -11,7 +12,7 @@ from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.open_store import open_store
 from gateway.server.state.request_store import RequestStore
-from gateway.server.state.store import StoreUnavailable
+from gateway.server.state.store import Space, StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.settings import KeySettings, Settings
@@ -28,10 +29,12 @@ class Stores:
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         on_evict = metrics.state_evictions.inc
-        self.shared = GuardedStore(open_store(settings.state, on_evict), metrics)
+        space_bytes: Mapping[Space, int] = {"rsp": int(settings.responses.max_mb * 2**20)}
+        self.shared = GuardedStore(open_store(settings.state, on_evict, space_bytes), metrics)
         self.memory = self.shared
         if self.shared.name != MemoryStore.name:
-            self.memory = GuardedStore(MemoryStore(int(settings.state.max_mb * 2**20), on_evict), metrics)
+            memory = MemoryStore(int(settings.state.max_mb * 2**20), on_evict, space_bytes)
+            self.memory = GuardedStore(memory, metrics)
         self._settings = settings
         self._metrics = metrics
         # Of the workers that share a file, one measures it. A server's size is not for us to measure.

@@ -12,6 +12,7 @@ from gateway.dialects.openai_responses.call_items import FORMS
 from gateway.dialects.openai_responses.request_models import RequestFields
 from gateway.dialects.openai_responses.routes import ROUTES
 from tests.dialects.openai_responses.requests import read, refused
+from tests.dialects.openai_responses.stored import Shelf
 from tests.paths import ROOT
 
 PAGE: Final = (ROOT / "docs" / "dialects" / "openai_responses.md").read_text(encoding="utf-8")
@@ -26,7 +27,6 @@ VALUES: Final[dict[str, Any]] = {
     "stream": True,
     "stream_options.include_obfuscation": True,
     "truncation": "auto",
-    "store": True,
     "background": True,
     "conversation": "conv_1",
     "prompt": {"id": "pmpt_1"},
@@ -69,21 +69,29 @@ def sent(field: str) -> dict[str, Any]:
 
 def test_every_field_has_a_row_and_every_row_a_field() -> None:
     assert FATES.keys() - {"input"} == set(fields_of(RequestFields))
-    assert set(FATES.values()) == {"honoured", "reported", "refused"}
+    assert set(FATES.values()) == {"honoured", "reported", "stored", "refused"}
 
 
 @pytest.mark.parametrize("field", [field for field, fate in FATES.items() if fate == "refused"])
 def test_a_refused_field_is_named(field: str) -> None:
     error = refused(**sent(field))
     assert (error.status, error.param) == (400, field)
-    assert field in error.message or field == "previous_response_id"
+    assert field in error.message
 
 
 @pytest.mark.parametrize("field", [field for field, fate in FATES.items() if fate == "reported"])
 def test_a_reported_field_yields_a_notice(field: str) -> None:
     notices = read(**{"store": False, **sent(field)}).notices
     (told,) = notices
-    assert told.stage == "decode" and (field in told.detail or field == "store")
+    assert told.stage == "decode" and field in told.detail
+
+
+def test_what_concerns_the_store_changes_what_is_read_or_written_there() -> None:
+    assert {field for field, fate in FATES.items() if fate == "stored"} == {"store", "previous_response_id"}
+    shelf = Shelf()
+    first = shelf.answer("Hello")
+    assert len(shelf.read("More", previous_response_id=first).conversation.turns) == 3
+    assert shelf.read(store=False).to_store is None
 
 
 @pytest.mark.parametrize("field", [field for field, fate in FATES.items() if fate == "honoured"])
