@@ -14,6 +14,7 @@ from gateway.demo.scripted_model.dialogue import Dialogue, OfferedTool, PlannedC
 from gateway.demo.scripted_model.plan import Intent, Plan, plan_rounds
 from gateway.demo.scripted_model.prose import answer
 from gateway.demo.scripted_model.quotation import quotation
+from gateway.demo.scripted_model.summary import summary
 from gateway.demo.scripted_model.tool_choice import changes_files
 
 QUOTED: Final = 4000
@@ -24,6 +25,8 @@ _FINAL: Final = re.compile(r"final|answer|output|submit|respond|finish|complet",
 
 def reply(dialogue: Dialogue) -> Reply:
     """Return the scripted model's next output."""
+    if (summarised := summary(dialogue.question)) is not None:
+        return Reply(text=summarised)
     tools = _callable(dialogue)
     plan = plan_rounds(dialogue.question, tools, parallel=dialogue.parallel)
     intents = _next_intents(dialogue, tools, plan)
