@@ -107,7 +107,8 @@ class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the gateway keeps what it remembers (docs/state.md).
 
     `store`: `memory`, the memory of each worker; `sqlite:PATH`, a file that all processes of a machine share; the URL
-    of a Valkey or Redis server, `valkey://`, `redis://` or `rediss://`, that several machines share. Null is `memory`.
+    of a Valkey or Redis server, `valkey://`, `redis://`, or with TLS `valkeys://`, `rediss://`, that several machines
+    share. Null is `memory`. `password_env` names the variable with the server's password; null: the one in the URL.
     `key_env` names the variable with the keys that encrypt contents, separated by commas: the first one writes, all of
     them read. `encrypt` null: a server requires a key, a file is encrypted when there is one; false: never.
     `deadline_ms` is how long a request waits for all that it reads from the store. `max_mb` bounds what the memory of
@@ -115,6 +116,7 @@ class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     store: Annotated[str | None, RESTART] = None
+    password_env: Annotated[str | None, RESTART] = None
     key_env: Annotated[str, RESTART] = "DRAGOMAN_STATE_KEY"
     encrypt: Annotated[bool | None, RESTART] = None
     deadline_ms: Positive = 20

@@ -56,7 +56,7 @@ class GatewayState:
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
         self.metrics.store_failures.set_function(lambda: self.admission.store.failures)
-        self.stores = Stores(settings, self.metrics)
+        self.stores = Stores(settings, self.metrics, environ)
         self.stateful = frozenset([one.name for one in self.dialects.dialects if _stores_answers(one)])
         self.tracing = open_tracing(settings.tracing, environ)
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]

@@ -2,28 +2,72 @@
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from gateway.core.errors import SettingsError
 from gateway.server.process.process_identity import process_identity
 from gateway.server.state.memory import MemoryStore
-from gateway.server.state.store import OnEvict, Space, StateStore
-from gateway.settings import StateSettings
+from gateway.server.state.sealed_store import SealedStore
+from gateway.server.state.sealing import ChecksumSeal, Seal
+from gateway.server.state.store import Space, StateStore
+from gateway.server.telemetry.metrics import Metrics
+from gateway.settings import StateSettings, secret
+
+# The extra of this distribution that installs a package.
+EXTRAS: Final = {"cryptography": "encrypt", "valkey": "valkey"}
 
 
-def open_store(state: StateSettings, on_evict: OnEvict, space_bytes: Mapping[Space, int]) -> StateStore:
+def open_store(
+    state: StateSettings,
+    metrics: Metrics,
+    space_bytes: Mapping[Space, int],
+    environ: Mapping[str, str] = os.environ,
+) -> StateStore:
     """Returns the store of the settings, which connects when it is first used. `space_bytes` bounds single spaces in
     memory. Raises SettingsError."""
+    max_bytes, on_evict = int(state.max_mb * 2**20), metrics.state_evictions.inc
     kind, _, place = (state.store or MemoryStore.name).partition(":")
-    max_bytes = int(state.max_mb * 2**20)
-    match kind:
-        case MemoryStore.name:
-            return MemoryStore(max_bytes, on_evict, space_bytes)
-        case "sqlite":
-            # Not imported where it is not used.
-            from gateway.server.state.sqlite import SqliteStore, check_file
+    if kind == MemoryStore.name:
+        return MemoryStore(max_bytes, on_evict, space_bytes)
+    if kind != "sqlite":
+        return SealedStore(_server(state, metrics, environ), _seal(state, environ, True), metrics.state_unreadable.inc)
+    # Not imported where it is not used.
+    from gateway.server.state.sqlite import SqliteStore, check_file
 
-            check_file(Path(place))
-            return SqliteStore(Path(place), process_identity(os.getpid()), max_bytes, on_evict)
-        case _:
-            raise SettingsError(f"state.store: this gateway has no store of the kind {kind}")
+    check_file(Path(place))
+    file = SqliteStore(Path(place), process_identity(os.getpid()), max_bytes, on_evict)
+    return SealedStore(file, _seal(state, environ, False), metrics.state_unreadable.inc)
+
+
+def _server(state: StateSettings, metrics: Metrics, environ: Mapping[str, str]) -> StateStore:
+    _require("valkey", "state.store names a server")
+    from gateway.server.state.valkey.address import read_address
+    from gateway.server.state.valkey.store import ValkeyStore
+
+    address = read_address(state.store or "", secret(state.password_env, environ))
+    return ValkeyStore(address, metrics.state_evictions.inc)
+
+
+def _seal(state: StateSettings, environ: Mapping[str, str], shared: bool) -> Seal:
+    """Returns what seals the values of a store, which others may read where it is `shared`. Raises SettingsError."""
+    keys = [key for part in environ.get(state.key_env, "").split(",") if (key := part.strip())]
+    if state.encrypt is False or not (keys or shared or state.encrypt):
+        return ChecksumSeal()
+    if not keys:
+        raise SettingsError(
+            f"state.store keeps contents where others may read them: set the environment variable {state.key_env} to a"
+            ' key, as `openssl rand -hex 32` prints one, or write "encrypt": false'
+        )
+    _require("cryptography", "state is encrypted")
+    from gateway.server.state.encryption import EncryptedSeal
+
+    return EncryptedSeal(keys)
+
+
+def _require(package: str, why: str) -> None:
+    if find_spec(package) is None:
+        raise SettingsError(
+            f'{why}, which needs a package that is not installed: pip install "dragoman[{EXTRAS[package]}]"'
+        )

@@ -1,6 +1,7 @@
 """Chooses the store that a request may use: by the settings of its key, and by what its client asks for."""
 
 import asyncio
+import os
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -27,10 +28,10 @@ _DEFAULT: Final = KeySettings()
 class Stores:
     """The store that the settings name, and the memory of this worker for the keys whose contents must stay there."""
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics, environ: Mapping[str, str] = os.environ) -> None:
         on_evict = metrics.state_evictions.inc
         space_bytes: Mapping[Space, int] = {"rsp": int(settings.responses.max_mb * 2**20)}
-        self.shared = GuardedStore(open_store(settings.state, on_evict, space_bytes), metrics)
+        self.shared = GuardedStore(open_store(settings.state, metrics, space_bytes, environ), metrics)
         self.memory = self.shared
         if self.shared.name != MemoryStore.name:
             memory = MemoryStore(int(settings.state.max_mb * 2**20), on_evict, space_bytes)

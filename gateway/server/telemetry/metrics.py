@@ -84,6 +84,12 @@ class Metrics:
             "space",
             "reason",
         )
+        self.state_unreadable = Counter(
+            "gateway_state_unreadable_total",
+            "Entries that could not be read: of an unknown `form`, under an unknown `key`, or with a broken `seal`.",
+            "space",
+            "reason",
+        )
         self.running_requests = Gauge("gateway_running_requests", "Running chat requests.")
         self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")
         self.workers = Gauge("gateway_workers", "Running workers.")

@@ -5,7 +5,9 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from gateway.server.state.encryption import EncryptedSeal
 from gateway.server.state.memory import MemoryStore
+from gateway.server.state.sealed_store import SealedStore
 from gateway.server.state.sqlite import SqliteStore
 from gateway.server.state.store import EvictionReason, Space, StateStore
 from gateway.server.state.valkey.address import read_address
@@ -53,9 +55,26 @@ async def sqlite(folder: Path, evictions: Evictions) -> AsyncIterator[Pair]:
     await two.aclose()
 
 
+@asynccontextmanager
+async def encrypted(folder: Path, evictions: Evictions) -> AsyncIterator[Pair]:
+    """Two clients of a server, as the settings open them; each has sealed what it keeps by a key of its own."""
+    async with on_server("valkey")(folder, evictions) as pair:
+        first, second = "1" * 32, "2" * 32
+        keys = ([first, second], [second, first])
+        mine, other = (
+            SealedStore(store, EncryptedSeal(seal), _unreadable) for store, seal in zip(pair, keys, strict=True)
+        )
+        yield mine, other
+
+
+def _unreadable(space: Space, reason: str) -> None:
+    raise AssertionError(f"a value of {space} cannot be read: {reason}")
+
+
 STORES: Final[dict[str, Callable[[Path, Evictions], AbstractAsyncContextManager[Pair]]]] = {
     "memory": memory,
     "sqlite": sqlite,
+    "encrypted": encrypted,
     **{kind: on_server(kind) for kind in PROGRAMS},
 }
 # The stores that remove entries by themselves where room is needed.

@@ -1,6 +1,7 @@
 """What every store does, of whichever kind."""
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -229,8 +230,8 @@ async def test_a_commit_may_be_empty(pair: Pair) -> None:
 
 async def test_stats_count_entries_and_bytes(pair: Pair) -> None:
     for key in (b"1", b"2"):
-        await pair[0].put("a", put(b"x" * 1000, key=key))
-    await pair[0].put("b", Put("rsp", b"1", b"x" * 3000, LONG))
+        await pair[0].put("a", put(os.urandom(1000), key=key))
+    await pair[0].put("b", Put("rsp", b"1", os.urandom(3000), LONG))
     found = await pair[1].stats()
     shown = sorted((used.space, used.entries) for used in found.usage if used.entries)
     assert shown == [("rsp", 1), ("sum", 2)]

@@ -38,8 +38,9 @@ class ServerAddress(msgspec.Struct, frozen=True):
         return f"{scheme}://{host}:{self.port}/{self.database}"
 
 
-def read_address(url: str) -> ServerAddress:
-    """Returns the parts of the URL. Raises SettingsError, which does not show the URL: it may hold a password."""
+def read_address(url: str, password: str | None = None) -> ServerAddress:
+    """Returns the parts of the URL, with this password if it is not None. Raises SettingsError, which does not show the
+    URL: it may hold a password."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -60,7 +61,7 @@ def read_address(url: str) -> ServerAddress:
         PORT if port is None else port,
         int(database[:9] or 0),
         _text(parts.username),
-        _text(parts.password),
+        password or _text(parts.password),
         parts.scheme in ENCRYPTED,
         query.get("ca_file"),
     )
