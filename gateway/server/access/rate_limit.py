@@ -4,7 +4,7 @@ The `RateLimitStore` decides where the usage is kept: in this process, or in a f
 """
 
 import math
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,9 @@ from gateway.core.errors import GatewayError
 from gateway.settings import KeySettings
 
 MINUTE: Final = 60.0
+
+# The limit that a request exceeds: its name in the settings.
+Limited: TypeAlias = Literal["concurrent_streams", "requests_per_minute"]
 
 
 class KeyUsage(msgspec.Struct, frozen=True):
@@ -78,7 +81,7 @@ class MemoryRateLimits:
 def count_request(usage: KeyUsage, limits: KeySettings, now: float) -> KeyUsage:
     """Returns the usage with one more request. Raises GatewayError 429."""
     if limits.concurrent_streams is not None and usage.running >= limits.concurrent_streams:
-        raise _limited("This API key has reached its limit concurrent_streams.", 1)
+        raise limit_error("concurrent_streams", 1)
     due = usage.due
     if limits.requests_per_minute is not None:
         due = _next_due(due, limits.requests_per_minute, now)
@@ -90,13 +93,14 @@ def _next_due(due: float, per_minute: int, now: float) -> float:
     gap = MINUTE / per_minute
     wait = due - (MINUTE - gap) - now
     if wait > 0:
-        raise _limited("This API key has reached its limit requests_per_minute.", wait)
+        raise limit_error("requests_per_minute", wait)
     return max(due, now) + gap
 
 
-def _limited(message: str, wait: float) -> GatewayError:
+def limit_error(limit: Limited, wait: float) -> GatewayError:
+    """Returns the error for a request that exceeds a limit; one may be admitted in `wait` seconds."""
     return GatewayError(
-        message,
+        f"This API key has reached its limit {limit}.",
         status=429,
         kind="rate_limit",
         code="rate_limit_exceeded",

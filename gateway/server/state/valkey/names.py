@@ -58,6 +58,21 @@ def record_name(tenant: str) -> bytes:
     return b"dg1:{%b}:epoch" % tenant_name(tenant)
 
 
+def rate_name(tenant: str) -> bytes:
+    """Returns the name of the rate of an API key."""
+    return b"dg1:{%b}:rate" % tenant_name(tenant)
+
+
+def running_name(tenant: str) -> bytes:
+    """Returns the name of the running requests of an API key."""
+    return b"dg1:{%b}:running" % tenant_name(tenant)
+
+
+def is_usage(name: bytes) -> bool:
+    """Returns whether this names the usage of an API key: no content, and not deleted with it."""
+    return name.endswith((b":rate", b":running"))
+
+
 def base(label: bytes) -> bytes:
     """Returns what the names of all that belongs to an epoch begin with, from its label."""
     return b"%b%b:" % (PREFIX, label)

@@ -12,8 +12,8 @@ Names of keys (`{T}` stands for the tenant, E for the epoch):
     dg1:{T}:E:lease:K       the token of a held lease
     dg1:{T}:E:index         sorted set of `SPACE:K:SIZE` by the time of expiry, in milliseconds
     dg1:{T}:E:sizes         hash: bytes as a whole, bytes and entries by space
-    dg1:{T}:rate            due time of the next request of a key, in microseconds
-    dg1:{T}:running         hash of running requests, `COUNT:DEADLINE` by process
+    dg1:{T}:rate            when the next request of a key is due at an even pace, in microseconds
+    dg1:{T}:running         hash of running requests: `COUNT:DEADLINE` by process, in microseconds
     dg1:epochs              set of `{T}:E` that have an index
 
 Versions and tokens of leases are the server's time in microseconds, or one more than the previous: they grow even when
@@ -278,5 +278,59 @@ if left == 0 then
   redis.call('SREM', KEYS[1], string.sub(ARGV[2], 5, -2))
 end
 return {ARGV[1], 'ok', left}
+""",
+)
+
+# KEYS: rate, running. ARGV: token, requests a minute (0: no limit), concurrent requests (0: no limit), process, running
+# requests of the process without the new one, how long it is believed to be alive in microseconds. Returns the time
+# until the next one is due at an even pace; after `no`, the limit that is reached and the time until one is admitted.
+ADMIT: Final = _script(
+    "allow-oom",
+    _TIME,
+    """
+local per_minute, most = tonumber(ARGV[2]), tonumber(ARGV[3])
+if most > 0 then
+  local running = tonumber(ARGV[5])
+  local all = redis.call('HGETALL', KEYS[2])
+  for i = 1, #all, 2 do
+    local number, deadline = string.match(all[i + 1], '^(%d+):(%d+)$')
+    if all[i] ~= ARGV[4] then
+      if deadline and tonumber(deadline) > micros then running = running + number
+      else redis.call('HDEL', KEYS[2], all[i]) end
+    end
+  end
+  if running >= most then return {ARGV[1], 'no', 'concurrent_streams', 1000000} end
+end
+local due = 0
+if per_minute > 0 then
+  local gap = 60000000 / per_minute
+  local found = redis.pcall('GET', KEYS[1])
+  due = type(found) == 'string' and tonumber(found) or 0
+  if due > micros + 61000000 then due = 0 end
+  local wait = due - (60000000 - gap) - micros
+  if wait > 0 then return {ARGV[1], 'no', 'requests_per_minute', math.ceil(wait)} end
+  due = math.max(due, micros) + gap
+  redis.call('SET', KEYS[1], string.format('%.3f', due), 'PX', 61000)
+end
+if most > 0 then
+  redis.call('HSET', KEYS[2], ARGV[4], integer(ARGV[5] + 1) .. ':' .. integer(micros + ARGV[6]))
+  redis.call('PEXPIRE', KEYS[2], integer(ARGV[6] / 1000))
+end
+return {ARGV[1], 'ok', math.floor(due - micros)}
+""",
+)
+
+# KEYS: running. ARGV: token, process, its running requests, how long it is believed to be alive in microseconds.
+COUNT: Final = _script(
+    "allow-oom",
+    _TIME,
+    """
+if ARGV[3] == '0' then
+  redis.call('HDEL', KEYS[1], ARGV[2])
+else
+  redis.call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ':' .. integer(micros + ARGV[4]))
+  redis.call('PEXPIRE', KEYS[1], integer(ARGV[4] / 1000))
+end
+return {ARGV[1], 'ok'}
 """,
 )

@@ -25,7 +25,8 @@ from gateway.server.state.store import (
 from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import Argument, Connections, Reply
 from gateway.server.state.valkey.epochs import Epochs
-from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, sizes_name
+from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, is_usage, sizes_name
+from gateway.server.state.valkey.rate_limits import ValkeyRateLimits
 from gateway.server.state.valkey.scripts import ACQUIRE, DELETE, EXTEND, GET, LABELS, PUT, RENEW, STATS, SWEEP, Script
 from gateway.server.state.valkey.server_facts import ServerFacts, read_facts
 from gateway.server.telemetry.log import LOGGER
@@ -48,6 +49,7 @@ class ValkeyStore:
         self.name = str(address)
         self._connections = Connections(address)
         self._epochs = Epochs(self._connections)
+        self.rate_limits: Final = ValkeyRateLimits(self._connections)
         self._on_evict = on_evict
         self._facts: ServerFacts | None = None
 
@@ -84,11 +86,11 @@ class ValkeyStore:
 
     async def purge(self) -> None:
         """See `StateStore`."""
-        cursor, names = await self._scan(b"0")
-        while names or cursor != b"0":
-            if names:
-                await self._connections.command("UNLINK", *names)
-            cursor, names = await self._scan(cursor) if cursor != b"0" else (cursor, [])
+        cursor: bytes | None = b"0"
+        while cursor is not None:
+            cursor, names = await self._scan(cursor)
+            if found := [name for name in names if not is_usage(name)]:
+                await self._connections.command("UNLINK", *found)
 
     async def acquire(self, tenant: str, name: str, ttl_s: float) -> Lease | None:
         """See `StateStore`."""
@@ -163,11 +165,12 @@ class ValkeyStore:
         texts = [_bytes(part).decode("ascii", "replace") for part in parts]
         return Counter({field: int(value) for field, value in zip(texts[::2], texts[1::2], strict=False)})
 
-    async def _scan(self, cursor: bytes) -> tuple[bytes, list[bytes]]:
+    async def _scan(self, cursor: bytes) -> tuple[bytes | None, list[bytes]]:
+        """Returns the next cursor, None at the end, and some names."""
         found: Any = await self._connections.command("SCAN", cursor, "MATCH", PREFIX + b"*", "COUNT", STEP)
         match found:
             case [bytes(cursor), [*names]]:
-                return cursor, names
+                return None if cursor == b"0" else cursor, names
             case _:
                 raise StoreUnavailable("invalid", "a reply to SCAN that is none")
 
