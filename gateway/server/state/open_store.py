@@ -22,8 +22,8 @@ EXTRAS: Final = {"cryptography": "encrypt", "valkey": "valkey"}
 def open_store(
     state: StateSettings,
     metrics: Metrics,
-    space_bytes: Mapping[Space, int],
     environ: Mapping[str, str] = os.environ,
+    space_bytes: Mapping[Space, int] | None = None,
 ) -> StateStore:
     """Returns the store of the settings, which connects when it is first used. `space_bytes` bounds single spaces in
     memory. Raises SettingsError."""
