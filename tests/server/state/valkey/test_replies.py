@@ -151,7 +151,8 @@ async def test_a_call_that_fails_while_it_waits_for_its_turn_leaves_no_gap() -> 
     async with lied_to(lambda *_: b"") as (connections, _):
         waiting = [asyncio.create_task(call(connections)) for _ in range(60)]
         ended = await asyncio.gather(*waiting, return_exceptions=True)
-        assert {type(one) for one in ended} == {TimeoutError}
+        # One whose connection is closed under it fails by that.
+        assert {type(one) for one in ended} <= {TimeoutError, StoreUnavailable}
     async with lied_to(right) as (connections, _):
         for task in (waiting := [asyncio.create_task(call(connections)) for _ in range(60)]):
             task.cancel()
