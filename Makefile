@@ -16,7 +16,7 @@ SPHINX := $(VENV)/sphinx
 SOURCES := gateway adapters bench tests docs/site
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract clients grpc docs format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install run local model test e2e check contract clients grpc docs state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a
 	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder man \
 	  --conf-dir docs/site . build/man
 	SITE=$(CURDIR)/build $(BIN)/python -m pytest -m site tests/site $(ARGS)
+
+state: $(DEV) ## Run the faults of a store and several machines, as far as this machine can (ARGS= goes to pytest)
+	STATE_SERVERS=1 $(BIN)/python -m pytest -m state -rs tests/machines $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 

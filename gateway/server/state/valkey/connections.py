@@ -70,10 +70,11 @@ class Connections:
         token = b"%b%d" % (self._prefix, next(self._numbers))
         tail = (len(keys), *keys, token, *arguments)
         try:
-            try:
-                return await self._exchange(token, "EVALSHA", script.sha, *tail)
-            except NoScriptError:
-                return await self._exchange(token, "EVAL", script.text, *tail)
+            async with asyncio.timeout(SILENT_S):
+                try:
+                    return await self._exchange(token, "EVALSHA", script.sha, *tail)
+                except NoScriptError:
+                    return await self._exchange(token, "EVAL", script.text, *tail)
         except _FAILURES as error:
             raise _unavailable(error) from None
 
@@ -83,8 +84,9 @@ class Connections:
         The connection is a new one, so that the reply is this command's."""
         connection = self._pool.make_connection()
         try:
-            await connection.send_command(*arguments)
-            return await connection.read_response()
+            async with asyncio.timeout(SILENT_S):
+                await connection.send_command(*arguments)
+                return await connection.read_response()
         except _FAILURES as error:
             raise _unavailable(error) from None
         finally:
@@ -116,7 +118,8 @@ def _options(address: ServerAddress) -> dict[str, Any]:
         "db": address.database,
         "username": address.username,
         "password": address.password,
-        "socket_timeout": SILENT_S,
+        # The library would wait with `asyncio.wait_for`, which in Python 3.11 can lose a cancellation.
+        "socket_timeout": None,
         "socket_keepalive": True,
         "client_name": "dragoman",
         "lib_name": None,
