@@ -137,6 +137,19 @@ def nothing_is_dropped_in_silence(case: Case) -> None:
     assert not missing or _has_notice(exchange.notices), f"{missing} were dropped without a notice"
 
 
+def a_summary_is_sent(case: Case) -> None:
+    """A summary in the place of older messages is sent, before the question that follows it."""
+    summary = Turn("user", (Text("[Turns left out.]\nsummarymarker"),), synthesized=True, summary=True)
+    system, question = Turn("system", (Text("Be brief."),), index=0), Turn("user", (Text("secondmarker"),), index=9)
+    histories = [(system, summary, question), (summary, question)]
+    if case.build().capabilities.tools:
+        histories.append((system, summary, question, *_called("{}")))
+    for turns in histories:
+        body = case.sends(Conversation(turns, model="model")).request.body
+        places = [body.find(word) for word in (b"summarymarker", b"secondmarker")]
+        assert 0 <= places[0] < places[1], "the summary is not sent before the question"
+
+
 def parts_are_not_dropped_in_silence(case: Case) -> None:
     """An image, a file or a part of an unknown kind, in a message of any role or in a tool's result, is sent, rejected,
     or reported in a notice."""
@@ -282,6 +295,7 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     request_is_well_formed,
     request_is_readable,
     nothing_is_dropped_in_silence,
+    a_summary_is_sent,
     parts_are_not_dropped_in_silence,
     any_arguments_can_be_sent,
     unknown_fields_are_not_dropped_in_silence,

@@ -361,6 +361,7 @@ BROKEN: list[tuple[Check, Case]] = [
     *((asking.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
     (asking.request_is_readable, Case("secretive", Secretive, WIRE)),
     (asking.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
+    (asking.a_summary_is_sent, Case("silent", Silent, WIRE)),
     (asking.parts_are_not_dropped_in_silence, Case("text only", TextOnly, WIRE)),
     (asking.parts_are_not_dropped_in_silence, Case("literalist", Literalist, SPOKEN)),
     (asking.any_arguments_can_be_sent, Case("parsed", Parsed, SPOKEN)),
