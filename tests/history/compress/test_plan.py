@@ -222,7 +222,7 @@ def histories(draw: st.DrawFn) -> tuple[Turn, ...]:
     ),
     st.sampled_from([0.5, 1.0, 3.0]),
 )
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_law_a_cover_is_legal_worthwhile_and_the_same_each_time(
     turns: tuple[Turn, ...], limits: CompressLimits, ratio: float
 ) -> None:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.policy import Policy
@@ -97,6 +97,7 @@ def test_the_summary_of_earlier_turns_comes_first() -> None:
     assert others[1]["results"][0]["tool"] == "read", "the call of a result may stand before the first line"
 
 
+@settings(max_examples=50)
 @given(conversations())
 def test_law_no_text_ends_a_line_or_leaves_it(given_: Conversation) -> None:
     covered = [one.turns for one in boundaries(given_.turns)][-1]

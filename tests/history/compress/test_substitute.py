@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Turn
@@ -149,6 +149,7 @@ def test_the_loop_guard_and_the_recent_results_see_the_whole_conversation() -> N
     assert [notice.rule for notice in prepared.notices][-2:] == ["LOOP_SEEN", "HISTORY_SUMMARIZED"]
 
 
+@settings(max_examples=60)
 @given(conversations(), st.data())
 def test_law_what_is_sent_is_valid_for_every_profile_and_style(given_: Conversation, data: st.DataObject) -> None:
     found = [one.turns for one in boundaries(given_.turns)][:-1]
