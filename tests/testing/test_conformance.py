@@ -393,6 +393,7 @@ BROKEN: list[tuple[Check, Case]] = [
 ]
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(("check", "case"), BROKEN, ids=[f"{check.__name__}-{case}" for check, case in BROKEN])
 def test_a_broken_adapter_is_found(check: Check, case: Case) -> None:
     broken = (AssertionError, GrammarError, BackendError, ValueError, TypeError, KeyError, AttributeError)

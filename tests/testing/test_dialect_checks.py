@@ -190,6 +190,7 @@ BROKEN: Final[list[tuple[DialectCheck, type[OpenAIChatDialect]]]] = [
 ]
 
 
+@pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(("check", "dialect"), BROKEN, ids=lambda value: value.__name__)
 def test_a_check_finds_what_breaks_its_rule(check: DialectCheck, dialect: Callable[[], OpenAIChatDialect]) -> None:
     with pytest.raises((AssertionError, ValueError, KeyError, TypeError, IndexError)) as caught:
