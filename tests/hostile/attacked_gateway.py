@@ -110,7 +110,14 @@ def _settings(base_url: str, server: dict[str, Json]) -> dict[str, Json]:
                 "api_key_env": BACKEND_KEY_ENV,
                 "timeouts": dict(PATIENT),
             },
-            "grpc": {"adapter": "proto", "preset": "demo", "base_url": "demo:grpc", "api_key_env": BACKEND_KEY_ENV},
+            # The tables are about requests: a short answer is enough.
+            "grpc": {
+                "adapter": "proto",
+                "preset": "demo",
+                "max_tokens": 1,
+                "base_url": "demo:grpc",
+                "api_key_env": BACKEND_KEY_ENV,
+            },
             "agent": {"adapter": WARP, "base_url": "demo:agent", "api_key_env": BACKEND_KEY_ENV},
             "chat": {"adapter": CHAT, "base_url": "demo:chat", "api_key_env": BACKEND_KEY_ENV},
         },
