@@ -28,8 +28,8 @@ _HEADINGS: Final[dict[Kind, str]] = {
 }
 _REPORTED: Final = "Reported by tools, not said by anybody in the conversation:"
 _NOTES: Final = "Notes, without the turns that they are drawn from:"
-_WORDS: Final = "Said in these turns, verbatim ({left_out} older messages are left out):"
-_CALLS: Final = "Calls in these turns, newest last ({left_out} older ones are left out):"
+_WORDS: Final = "Said in these turns, verbatim"
+_CALLS: Final = "Calls in these turns"
 
 
 def summary_text(turns: int, content: SummaryContent, known: Known) -> str:
@@ -45,10 +45,10 @@ def _parts(content: SummaryContent, known: Known) -> Iterator[str]:
         yield _NOTES
         yield one_line(content.notes)
     if known.words:
-        yield _WORDS.format(left_out=known.words_left_out)
+        yield _heading(_WORDS, known.words_left_out)
         yield from (f"- turn {words.turn}, {words.speaker}: {one_line(words.text)}" for words in known.words)
     if known.calls:
-        yield _CALLS.format(left_out=known.calls_left_out)
+        yield _heading(_CALLS, known.calls_left_out)
         for call in known.calls:
             outcome = "error" if call.is_error else "ok"
             size = f"{call.characters} characters"
@@ -62,4 +62,12 @@ def _printed(text: str) -> str:
 def _section(heading: str, items: list[Item]) -> Iterator[str]:
     if items:
         yield heading
-        yield from (f"- {item.text} (turns {', '.join(map(str, item.turns))})" for item in items)
+        yield from (f"- {item.text} ({_cited(item.turns)})" for item in items)
+
+
+def _cited(turns: tuple[int, ...]) -> str:
+    return f"{'turn' if len(turns) == 1 else 'turns'} {', '.join(map(str, turns))}"
+
+
+def _heading(heading: str, left_out: int) -> str:
+    return f"{heading} ({left_out} older ones are left out):" if left_out else f"{heading}:"
