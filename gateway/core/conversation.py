@@ -1,7 +1,7 @@
 """The request as one conversation of frozen values, independent of the client's dialect."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -17,6 +17,10 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 EMPTY: JsonObject = {}
 
 
+# Whole parts of the source of a turn that no block of it holds.
+UNREAD: Final = frozenset({"*"})
+
+
 # A client's JSON has no cycles, so that the garbage collector need not look at it.
 @final
 class Source(msgspec.Struct, frozen=True, gc=False):
@@ -24,7 +28,8 @@ class Source(msgspec.Struct, frozen=True, gc=False):
 
     Only a reader of that dialect may send it or look into it. The other fields tell every reader what the turn does not
     say: `listed`, that the content is an array of parts, however few; `unread`, the names of fields of an assistant's
-    message that no block and no `extra` holds (null fields, the `index` of calls).
+    message that no block and no `extra` holds (null fields, the `index` of calls), or `UNREAD`: more than that, which a
+    change of the turn would lose.
     """
 
     dialect: str

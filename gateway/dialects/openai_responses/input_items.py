@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.core.conversation import (
     EMPTY,
+    UNREAD,
     Block,
     File,
     Json,
@@ -49,6 +50,7 @@ _COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_co
 # Asks OpenAI for a compaction.
 _TRIGGER: Final = "compaction_trigger"
 # Their tools have joined those of the request.
+_READ: Final = frozenset({"message", "reasoning", *CALL_KINDS, *OUTPUT_KINDS, *_COMPACTIONS})
 _TOOL_LISTS: Final = frozenset({"additional_tools"})
 
 
@@ -88,8 +90,10 @@ def read_items(
     return reader.finish()
 
 
-def _source(items: Sequence[Item]) -> Source:
-    return Source(DIALECT, {ITEMS: [*items]})
+def _source(items: Sequence[Json]) -> Source:
+    """Returns the items of a turn; those that none of its blocks holds are its unread part."""
+    whole = all(isinstance(item, dict) and type_of(item) in _READ for item in items)
+    return Source(DIALECT, {ITEMS: [*items]}, unread=frozenset() if whole else UNREAD)
 
 
 class _Reader:
@@ -143,7 +147,7 @@ class _Reader:
             before = source.value[ITEMS]
             assert isinstance(before, list)  # every source of this reader has its items
             items: list[Json] = [*before, *self._items]
-            last = msgspec.structs.replace(self._turns[-1], source=Source(DIALECT, {ITEMS: items}))
+            last = msgspec.structs.replace(self._turns[-1], source=_source(items))
             self._turns[-1] = last
         return tuple(self._turns)
 

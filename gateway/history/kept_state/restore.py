@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gateway.core.conversation import Block, Reasoning, Text, ToolCall, Turn
+from gateway.core.conversation import UNREAD, Block, Reasoning, Text, ToolCall, Turn
 from gateway.core.provider_state import provider_state
 from gateway.core.state_rule import StateRule
 from gateway.history.kept_state.turn_state import Thought, TurnState, without_state
@@ -71,8 +71,10 @@ def _thoughts(turn: Turn) -> list[Reasoning]:
 
 
 def restore(turn: Turn, state: TurnState, rule: StateRule, field: str) -> Turn:
-    """Returns the turn with what it lacks of its state; the same turn where nothing of it fits. `field` is the field of
-    plain reasoning."""
+    """Returns the turn with what it lacks of its state; the same turn where nothing of it fits, or the turn would lose
+    more than it gets. `field` is the field of plain reasoning."""
+    if turn.source is not None and turn.source.unread == UNREAD:
+        return turn
     restored = turn
     if state.thoughts and _lacks_reasoning(turn, rule, field) and _same_text(turn, state.thoughts):
         restored = restored.changed(*_with_thoughts(restored, state.thoughts, field))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.core.conversation import Block, Reasoning, Source, Text, ToolCall, ToolResult, Turn
+from gateway.core.conversation import UNREAD, Block, Reasoning, Source, Text, ToolCall, ToolResult, Turn
 from gateway.core.profiles import PROFILES
 from gateway.core.provider_state import with_provider_state
 from gateway.core.state_rule import StateRule
@@ -105,6 +105,11 @@ def test_a_signature_returns_to_reasoning_that_the_client_has_kept_and_never_to_
     assert [block.extra for block in whole.blocks if isinstance(block, Reasoning)] == [state("1"), state("2")]
     edited = said(Reasoning("one, two"), Text("a"), call(0))
     assert restore(edited, kept, SIGNED, FIELD) is edited
+
+
+def test_a_turn_that_a_change_would_rob_of_its_unread_parts_stays_as_it_is() -> None:
+    turn = Turn("assistant", (call(0),), source=Source("d", {}, unread=UNREAD))
+    assert restore(turn, TurnState((Thought("hm"),)), PLAIN, FIELD) is turn
 
 
 def test_each_call_gets_its_own_state_back() -> None:
