@@ -1,7 +1,7 @@
 """Reads settings.json once at start into one frozen Settings; each component receives its part as an argument.
 
 Top level: the policy keys (defaults for every model), then `server`, `limits`, `log`, `tracing`, `state`, `compress`,
-`responses`, `keys`, `profiles`, `backends`, `models`.
+`responses`, `keeper`, `keys`, `profiles`, `backends`, `models`.
 """
 
 from gateway.settings.check import nearest
@@ -19,6 +19,7 @@ from gateway.settings.values import (
     RESTART,
     BackendSettings,
     CompressSettings,
+    KeeperSettings,
     KeyCompressSettings,
     KeySettings,
     LimitSettings,
@@ -38,6 +39,7 @@ __all__ = [
     "RESTART",
     "BackendSettings",
     "CompressSettings",
+    "KeeperSettings",
     "KeyCompressSettings",
     "KeySettings",
     "LimitSettings",

@@ -31,6 +31,7 @@ from gateway.settings.presets import preset_defaults
 from gateway.settings.values import (
     BackendSettings,
     CompressSettings,
+    KeeperSettings,
     KeySettings,
     LimitSettings,
     LogSettings,
@@ -107,8 +108,10 @@ def read_settings(raw: Json) -> Settings:
     compress_part = read_object(top.get("compress", {}), "compress")
     compress = read_struct(compress_part, CompressSettings, "compress")
     responses_part = read_object(top.get("responses", {}), "responses")
+    keeper_part = read_object(top.get("keeper", {}), "keeper")
+    defaults = ModelDefaults(policy_part, compress_part, responses_part, keeper_part)
     models = {
-        name: _model(value, f"models.{name}", policy_part, compress_part, responses_part, backends, profiles)
+        name: _model(value, f"models.{name}", defaults, backends, profiles)
         for name, value in read_object(top.get("models", {}), "models").items()
     }
     check_compression(models)
@@ -122,6 +125,7 @@ def read_settings(raw: Json) -> Settings:
         keys=_keys(read_object(top.get("keys", {}), "keys"), models),
         compress=compress,
         responses=read_struct(responses_part, ResponsesSettings, "responses"),
+        keeper=read_struct(keeper_part, KeeperSettings, "keeper"),
         profiles=profiles,
         backends=backends,
         models=models,
@@ -165,17 +169,24 @@ def _backend(raw: Json, where: str, profiles: Mapping[str, Profile]) -> BackendS
     return msgspec.structs.replace(backend, options=options)
 
 
+class ModelDefaults(msgspec.Struct, frozen=True):
+    """What the top level of the file says for every model."""
+
+    policy: JsonObject
+    compress: JsonObject
+    responses: JsonObject
+    keeper: JsonObject
+
+
 def _model(
     raw: Json,
     where: str,
-    defaults: JsonObject,
-    compress_defaults: JsonObject,
-    responses_defaults: JsonObject,
+    defaults: ModelDefaults,
     backends: Mapping[str, BackendSettings],
     profiles: Mapping[str, Profile],
 ) -> ModelSettings:
     entry = _without_aliases(read_object(raw, where), where)
-    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses"}, where)
+    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses", "keeper"}, where)
     backend, name = entry.get("backend"), entry.get("name")
     if not isinstance(backend, str):
         raise SettingsError(f"{where}.backend must name one of the backends")
@@ -191,11 +202,12 @@ def _model(
         **{key: value for key, value in entry.items() if key in _POLICY_KEYS},
     }
     inherited = frozenset(LIMITS) - own.keys()
-    compress = compress_settings(compress_defaults, entry.get("compress", {}), path_of(where, "compress"))
-    given = {**defaults, **own}
+    compress = compress_settings(defaults.compress, entry.get("compress", {}), path_of(where, "compress"))
+    given = {**defaults.policy, **own}
     policy = _policy(without_unset_limits(given, LIMITS) if compress.enabled else given, profiles, where)
-    responses = _responses(responses_defaults, entry.get("responses", {}), path_of(where, "responses"))
-    return ModelSettings(backend, name, policy, inherited, length, compress, responses)
+    responses = _responses(defaults.responses, entry.get("responses", {}), path_of(where, "responses"))
+    keeper = _keeper(defaults.keeper, entry.get("keeper", {}), path_of(where, "keeper"))
+    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper)
 
 
 def _responses(defaults: JsonObject, own: Json, where: str) -> ResponsesSettings:
@@ -203,6 +215,13 @@ def _responses(defaults: JsonObject, own: Json, where: str) -> ResponsesSettings
     # The responses of one history may be of several models: they live as long as each other.
     check_keys(entry, {"store"}, where)
     return read_struct({**defaults, **entry}, ResponsesSettings, where)
+
+
+def _keeper(defaults: JsonObject, own: Json, where: str) -> KeeperSettings:
+    entry = read_object(own, where)
+    # A worker has one memory, whichever models the states are of.
+    check_keys(entry, frozenset(KeeperSettings.__struct_fields__) - {"max_mb"}, where)
+    return read_struct({**defaults, **entry}, KeeperSettings, where)
 
 
 def _of_all_models(backend: BackendSettings) -> dict[str, Json]:

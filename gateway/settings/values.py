@@ -89,11 +89,22 @@ class KeyCompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     tokens_per_day: Count | None = None
 
 
+class KeeperSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the state that a provider wants back of its answers is kept for clients that drop it.
+
+    A state lives for `ttl_s` seconds after its last use. `max_mb` bounds what a memory keeps of them.
+    """
+
+    enabled: bool = False
+    ttl_s: Positive = 86_400
+    max_mb: Annotated[Positive, RESTART] = 64
+
+
 class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The permissions and limits of one client key; null: no limit. `concurrent_streams` counts all running requests.
 
     `state`: what may be remembered of its requests; `off`: nothing, `memory`: in the memory of a worker only, `shared`:
-    in the store of the settings.
+    in the store of the settings. `keeper` false: of that, no state of its answers.
     """
 
     models: tuple[str, ...] | None = None
@@ -101,6 +112,7 @@ class KeySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     concurrent_streams: Count | None = None
     state: Literal["off", "memory", "shared"] = "shared"
     compress: KeyCompressSettings = KeyCompressSettings()
+    keeper: bool = True
 
 
 class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -230,7 +242,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
 
     `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`
     is the number of tokens that clients get on request; None: they get none. `compress` is that of the file with the
-    changes of the model's entry; where it is enabled, `context_length` is set. `responses` likewise.
+    changes of the model's entry; where it is enabled, `context_length` is set. `responses` and `keeper` likewise.
     """
 
     backend: str
@@ -240,6 +252,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
     context_length: int | None = None
     compress: CompressSettings = CompressSettings()
     responses: ResponsesSettings = ResponsesSettings()
+    keeper: KeeperSettings = KeeperSettings()
 
     def on(self, native: bool) -> "ModelSettings":
         """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""
@@ -261,6 +274,7 @@ class Settings(msgspec.Struct, frozen=True):
     keys: Mapping[str, KeySettings] = {}
     compress: CompressSettings = CompressSettings()
     responses: ResponsesSettings = ResponsesSettings()
+    keeper: KeeperSettings = KeeperSettings()
     profiles: Mapping[str, Profile] = msgspec.field(default_factory=lambda: PROFILES)
     backends: Mapping[str, BackendSettings] = {}
     models: Mapping[str, ModelSettings] = {}

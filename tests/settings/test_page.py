@@ -15,6 +15,7 @@ from gateway.server.process.reload_policy import restart_only
 from gateway.settings import (
     BackendSettings,
     CompressSettings,
+    KeeperSettings,
     KeyCompressSettings,
     KeySettings,
     LimitSettings,
@@ -43,6 +44,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("state.", StateSettings),
     ("compress.", CompressSettings),
     ("responses.", ResponsesSettings),
+    ("keeper.", KeeperSettings),
     ("keys.*.", KeySettings),
     ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),

@@ -1,6 +1,6 @@
 """What is known of one anchor: for each scope the state that was kept, unless two answers with other states had it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -26,13 +26,12 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What the anchors of one turn say. `variant` is the state to put back, which stood under `anchor`; `ambiguous`:
-    there are two. `own` and `foreign` are the marks of states of this scope and of others."""
+    """What the anchors of one turn say. `variant` is the state to put back; `ambiguous`: there are two. `foreign` are
+    the marks of states of other scopes that are not known in this one; `elsewhere`: only those are known."""
 
+    anchors: tuple[bytes, ...] = ()
     variant: Variant | None = None
-    anchor: bytes = b""
     ambiguous: bool = False
-    own: frozenset[bytes] = frozenset()
     foreign: frozenset[bytes] = frozenset()
     elsewhere: bool = False
 
@@ -65,28 +64,16 @@ def without_variant(variants: Sequence[Variant], dropped: Variant) -> tuple[Vari
     return tuple([variant for variant in variants if variant != dropped])
 
 
-def choose(found: Iterable[tuple[bytes, Sequence[Variant]]], valid: bytes) -> Choice:
+def choose(found: Sequence[tuple[bytes, Sequence[Variant]]], valid: bytes) -> Choice:
     """Returns what the anchors of a turn say for this scope: the first that knows one state decides."""
-    chosen, under, ambiguous = None, b"", False
-    own: set[bytes] = set()
-    foreign: set[bytes] = set()
-    elsewhere = False
-    for anchor, variants in found:
-        for variant in variants:
-            if variant.scope != valid:
-                foreign.update(variant.marks)
-                elsewhere = True
-                continue
-            own.update(variant.marks)
-            if variant.state is None:
-                ambiguous = True
-            elif chosen is None:
-                chosen, under = variant, anchor
+    variants = [variant for _, of_anchor in found for variant in of_anchor]
+    own = [variant for variant in variants if variant.scope == valid]
+    others = [variant for variant in variants if variant.scope != valid]
+    known = {mark for variant in own for mark in variant.marks}
     return Choice(
-        chosen,
-        under,
-        ambiguous and chosen is None,
-        frozenset(own),
-        frozenset(foreign - own),
-        elsewhere and chosen is None and not ambiguous,
+        tuple([anchor for anchor, _ in found]),
+        next((variant for variant in own if variant.state is not None), None),
+        bool(own) and all(variant.state is None for variant in own),
+        frozenset([mark for variant in others for mark in variant.marks if mark not in known]),
+        bool(others) and not own,
     )

@@ -15,8 +15,8 @@ from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loo
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.state.answer_store import AnswerStores
+from gateway.server.state.features import state_features
 from gateway.server.state.guarded_store import GuardedStore
-from gateway.server.state.request_state import StateFeatures
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -64,7 +64,6 @@ class GatewayState:
             observers.append(self.tracing)
         self.observers = Observers(*observers)
         self.worker_metrics: WorkerMetrics | None = None
-        self.features: StateFeatures | None = None
         self.created = int(time.time())
         self.ready = False
         self.draining = False
@@ -120,6 +119,7 @@ class GatewayState:
         self.admission.change(server.max_requests, settings.keys)
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
+        self.features = state_features(settings, self.stores, self.metrics)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -7,6 +7,7 @@ import msgspec
 
 from gateway.settings import (
     RESTART,
+    KeeperSettings,
     LimitSettings,
     LogSettings,
     ResponsesSettings,
@@ -33,6 +34,7 @@ RESTART_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "log": restart_only(LogSettings),
     "state": restart_only(StateSettings),
     "responses": restart_only(ResponsesSettings),
+    "keeper": restart_only(KeeperSettings),
 }
 
 

@@ -69,9 +69,9 @@ class GuardedStore:
         await self._run("delete", space, lambda: self._store.delete(tenant, space, keys))
         self._count("delete", space, "done")
 
-    async def epoch(self, tenant: str) -> bytes:
-        """See `StateStore`."""
-        return await self._done("epoch", lambda: self._store.epoch(tenant))
+    async def epoch(self, tenant: str, within_s: float = DEADLINE_S) -> bytes:
+        """See `StateStore`. The reply must come `within_s` seconds."""
+        return await self._done("epoch", lambda: self._store.epoch(tenant), within_s)
 
     async def forget(self, tenant: str) -> None:
         """See `StateStore`."""

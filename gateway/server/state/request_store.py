@@ -1,12 +1,14 @@
 """The store as one request uses it: under the request's tenant, and within one deadline for all that it reads."""
 
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 
 from gateway.core.notices import Notice
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.store import Entry, Space, StoreUnavailable
+
+T = TypeVar("T")
 
 SLOW: Final = Notice(
     "state",
@@ -38,22 +40,31 @@ class RequestStore:
         take longer than their deadline, they are missing; `take_notices` says so."""
         if not keys:
             return []
-        if self._left_s <= 0:
-            self._note(SLOW)
-            return [None] * len(keys)
-        began = time.monotonic()
-        try:
-            return await self.store.get(self.tenant, space, keys, within_s=self._left_s)
-        except StoreUnavailable as failure:
-            self._note(SLOW if failure.reason == "slow" else DOWN)
-            return [None] * len(keys)
-        finally:
-            self._left_s -= time.monotonic() - began
+        found = await self._within(lambda left_s: self.store.get(self.tenant, space, keys, within_s=left_s))
+        return [None] * len(keys) if found is None else found
+
+    async def epoch(self) -> bytes | None:
+        """Returns the epoch of the tenant; None where `get` would find nothing."""
+        return await self._within(lambda left_s: self.store.epoch(self.tenant, within_s=left_s))
 
     def take_notices(self) -> list[Notice]:
         """Returns the notices that were not taken yet."""
         notices, self._notices = self._notices, []
         return notices
+
+    async def _within(self, read: Callable[[float], Awaitable[T]]) -> T | None:
+        """Reads within what is left of the deadline; None: the store fails."""
+        if self._left_s <= 0:
+            self._note(SLOW)
+            return None
+        began = time.monotonic()
+        try:
+            return await read(self._left_s)
+        except StoreUnavailable as failure:
+            self._note(SLOW if failure.reason == "slow" else DOWN)
+            return None
+        finally:
+            self._left_s -= time.monotonic() - began
 
     def _note(self, notice: Notice) -> None:
         if notice not in self._notices:

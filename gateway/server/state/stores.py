@@ -30,7 +30,10 @@ class Stores:
 
     def __init__(self, settings: Settings, metrics: Metrics, environ: Mapping[str, str] = os.environ) -> None:
         on_evict = metrics.state_evictions.inc
-        space_bytes: Mapping[Space, int] = {"rsp": int(settings.responses.max_mb * 2**20)}
+        space_bytes: Mapping[Space, int] = {
+            "rsp": int(settings.responses.max_mb * 2**20),
+            "ops": int(settings.keeper.max_mb * 2**20),
+        }
         self.shared = GuardedStore(open_store(settings.state, metrics, environ, space_bytes), metrics)
         self.memory = self.shared
         if self.shared.name != MemoryStore.name:

@@ -67,6 +67,13 @@ class Metrics:
         self.worker_restarts = Counter(
             "gateway_worker_restarts_total", "Workers that ended unexpectedly and were restarted."
         )
+        self.replays = Counter(
+            "gateway_replays_total",
+            "Turns whose provider wants state back, and answers whose state is kept, by what became of it.",
+            "backend",
+            "kind",
+            "outcome",
+        )
         self.store_failures = Counter("gateway_store_failures_total", "Failures of the store that the workers share.")
         self.state_operations = Counter(
             "gateway_state_operations_total",

@@ -52,6 +52,11 @@ class Backend:
         self._urls: dict[str, Url] = {}
         self._heads: list[tuple[_MadeOf, Lines | RequestFields]] = []
 
+    @property
+    def account(self) -> tuple[str, ...]:
+        """Whose account the backend sees: its credential's identity, and the headers that may hold another one."""
+        return (self.credential.identity, *(f"{name}: {self.headers[name]}" for name in sorted(self.headers)))
+
     def url(self, path: str) -> Url:
         """Returns the URL of a path below base_url; built once."""
         url = self._urls.get(path)

@@ -31,9 +31,10 @@ SHORTEST_HEADER: Final = 6
 
 
 class Credential(Protocol):
-    """The credential of one backend."""
+    """The credential of one backend. `identity` is a digest that stays the same while a token is refreshed."""
 
     refreshable: bool
+    identity: str
 
     @property
     def ready(self) -> Mapping[str, str] | None:
@@ -62,6 +63,7 @@ class StaticCredential:
     def __init__(self, header: str = "", value: str | None = None) -> None:
         bearer = header.lower() == "authorization" and value is not None and " " not in value
         self._value = value
+        self.identity = _digest(value or "")
         self.ready: Mapping[str, str] = (
             {} if value is None else {header.lower(): f"Bearer {value}" if bearer else value}
         )
@@ -90,6 +92,7 @@ class RefreshedCredential:
     def __init__(self, settings: RefreshCredential, first: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._first = first
+        self.identity = _digest(first)
         self._clock = clock
         self._lock = asyncio.Lock()
         self._store = Path(settings.store) if settings.store else None

@@ -45,7 +45,7 @@ def test_the_first_anchor_that_knows_one_state_decides() -> None:
     lost = Variant(HERE, None, (b"m1", b"m2"))
     assert choose([(b"a", (ONE,)), (b"b", (TWO,))], HERE).variant == ONE
     chosen = choose([(b"a", (lost,)), (b"b", (ONE,))], HERE)
-    assert (chosen.variant, chosen.anchor, chosen.ambiguous) == (ONE, b"b", False)
+    assert (chosen.variant, chosen.anchors, chosen.ambiguous) == (ONE, (b"a", b"b"), False)
     assert choose([(b"a", (lost,)), (b"b", ())], HERE).ambiguous
 
 

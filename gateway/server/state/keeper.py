@@ -1,0 +1,253 @@
+"""Keeps the opaque state of complete answers, and puts it back where a client left it out.
+
+The client's own copy comes first. What is kept returns only to the backend, the credential and, where the provider
+binds it so, the model that made it; where two answers cannot be told apart, neither state is put back.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Conversation, Turn
+from gateway.core.errors import BackendError
+from gateway.core.events import Event
+from gateway.core.notices import Notice
+from gateway.core.state_rule import StateRule
+from gateway.history.kept_state.anchors import anchors, content_key, marks, scope
+from gateway.history.kept_state.answer import AnswerReader
+from gateway.history.kept_state.recall import Outcome, Recaller, is_required, kind_of, report
+from gateway.history.kept_state.restore import turns_in_reach
+from gateway.history.kept_state.turn_state import TurnState, encode_state, kept_states
+from gateway.history.kept_state.variants import Choice, Variant, choose
+from gateway.response.own_state import OwnStateFilter
+from gateway.server.access.api_keys import DEFAULT_CLIENT
+from gateway.server.state.kept_states import KeptStates
+from gateway.server.state.request_store import RequestStore
+from gateway.server.telemetry.metrics import Metrics
+from gateway.server.telemetry.request_context import RequestContext
+from gateway.server.upstream.backends import Backend
+from gateway.settings import KeySettings, ModelSettings
+
+# The bounds of one state, and of all that is put into one request; the newest are put in first.
+MOST_ENTRY: Final = 256 * 1024
+MOST_CHAT: Final = 4 * 2**20
+# A request waits so long for what the last answers to its tenant have left.
+SETTLE_S: Final = 0.02
+# The anchors of more turns are computed in a thread.
+MANY: Final = 64
+DEFAULT_FIELD: Final = "reasoning_content"
+# A refusal of state that was sent, in contrast to one for state that is absent.
+REFUSED: Final = "STATE_INVALID"
+
+
+class Keeper:
+    """The feature. `keys` are the settings of client keys."""
+
+    def __init__(self, metrics: Metrics, keys: Mapping[str, KeySettings]) -> None:
+        self._metrics = metrics
+        self._keys = keys
+        self._writing = Counter[str]()
+
+    def begin(
+        self,
+        context: RequestContext,
+        route: ModelSettings,
+        backend: Backend,
+        conversation: Conversation,
+        store: RequestStore,
+    ) -> "KeeperPart | None":
+        """Returns the part of a request; None where it is off or the provider wants nothing back."""
+        key = self._keys.get(context.key) or self._keys.get(DEFAULT_CLIENT)
+        capabilities = backend.adapter.capabilities
+        rule = route.policy.profile.state or capabilities.state
+        if rule is None or not route.keeper.enabled or (key is not None and not key.keeper):
+            return None
+        field = route.policy.profile.reasoning_field or DEFAULT_FIELD
+        shown = OwnStateFilter(conversation, rule, passes=conversation.dialect == capabilities.passthrough)
+        valid_for = (backend.name, backend.settings.base_url, *backend.account)
+        if rule.scope == "model":
+            valid_for = (*valid_for, conversation.model)
+        return KeeperPart(
+            Kept(store, route.keeper.ttl_s, self._writing, self._metrics, (backend.name, kind_of(rule))),
+            rule,
+            field,
+            valid_for,
+            shown,
+        )
+
+
+class Kept:
+    """The states of one request's tenant, written while nobody waits; `writing` counts the writes of each tenant."""
+
+    def __init__(
+        self,
+        store: RequestStore,
+        ttl_s: float,
+        writing: Counter[str],
+        metrics: Metrics,
+        labels: tuple[str, str],
+    ) -> None:
+        self.states = KeptStates(store, ttl_s)
+        self._store = store
+        self._writing = writing
+        self._metrics = metrics
+        self._labels = labels
+
+    async def secret(self) -> bytes | None:
+        """Returns the key of the tenant's digests, after the writes of its last answers; None: the store fails."""
+        if self._writing[self._store.tenant]:
+            try:
+                async with asyncio.timeout(SETTLE_S):
+                    await self._store.store.written()
+            except TimeoutError:
+                pass
+        return await self._store.epoch()
+
+    def later(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Makes a write behind the answer; with too many waiting it is left out."""
+        tenant = self._store.tenant
+
+        async def run() -> None:
+            try:
+                await write()
+            finally:
+                self._writing[tenant] -= 1
+                if not self._writing[tenant]:
+                    del self._writing[tenant]
+
+        if self._store.store.write_later(run):
+            self._writing[tenant] += 1
+
+    async def epoch(self) -> bytes:
+        """Returns the key of the tenant's digests for a write. Raises StoreUnavailable."""
+        return await self._store.store.epoch(self._store.tenant)
+
+    def count(self, outcome: str) -> None:
+        """Counts a turn or an answer."""
+        self._metrics.replays.inc(*self._labels, outcome)
+
+
+class _Put(msgspec.Struct, frozen=True):
+    """A state that was put into the turn with this index."""
+
+    index: int | None
+    anchors: tuple[bytes, ...]
+    variant: Variant
+
+
+class KeeperPart:
+    """See `StatePart`. `valid_for` says for whom the state counts, and `shown` what of it the client gets."""
+
+    def __init__(
+        self, kept: Kept, rule: StateRule, field: str, valid_for: tuple[str, ...], shown: OwnStateFilter
+    ) -> None:
+        self._kept = kept
+        self._rule = rule
+        self._field = field
+        self._valid_for = valid_for
+        self._shown = shown
+        self._answer = AnswerReader(rule)
+        self._before: Turn | None = None
+        self._put: list[_Put] = []
+
+    async def recall(self, conversation: Conversation) -> tuple[Conversation, Sequence[Notice]]:
+        """Returns the conversation with the state that it lacks, and what became of the state of each turn."""
+        self._before = conversation.turns[-1] if conversation.turns else None
+        asking = msgspec.structs.replace(conversation, keeps=self._rule, reads=conversation.reads | {"reasoning"})
+        reach = turns_in_reach(conversation.turns, self._rule)
+        secret = await self._kept.secret() if reach else None
+        if secret is None:
+            return asking, ()
+        turns, outcomes = await self._recalled(asking, reach, secret)
+        notices = [self._told(outcomes[at], turns[at]) for at in sorted(outcomes)]
+        return msgspec.structs.replace(asking, turns=tuple(turns)), [one for one in notices if one is not None]
+
+    def record(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Reads the events; returns them without the state that only the gateway asked for."""
+        self._answer.feed(events)
+        return self._shown.feed(events)
+
+    def conclude(self) -> None:
+        """Keeps the state of a whole answer, and lets the state live on that was put in."""
+        if self._put:
+            used = [key for put in self._put for key in (*put.anchors, put.variant.state) if key is not None]
+            self._kept.later(lambda: self._kept.states.use(used))
+        # The answer to a message that the client began is a part of a turn.
+        begun = self._before is not None and self._before.role == "assistant"
+        if not self._answer.complete or begun or not (state := self._answer.state):
+            return
+        data = encode_state(state)
+        if len(data) > MOST_ENTRY:
+            self._kept.count("oversize")
+        else:
+            self._kept.later(lambda: self._keep(self._answer.turn, state, data))
+
+    def refuse(self, error: BackendError) -> None:
+        """Drops what the provider has refused, so that the next request does not send it again."""
+        if error.extra.get("rule") != REFUSED:
+            return
+        index = error.extra.get("index")
+        for put in self._put:
+            if index is None or index == put.index:
+                self._kept.count("refused")
+                self._drop(put)
+
+    async def _recalled(
+        self, conversation: Conversation, reach: Sequence[int], secret: bytes
+    ) -> tuple[list[Turn], dict[int, Outcome]]:
+        turns = list(conversation.turns)
+        recaller = Recaller(self._rule, self._field, secret)
+        choices = await self._choices(turns, reach, secret)
+        states = await self._kept.states.states(
+            key for at, choice in choices.items() if recaller.lacks(turns[at]) for key in _state_of(choice)
+        )
+        required = is_required(self._rule, conversation)
+        outcomes: dict[int, Outcome] = {}
+        room = MOST_CHAT
+        for at in reversed(reach):
+            choice = choices[at]
+            state = next((states[key] for key in _state_of(choice) if key in states), None)
+            size = 0 if state is None else len(encode_state(state))
+            turn, outcome = recaller.recall(turns[at], choice, state if size <= room else None, required=required)
+            if outcome == "restored" and choice.variant is not None:
+                room -= size
+                self._put.append(_Put(turn.index, choice.anchors, choice.variant))
+            if outcome is not None:
+                turns[at], outcomes[at] = turn, outcome
+        return turns, outcomes
+
+    async def _choices(self, turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, Choice]:
+        if len(reach) > MANY:
+            found = await asyncio.to_thread(_anchors, turns, reach, secret)
+        else:
+            found = _anchors(turns, reach, secret)
+        known = await self._kept.states.variants(anchor for of_turn in found.values() for anchor in of_turn)
+        valid = scope(self._valid_for, secret)
+        return {at: choose([(anchor, known[anchor]) for anchor in of_turn], valid) for at, of_turn in found.items()}
+
+    def _told(self, outcome: Outcome, turn: Turn) -> Notice | None:
+        self._kept.count(outcome)
+        return report(outcome, self._rule, turn)
+
+    async def _keep(self, turn: Turn, state: TurnState, data: bytes) -> None:
+        secret = await self._kept.epoch()
+        valid = scope(self._valid_for, secret)
+        known_by = marks(kept_states(state, self._rule), secret)
+        variant = Variant(valid, content_key(data, valid, secret), tuple(sorted(known_by)))
+        await self._kept.states.keep(anchors(turn, self._before, secret).known, variant, data)
+        self._kept.count("kept")
+
+    def _drop(self, put: _Put) -> None:
+        self._kept.later(lambda: self._kept.states.drop(put.anchors, put.variant))
+
+
+def _anchors(turns: Sequence[Turn], reach: Sequence[int], secret: bytes) -> dict[int, tuple[bytes, ...]]:
+    return {at: anchors(turns[at], turns[at - 1] if at else None, secret).known for at in reach}
+
+
+def _state_of(choice: Choice) -> Iterator[bytes]:
+    if choice.variant is not None and choice.variant.state is not None:
+        yield choice.variant.state
