@@ -13,7 +13,7 @@ from gateway.core.events import Event, Finish, Reason, ToolCallEnd, ToolCallStar
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.apply_profile import apply_profile
-from gateway.history.prepare import prepare
+from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
 from gateway.response.object_arguments import ObjectArgumentsCheck
 from gateway.response.readable_content import ReadableContentFilter
@@ -41,6 +41,8 @@ _UNSIZED: Final = 512
 class Exchange:
     """One request and its response. Every list of events obeys `gateway.core.grammar`.
 
+    `summary` stands for the oldest turns of the conversation; None: all are sent.
+
     Send `request`, check the head with `on_response_head`, `feed` every piece of the body until `done` or its end, then
     call `close`.
 
@@ -49,14 +51,16 @@ class Exchange:
     InvalidRequest (or Unsupported) from the constructor when the conversation cannot be sent.
     """
 
-    def __init__(self, adapter: Adapter, conversation: Conversation, policy: Policy) -> None:
+    def __init__(
+        self, adapter: Adapter, conversation: Conversation, policy: Policy, summary: Substitution | None = None
+    ) -> None:
         capabilities = adapter.capabilities
         noticed = check_capabilities(conversation, capabilities)
         passes = conversation.dialect == capabilities.passthrough
         emulates_stop = conversation.sampling.stop and not (passes or "stop" in capabilities.supported_params)
         if emulates_stop:
             check_sequences(conversation.sampling.stop, conversation.paths)
-        self.prepared = prepare(conversation, policy)
+        self.prepared = prepare(conversation, policy, summary)
         prepared = self.prepared.conversation
         self._check: DemandCheck | None = None
         prompts = capabilities.prompts

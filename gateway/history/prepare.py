@@ -76,6 +76,15 @@ def prepare(conversation: Conversation, policy: Policy, summary: Substitution | 
     return Prepared(prepared, tuple(notices), violations, conversation)
 
 
+def repaired(conversation: Conversation, policy: Policy) -> Conversation:
+    """Returns the conversation as `prepare` reads it, with every fault repaired and nothing else changed. Raises
+    InvalidRequest as `prepare` does."""
+    if _is_plain(conversation, policy):
+        return conversation
+    violations = validate(conversation, policy.profile)
+    return _settle(conversation, violations, policy)[0] if violations else conversation
+
+
 def _settle(
     conversation: Conversation, violations: Sequence[Violation], policy: Policy
 ) -> tuple[Conversation, list[Notice]]:
