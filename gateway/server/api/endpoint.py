@@ -19,6 +19,8 @@ from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
 from gateway.exchange import COMPRESSED, Exchange
+from gateway.history.prepare import Substitution
+from gateway.response.usage_estimate import prompt_size
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
@@ -124,13 +126,16 @@ class GenerateEndpoint:
         if (sent := route.name or model) != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=sent)
         features = self._state.features
-        state = None if features is None else features.begin(context, route, backend, conversation)
+        # A request that refers to stored answers says more than its body.
+        said = size if features is None or answers is None else max(size, prompt_size(conversation))
+        state = None if features is None else features.begin(context, route, backend, conversation, said)
         if state is not None:
             conversation = await state.recall(conversation)
+        summary = None if state is None else state.summary
         if large:
-            exchange = await asyncio.to_thread(_prepared, backend.adapter, conversation, route.policy)
+            exchange = await asyncio.to_thread(_prepared, backend.adapter, conversation, route.policy, summary)
         else:
-            exchange = Exchange(backend.adapter, conversation, route.policy)
+            exchange = Exchange(backend.adapter, conversation, route.policy, summary)
         if state is not None:
             exchange.notices[:0] = state.notices
         keeps: AnswerStore | None = None
@@ -318,9 +323,9 @@ async def _decoded_with_stored(
     return dialect.decode(document, head)
 
 
-def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy) -> Exchange:
+def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy, summary: Substitution | None) -> Exchange:
     """The exchange for a long conversation, so far that nothing looks through all of it again."""
-    exchange = Exchange(adapter, conversation, policy)
+    exchange = Exchange(adapter, conversation, policy, summary)
     if exchange.uncounted:
         exchange.size_prompt()
     return exchange

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.dialects.base import Dialect
@@ -35,6 +36,9 @@ from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.transport import Transport
 from gateway.settings import ServerSettings, Settings
 
+if TYPE_CHECKING:
+    from gateway.server.summaries.summaries import Summaries
+
 
 class GatewayState:
     """Shared state of the routes, built before the gateway binds, so that a wrong setting is reported at once. Raises
@@ -64,6 +68,7 @@ class GatewayState:
             observers.append(self.tracing)
         self.observers = Observers(*observers)
         self.worker_metrics: WorkerMetrics | None = None
+        self.summaries: Summaries | None = None
         self.created = int(time.time())
         self.ready = False
         self.draining = False
@@ -119,7 +124,19 @@ class GatewayState:
         self.admission.change(server.max_requests, settings.keys)
         self.max_body = int(server.max_body_mb * 2**20)
         self.answers = AnswerStores(settings, self.stores)
-        self.features = state_features(settings, self.stores, self.metrics)
+        self.features = state_features(settings, self.stores, self.metrics, self._summaries(settings, backends))
+
+    def _summaries(self, settings: Settings, backends: Backends) -> "Summaries | None":
+        """Returns what summarises histories; None where that is off for all models."""
+        if not any(entry.compress.enabled for entry in settings.models.values()):
+            return None
+        if self.summaries is None:
+            # Loaded with the first model whose histories are summarised.
+            from gateway.server.summaries.open_summaries import open_summaries
+
+            self.summaries = open_summaries(self.transport, self.metrics, self.event_bus)
+        self.summaries.use(settings, backends)
+        return self.summaries
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -167,6 +184,8 @@ class GatewayState:
             self.draining = True
             self.ready = False
             self.event_bus.close()
+            if self.summaries is not None:
+                self.summaries.drain()
             asyncio.get_running_loop().call_later(self.settings.server.graceful_shutdown_timeout_s, self.stop)
 
     def stop(self) -> None:

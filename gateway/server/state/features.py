@@ -1,12 +1,19 @@
 """Makes the features that remember something, where the settings switch them on for at least one model."""
 
+from typing import TYPE_CHECKING
+
 from gateway.server.state.request_state import StateFeature, StateFeatures
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import Settings
 
+if TYPE_CHECKING:
+    from gateway.server.summaries.summaries import Summaries
 
-def state_features(settings: Settings, stores: Stores, metrics: Metrics) -> StateFeatures | None:
+
+def state_features(
+    settings: Settings, stores: Stores, metrics: Metrics, summaries: "Summaries | None"
+) -> StateFeatures | None:
     """Returns the features in the order in which they see a request; None where all of them are off."""
     features: list[StateFeature] = []
     if any(entry.keeper.enabled for entry in settings.models.values()):
@@ -14,4 +21,4 @@ def state_features(settings: Settings, stores: Stores, metrics: Metrics) -> Stat
         from gateway.server.state.keeper import Keeper
 
         features.append(Keeper(metrics, settings.keys))
-    return StateFeatures(features, stores) if features else None
+    return StateFeatures(features, stores, summaries) if features or summaries else None

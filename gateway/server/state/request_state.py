@@ -4,7 +4,7 @@ The endpoint asks `StateFeatures.begin` once a request. None of this runs while 
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
@@ -15,6 +15,12 @@ from gateway.server.state.stores import Stores
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
+
+if TYPE_CHECKING:
+    # Loaded with the first model whose histories are summarised.
+    from gateway.history.compress.substitute import AppliedSummary
+    from gateway.server.summaries.request_summary import RequestSummary
+    from gateway.server.summaries.summaries import Summaries
 
 
 class StatePart(Protocol):
@@ -58,12 +64,21 @@ class StateFeature(Protocol):
 
 
 class RequestState:
-    """The parts of one request, each applied to what the one before it returns."""
+    """The parts of one request, each applied to what the one before it returns. That of a summary comes last: it reads
+    what the others have put in."""
 
-    def __init__(self, parts: Sequence[StatePart], store: RequestStore) -> None:
-        self._parts = parts
+    def __init__(
+        self, parts: Sequence[StatePart], store: RequestStore, summary: "RequestSummary | None" = None
+    ) -> None:
+        self._parts = parts if summary is None else (*parts, summary)
         self._store = store
+        self._summary = summary
         self.notices: list[Notice] = []
+
+    @property
+    def summary(self) -> "AppliedSummary | None":
+        """The summary to put in when the conversation is prepared."""
+        return None if self._summary is None else self._summary.applied
 
     async def recall(self, conversation: Conversation) -> Conversation:
         """Returns the conversation with what is remembered; `notices` then says what was put in."""
@@ -93,18 +108,22 @@ class RequestState:
 class StateFeatures:
     """The features that are on for at least one model."""
 
-    def __init__(self, features: Sequence[StateFeature], stores: Stores) -> None:
+    def __init__(self, features: Sequence[StateFeature], stores: Stores, summaries: "Summaries | None" = None) -> None:
         self._features = features
         self._stores = stores
+        self._summaries = summaries
 
     def begin(
-        self, context: RequestContext, route: ModelSettings, backend: Backend, conversation: Conversation
+        self, context: RequestContext, route: ModelSettings, backend: Backend, conversation: Conversation, size: int
     ) -> RequestState | None:
-        """Returns the state of a request; None where no feature applies to it, or nothing may be remembered of it.
-        Raises InvalidRequest as `Stores.of` does."""
+        """Returns the state of a request that says `size` bytes; None where no feature applies to it, or nothing
+        may be remembered of it. Raises InvalidRequest as `Stores.of` does."""
         store = self._stores.of(context)
         if store is None:
             return None
         begun = [feature.begin(context, route, backend, conversation, store) for feature in self._features]
         parts = [part for part in begun if part is not None]
-        return RequestState(parts, store) if parts else None
+        summary = None
+        if self._summaries is not None:
+            summary = self._summaries.begin(context, route, backend, conversation, store, size)
+        return RequestState(parts, store, summary) if parts or summary else None

@@ -68,6 +68,10 @@ class SummaryIndex(msgspec.Struct, frozen=True):
         """Returns the index with an attempt that begins now."""
         return msgspec.structs.replace(self, attempts=(*self._recent(now), now))
 
+    def with_futile(self) -> "SummaryIndex":
+        """Returns the index of a conversation of which the log has told that no summary would help."""
+        return msgspec.structs.replace(self, futile=True)
+
     def refusal(self, entry: IndexEntry, sightings: int, now: float) -> Refusal | None:
         """Returns why no attempt may be made for a candidate; None: it may be made."""
         if entry.sightings < sightings:

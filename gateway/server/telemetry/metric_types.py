@@ -120,7 +120,7 @@ class _Buckets:
 
 
 class Histogram(Metric[*Labels]):
-    """A distribution of seconds. `bounds` are the upper bounds of its buckets; a last bucket has none."""
+    """A distribution of seconds or ratios. `bounds` are the upper bounds of its buckets; a last bucket has none."""
 
     kind = "histogram"
 
@@ -129,14 +129,14 @@ class Histogram(Metric[*Labels]):
         self.bounds = bounds
         self._series: dict[tuple[object, ...], _Buckets] = {}
 
-    def observe(self, seconds: float, *labels: *Labels) -> None:
+    def observe(self, value: float, *labels: *Labels) -> None:
         """Adds an observation to a series."""
         try:
             series = self._series[labels]
         except KeyError:
             series = self._series[labels] = _Buckets(len(self.bounds) + 1)
-        series.counts[bisect_left(self.bounds, seconds)] += 1
-        series.sum += seconds
+        series.counts[bisect_left(self.bounds, value)] += 1
+        series.sum += value
 
     def samples(self) -> Iterator[HistogramSample]:
         """Yields the series as they are now."""

@@ -8,6 +8,7 @@ from gateway.server.telemetry.metric_types import Counter, Gauge, Histogram, Sna
 
 QUICK: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 SLOW: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+RATIOS: Final = (0.5, 0.67, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
 
 # Of whatever number of labels.
 AnyMetric: TypeAlias = "Counter[*tuple[object, ...]] | Gauge[*tuple[object, ...]] | Histogram[*tuple[object, ...]]"
@@ -51,6 +52,25 @@ class Metrics:
         )
         self.notices = Counter("gateway_notices_total", "Notices: changes and observations.", "stage", "rule")
         self.tokens = Counter("gateway_tokens_total", "Tokens as backends report them.", "backend", "key", "kind")
+        self.summaries = Counter(
+            "gateway_summaries_total",
+            "Attempts to summarise a history: `stored`, `rejected`, `failed` or `lost`.",
+            "backend",
+            "outcome",
+        )
+        self.summary_tokens = Counter(
+            "gateway_summary_tokens_total",
+            "Tokens that summaries have cost, besides those of requests.",
+            "backend",
+            "key",
+            "kind",
+        )
+        self.summarized_requests = Counter(
+            "gateway_summarized_requests_total", "Requests that were sent with a summary.", "backend"
+        )
+        self.summary_saved_tokens = Counter(
+            "gateway_summary_saved_tokens_total", "Tokens that requests were sent without, estimated.", "backend"
+        )
         self.log_drops = Counter(
             "gateway_log_drops_total", "Log lines that were dropped: they came too fast or could not be written."
         )
@@ -98,6 +118,7 @@ class Metrics:
             "reason",
         )
         self.running_requests = Gauge("gateway_running_requests", "Running chat requests.")
+        self.summaries_running = Gauge("gateway_summaries_running", "Summaries that are being written.")
         self.open_streams = Gauge("gateway_open_streams", "Running chat requests that are streamed.")
         self.workers = Gauge("gateway_workers", "Running workers.")
         self.state_bytes = Gauge(
@@ -114,6 +135,15 @@ class Metrics:
         )
         self.state_seconds = Histogram(
             "gateway_state_seconds", "Time of a successful operation on the store.", "op", bounds=QUICK
+        )
+        self.summary_seconds = Histogram(
+            "gateway_summary_seconds", "Time of a backend to write a summary.", "backend", bounds=SLOW
+        )
+        self.estimate_ratio = Histogram(
+            "gateway_estimate_ratio",
+            "Prompt tokens that a backend reports for a long history, by those that were estimated.",
+            "backend",
+            bounds=RATIOS,
         )
         self.overhead_seconds = Histogram(
             "gateway_overhead_seconds",

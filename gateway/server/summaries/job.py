@@ -1,0 +1,118 @@
+"""Writes one summary: asks a model for it, checks the answer, and returns the record to store."""
+
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.core.conversation import Conversation
+from gateway.core.events import Event, Finish, TextDelta, ToolCallStart, UsageReport
+from gateway.exchange import Exchange
+from gateway.history.compress.answer import JobAnswer, read_summary
+from gateway.history.compress.chain import system_run
+from gateway.history.compress.estimate import estimate_text, estimate_view
+from gateway.history.compress.plan import Cover
+from gateway.history.compress.record import Cost, Producer, SummaryRecord
+from gateway.history.compress.request import PROMPT_VERSION, summary_conversation
+from gateway.server.state.store import StateStore
+from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.completion import complete
+from gateway.server.upstream.transport import Transport
+from gateway.settings import ModelSettings
+
+
+class RoutedModel(msgspec.Struct, frozen=True):
+    """A model by the name that the settings know it by, with its entry and its backend."""
+
+    name: str
+    route: ModelSettings
+    backend: Backend
+
+    @property
+    def sent_name(self) -> str:
+        """The model's name at its backend."""
+        return self.route.name or self.name
+
+
+class SummaryTask(msgspec.Struct, frozen=True):
+    """What to summarise, for whom, and where it is stored. `conversation` is repaired; `request_id` is that of the
+    request that begins the job, and `root` the digest under which its conversation is indexed."""
+
+    store: StateStore
+    tenant: str
+    root: bytes
+    conversation: Conversation
+    cover: Cover
+    writer: RoutedModel
+    request_id: str
+    deadline_s: float
+
+    @property
+    def request(self) -> Conversation:
+        """The job's own request."""
+        return summary_conversation(self.conversation, self.cover, self.writer.sent_name)
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A complete answer to the job's request, and what it has cost."""
+
+    answer: JobAnswer
+    usage: UsageReport
+    milliseconds: int
+
+
+async def ask(transport: Transport, task: SummaryTask) -> Written:
+    """Returns the model's answer. Raises GatewayError."""
+    began = time.monotonic()
+    backend, request = task.writer.backend, task.request
+    exchange = Exchange(backend.adapter, request, task.writer.route.policy)
+    events = await complete(transport, backend, exchange, task.deadline_s)
+    answer = _answer(events)
+    return Written(answer, _usage(events, request, answer), int((time.monotonic() - began) * 1000))
+
+
+def _answer(events: Sequence[Event]) -> JobAnswer:
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    finish = next((event.reason for event in events if isinstance(event, Finish)), None)
+    return JobAnswer(text, finish, sum(isinstance(event, ToolCallStart) for event in events))
+
+
+def _usage(events: Sequence[Event], request: Conversation, answer: JobAnswer) -> UsageReport:
+    """Returns the tokens that the backend reports; estimates where it reports none."""
+    reports = [event for event in events if isinstance(event, UsageReport) and not event.estimated]
+    prompt = max((report.prompt_tokens or 0 for report in reports), default=0)
+    completion = max((report.completion_tokens or 0 for report in reports), default=0)
+    return UsageReport(
+        prompt or estimate_view(request),
+        completion or estimate_text(answer.text),
+        estimated=not (prompt and completion),
+    )
+
+
+def record_of(task: SummaryTask, written: Written) -> SummaryRecord:
+    """Returns the record of a checked summary. Raises SummaryRejected for an answer that must not be stored."""
+    cover, writer = task.cover, task.writer
+    start = system_run(task.conversation.turns)
+    summary = read_summary(written.answer, task.conversation.turns[start : start + cover.boundary.turns], cover)
+    return SummaryRecord(
+        tenant=task.tenant,
+        digest=cover.boundary.digest,
+        turns=cover.boundary.turns,
+        root=task.root,
+        generation=cover.generation,
+        parent=None if cover.previous is None else cover.previous.digest,
+        prompt_version=PROMPT_VERSION,
+        created=time.time(),
+        producer=Producer(writer.name, writer.backend.name, writer.sent_name, task.request_id),
+        cost=Cost(
+            written.usage.prompt_tokens or 0,
+            written.usage.completion_tokens or 0,
+            written.usage.estimated,
+            written.milliseconds,
+            cover.covered_tokens,
+            estimate_text(summary.text),
+        ),
+        content=summary.content,
+        known=summary.known,
+        text=summary.text,
+    )

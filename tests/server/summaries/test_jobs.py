@@ -1,0 +1,264 @@
+"""Tests the jobs of several workers on one store, of every kind: one at a time, fenced, and never twice."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+import pytest
+
+from gateway.core.policy import Policy
+from gateway.dialects.base import RequestHead
+from gateway.dialects.document import Document
+from gateway.history.compress.chain import chain, root
+from gateway.history.compress.estimate import estimate_turn
+from gateway.history.compress.plan import CompressLimits, Cover, plan_cover
+from gateway.registry import load_dialect
+from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable
+from gateway.server.summaries.index import IndexEntry, SummaryIndex
+from gateway.server.summaries.job import RoutedModel, SummaryTask
+from gateway.server.summaries.jobs import JobLimits, SummaryJobs
+from gateway.server.summaries.notices import SummaryReporter
+from gateway.server.summaries.shared import change_index, read_index, shared_key, spend
+from gateway.server.telemetry.event_bus import EventBus
+from gateway.server.telemetry.metrics import Metrics
+from gateway.server.upstream.backends import Backend
+from gateway.server.upstream.transport import Transport
+from gateway.settings import BackendSettings, ModelSettings
+from gateway.testing.faulty import faulty_backend
+from tests.server.state.stores import STORES, Pair
+from tests.server.summaries.scripted import WINDOW, ScriptedModel, agent_history, rules_told
+
+SECRET: Final = b"secret of the tests"
+LIMITS: Final = JobLimits(sightings=2, max_running=2, tokens_per_day=None)
+# Renewed three times in it.
+LEASE_S: Final = 0.09
+
+
+class Workers:
+    """Several workers on one store, and the backend behind them."""
+
+    def __init__(self, store: StateStore, transport: Transport, model: ScriptedModel) -> None:
+        self.store = store
+        self.model = model
+        self.now = 1_000_000.0
+        self._transport = transport
+        self.metrics = Metrics()
+        self.task = self._task(store)
+        self.candidate = self.task.cover.boundary.digest
+
+    @property
+    def key(self) -> bytes:
+        """The key of the record."""
+        return shared_key(self.candidate)
+
+    def worker(self, lease_s: float = 30) -> SummaryJobs:
+        reporter = SummaryReporter(self.metrics, EventBus())
+        return SummaryJobs(self._transport, self.metrics, reporter, lambda: self.now, lease_s)
+
+    async def run(self, worker: SummaryJobs, limits: JobLimits = LIMITS, on: StateStore | None = None) -> None:
+        task = self.task if on is None else msgspec.structs.replace(self.task, store=on)
+        await worker.run(task, self.candidate, limits)
+
+    async def index(self) -> SummaryIndex:
+        return (await read_index(self.store, "-", self.task.root))[0]
+
+    def _task(self, store: StateStore) -> SummaryTask:
+        document = Document({"model": "m", "messages": agent_history(40)})
+        conversation = load_dialect().decode(document, RequestHead("")).conversation
+        boundaries = chain(conversation.turns, SECRET, "-")
+        first = root(boundaries)
+        sizes = [estimate_turn(turn) for turn in conversation.turns]
+        cover = plan_cover(conversation, boundaries, sizes, CompressLimits(WINDOW))
+        assert isinstance(cover, Cover) and first is not None
+        backend = Backend("b", BackendSettings("openai_chat", self.model.base_url), 1 << 20)
+        route = ModelSettings("b", None, Policy(), context_length=WINDOW)
+        return SummaryTask(store, "-", first.digest, conversation, cover, RoutedModel("m", route, backend), "req_1", 20)
+
+
+@asynccontextmanager
+async def workers_on(store: StateStore) -> AsyncIterator[Workers]:
+    """Runs the backend; the boundary was seen twice."""
+    model = ScriptedModel()
+    async with AsyncExitStack() as stack:
+        backend = await stack.enter_async_context(faulty_backend(model.script))
+        model.base_url = backend.base_url
+        transport = await stack.enter_async_context(Transport(1 << 20, 1 << 16))
+        workers = Workers(store, transport, model)
+        boundary = workers.task.cover.boundary
+        entry = IndexEntry(boundary.turns, boundary.digest, sightings=2)
+        await change_index(store, "-", workers.task.root, lambda index: index.with_entry(entry))
+        yield workers
+
+
+@pytest.fixture(autouse=True)
+def every_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "gateway")
+
+
+@pytest.fixture(params=STORES)
+async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
+    """One store, as two workers have it."""
+    async with STORES[request.param](tmp_path, []) as handles:
+        yield handles
+
+
+async def test_four_workers_make_one_call(pair: Pair) -> None:
+    async with workers_on(pair[0]) as workers:
+        four = [(workers.worker(), store) for store in pair * 2]
+        await asyncio.gather(*(workers.run(worker, on=store) for worker, store in four for _ in range(12)))
+        await workers.run(workers.worker())
+        assert len(workers.model.summarised) == 1
+        assert [entry.outcome for entry in (await workers.index()).entries] == ["summary"]
+
+
+async def test_a_lease_is_renewed_while_the_model_writes(pair: Pair) -> None:
+    async with workers_on(pair[0]) as workers:
+        workers.model.gate.clear()
+        running = asyncio.create_task(workers.run(workers.worker(LEASE_S)))
+        await workers.model.begun.wait()
+        await asyncio.sleep(3 * LEASE_S)
+        await workers.run(workers.worker(LEASE_S))
+        workers.model.gate.set()
+        await running
+        assert len(workers.model.summarised) == 1
+        assert (await workers.index()).digests("summary") == {workers.candidate}
+
+
+class OtherStore:
+    """A store that differs in some of its operations."""
+
+    def __init__(self, store: StateStore) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+
+class StaleStore(OtherStore):
+    """As a worker sees the store that was held up past its lease, and does not know it."""
+
+    async def renew(self, lease: Lease) -> bool:
+        return True
+
+
+async def test_a_worker_that_was_held_up_past_its_lease_stores_nothing(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, other = pair
+    async with workers_on(store) as workers:
+        workers.model.gate.clear()
+        held_up = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, StaleStore(other))))
+        await workers.model.begun.wait()
+        await asyncio.sleep(2 * LEASE_S)
+        # Its attempt counts, and now another worker has the lease.
+        lease = await store.acquire("-", f"summary:{workers.task.root.hex()}", 30)
+        assert lease is not None
+        first = Put("sum", b"first", b"of the other worker", 60)
+        assert await store.commit(lease, [first])
+        workers.model.gate.set()
+        await held_up
+        assert (await workers.index()).digests("summary") == frozenset()
+        assert [usage.entries for usage in (await store.stats()).usage if usage.space == "sum"] == [1]
+        assert "SUMMARY_STORED" not in rules_told(caplog)
+
+
+async def test_the_first_record_of_a_span_stays(pair: Pair) -> None:
+    async with workers_on(pair[0]) as workers:
+        await workers.run(workers.worker())
+        before = await workers.store.get("-", "sum", [workers.key])
+        boundary = workers.task.cover.boundary
+        again = IndexEntry(boundary.turns, boundary.digest, sightings=2)
+        await change_index(workers.store, "-", workers.task.root, lambda index: index.with_entry(again))
+        await workers.run(workers.worker())
+        assert len(workers.model.summarised) == 2
+        assert await workers.store.get("-", "sum", [workers.key]) == before
+        assert (await workers.index()).digests("summary") == {workers.candidate}
+
+
+async def test_a_worker_runs_so_many_jobs_and_no_more(pair: Pair) -> None:
+    async with workers_on(pair[0]) as workers:
+        workers.model.gate.clear()
+        worker = workers.worker()
+        running = asyncio.create_task(workers.run(worker))
+        await workers.model.begun.wait()
+        other = msgspec.structs.replace(workers.task, root=b"another root")
+        await worker.run(other, workers.candidate, msgspec.structs.replace(LIMITS, max_running=1))
+        workers.model.gate.set()
+        await running
+        assert len(workers.model.summarised) == 1
+
+
+async def test_failures_come_later_each_time_and_end(pair: Pair) -> None:
+    async with workers_on(pair[0]) as workers:
+        workers.model.summarise = lambda _: "Error: overloaded"
+        calls = []
+        for pause in (0, 1, 59, 299, 1, 1800, 3600, 3600):
+            workers.now += pause
+            await workers.run(workers.worker())
+            calls.append(len(workers.model.summarised))
+        assert calls == [1, 1, 2, 2, 3, 4, 4, 4]
+        assert [entry.outcome for entry in (await workers.index()).entries] == ["abandoned"]
+
+
+async def test_an_attempt_that_was_killed_counts_and_the_next_one_follows_the_lease(pair: Pair) -> None:
+    store, other = pair
+    async with workers_on(store) as workers:
+        workers.model.gate.clear()
+        killed = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, UnreleasedStore(other))))
+        await workers.model.begun.wait()
+        killed.cancel()
+        await asyncio.wait({killed})
+        await workers.run(workers.worker())
+        assert len(workers.model.summarised) == 1
+        await asyncio.sleep(1.5 * LEASE_S)
+        workers.model.gate.set()
+        await workers.run(workers.worker())
+        assert len(workers.model.summarised) == 2
+        assert len((await workers.index()).attempts) == 2
+        assert (await workers.index()).digests("summary") == {workers.candidate}
+
+
+class UnreleasedStore(OtherStore):
+    """The store of a worker that is killed: it releases nothing."""
+
+    async def release(self, lease: Lease) -> None:
+        pass
+
+
+async def test_a_store_that_is_away_for_a_moment_ends_no_job(pair: Pair) -> None:
+    store, other = pair
+    async with workers_on(store) as workers:
+        workers.model.gate.clear()
+        running = asyncio.create_task(workers.run(workers.worker(0.3), on=cast(StateStore, FlakyStore(other))))
+        await workers.model.begun.wait()
+        await asyncio.sleep(0.15)
+        workers.model.gate.set()
+        await running
+        assert (await workers.index()).digests("summary") == {workers.candidate}
+
+
+class FlakyStore(OtherStore):
+    """A store that cannot be reached the first time that a lease is renewed."""
+
+    renewals = 0
+
+    async def renew(self, lease: Lease) -> bool:
+        self.renewals += 1
+        if self.renewals == 1:
+            raise StoreUnavailable("slow", "renew")
+        return await self.store.renew(lease)
+
+
+async def test_tokens_are_spent_given_back_and_limited(pair: Pair) -> None:
+    store, other = pair
+    assert await spend(store, "a", 60, 100, 0)
+    assert not await spend(other, "a", 41, 100, 0)
+    assert await spend(store, "a", -30, 100, 0)
+    assert await spend(store, "a", 70, 100, 0)
+    assert await spend(store, "b", 100, 100, 0)
+    assert await spend(store, "a", 100, 100, 24 * 3600)
+    assert await spend(store, "a", 1000, None, 0)
