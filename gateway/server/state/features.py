@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def state_features(
-    settings: Settings, stores: Stores, metrics: Metrics, summaries: "Summaries | None"
+    settings: Settings, stores: Stores, metrics: Metrics, summaries: "Summaries | None" = None
 ) -> StateFeatures | None:
     """Returns the features in the order in which they see a request; None where all of them are off."""
     features: list[StateFeature] = []
