@@ -20,7 +20,7 @@ from gateway.settings import ServerSettings, load_settings, with_place
 
 # What only `dragoman serve` applies. The host still decides which names the gateway answers to.
 UNUSED: Final = (
-    *("port", "workers", "rate_limit_file", "reload", "max_connections"),
+    *("port", "workers", "reload", "max_connections"),
     *("header_timeout_s", "write_timeout_s", "graceful_shutdown_timeout_s"),
 )
 
@@ -51,6 +51,7 @@ class Application:
             state.metrics.log_drops.set_function(lambda: log.dropped)
             if unused := changed_unused(state.settings.server):
                 LOGGER.warning("these settings have no effect on this server: %s", ", ".join(unused))
+            state.share_limits()
             self._gateway = gateway
             await gateway.asgi(scope, receive, send)
 

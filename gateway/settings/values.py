@@ -28,15 +28,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `name:key` lines. Without any key the gateway is open, and binds to loopback addresses only. `allowed_hosts` are the
     names, besides localhost, by which browsers and clients may address a gateway bound to loopback (a foreign name
     there is DNS rebinding). `max_connections` null: as many as the file descriptor limit allows. Each worker serves
-    `max_requests` at the same time and refuses more at once with a 503. `rate_limit_file` is where all workers count
-    the use of API keys; null: with several workers, in a file of the runtime directory. `reload` reads the settings
-    again when they change.
+    `max_requests` at the same time and refuses more at once with a 503. `reload` reads the settings again when
+    they change.
     """
 
     host: Annotated[str, RESTART] = "127.0.0.1"
     port: Annotated[Port, RESTART] = 8000
     workers: Annotated[int, msgspec.Meta(ge=1, le=256), RESTART] = 1
-    rate_limit_file: Annotated[str | None, RESTART] = None
     reload: Annotated[bool, RESTART] = True
     api_keys_env: str | None = "DRAGOMAN_API_KEYS"
     api_keys_file: str | None = None

@@ -10,7 +10,8 @@ from typing import Final
 
 from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.server.access.api_keys import DEFAULT_CLIENT
-from gateway.server.access.rate_limit import MemoryRateLimits, RateLimitStore
+from gateway.server.access.rate_limit import RateLimits
+from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.settings import KeySettings
 
 RETRY: Final = {"retry-after": "1"}
@@ -44,7 +45,8 @@ class ConcurrencyLimit:
 
 
 class Admission:
-    """Request checks and limits of the hot route. `store` keeps the usage of each key."""
+    """Request checks and limits of the hot route. `limits` counts the usage of each key; `shared`, if not None, joins
+    it to the counts of other processes."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -53,7 +55,8 @@ class Admission:
         )
         self._settings: Mapping[str, KeySettings] = {}
         self._known: dict[str, KeySettings] = {}
-        self.store: RateLimitStore = MemoryRateLimits()
+        self.limits = RateLimits()
+        self.shared: SharedRateLimits | None = None
 
     def change(self, most: int | None, settings: Mapping[str, KeySettings]) -> None:
         """Applies other limits, from the next request on."""
@@ -66,11 +69,12 @@ class Admission:
         """Returns the permit for one request."""
         if key not in self._known:
             self._limit(key)
-        return Permit(self._slots, self.store, key, self._clock())
+        return Permit(self._slots, self.limits, self.shared, key, self._clock())
 
     def settle(self) -> None:
         """Does the work that is due about once a second."""
-        self.store.settle(self._clock())
+        if self.shared is not None:
+            self.shared.settle(self._clock())
 
     def check_model(self, key: str, model: str) -> None:
         """Raises InvalidRequest 403 for a model that the caller's key does not allow."""
@@ -92,7 +96,7 @@ class Admission:
         entry = self._entry(key)
         if self._known.get(key) != entry:
             self._known[key] = entry
-            self.store.limit(key, entry)
+            self.limits.limit(key, entry)
 
     def _entry(self, key: str) -> KeySettings:
         return self._settings.get(key) or self._settings.get(DEFAULT_CLIENT) or _UNLIMITED
@@ -100,26 +104,32 @@ class Admission:
 
 class Permit:
     """Permit for one request of a key. Use as a context manager; raises GatewayError 503 when the gateway's concurrency
-    limit is reached, 429 when the caller exceeds its own limits."""
+    limit is reached, 429 when the caller exceeds its own limits. Where processes share their counts, `Admission.shared`
+    must confirm it within."""
 
-    __slots__ = ("_key", "_now", "_slots", "_store")
+    __slots__ = ("_key", "_limits", "_now", "_shared", "_slots")
 
-    def __init__(self, concurrency: ConcurrencyLimit, store: RateLimitStore, key: str, now: float) -> None:
+    def __init__(
+        self, concurrency: ConcurrencyLimit, limits: RateLimits, shared: SharedRateLimits | None, key: str, now: float
+    ) -> None:
         self._slots = concurrency
-        self._store = store
+        self._limits = limits
+        self._shared = shared
         self._key = key
         self._now = now
 
     def __enter__(self) -> None:
         self._slots.check()
-        self._store.acquire(self._key, self._now)
+        self._limits.acquire(self._key, self._now)
         self._slots.taken += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._slots.taken -= 1
-        self._store.release(self._key)
+        self._limits.release(self._key)
+        if self._shared is not None:
+            self._shared.release(self._key)
 
 
 def backend_concurrency(name: str, most: int | None) -> ConcurrencyLimit:

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.core.errors import ServerShutdown, SettingsError
@@ -18,6 +19,8 @@ from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.state.answer_store import AnswerStores
 from gateway.server.state.features import state_features
 from gateway.server.state.guarded_store import GuardedStore
+from gateway.server.state.open_store import open_limits
+from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
@@ -59,7 +62,6 @@ class GatewayState:
         self.metrics.running_requests.set_function(lambda: self.scheduler.size)
         self.metrics.workers.inc()
         self.admission = Admission(time.monotonic)
-        self.metrics.store_failures.set_function(lambda: self.admission.store.failures)
         self.stores = Stores(settings, self.metrics, environ)
         self.stateful = frozenset([one.name for one in self.dialects.dialects if _stores_answers(one)])
         self.tracing = open_tracing(settings.tracing, environ)
@@ -148,6 +150,8 @@ class GatewayState:
                 yield
             finally:
                 self.ready = False
+                if self.admission.shared is not None:
+                    await self.admission.shared.aclose()
 
     @asynccontextmanager
     async def _traced(self) -> AsyncIterator[None]:
@@ -166,6 +170,15 @@ class GatewayState:
         """Returns the current metrics; with several workers, those of all of them."""
         own = self.metrics.snapshot()
         return own if self.worker_metrics is None else self.worker_metrics.total(own)
+
+    def share_limits(self, directory: Path | None = None) -> None:
+        """Counts the usage of keys together with other processes, where the settings name a store for it, or in a file
+        of the directory that the workers share. Raises SettingsError."""
+        store = open_limits(self.settings.state, directory, self._environ)
+        if store is not None:
+            self.admission.shared = SharedRateLimits(
+                store, self.admission.limits, lambda: self.settings.state.deadline_ms / 1000, self.metrics
+            )
 
     def settle(self) -> None:
         """Does the work that is due about once a second."""

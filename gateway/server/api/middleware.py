@@ -105,7 +105,10 @@ class GatewayMiddleware:
         if served.kind == "generate":
             if not self._state.ready:
                 raise shutdown()
-            with self._state.admission.admit(context.key):
+            admission = self._state.admission
+            with admission.admit(context.key):
+                if admission.shared is not None:
+                    await admission.shared.confirm(context.key)
                 await self._generate(context, response, served.dialect, head)
         else:
             facts = {"context": context, "served": served, "head": head, "request_body": response.request_body}

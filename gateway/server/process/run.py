@@ -7,9 +7,7 @@ import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -23,10 +21,8 @@ from gateway.server.process.fd_limits import default_connections, last_for_clien
 from gateway.server.process.lifecycle_log import log_end, log_start, log_stop
 from gateway.server.process.listener import address, bind
 from gateway.server.process.loop_exception_handler import LoopExceptionHandler
-from gateway.server.process.process_identity import process_identity
 from gateway.server.process.settings_reload import Reloader, SettingsSource
 from gateway.server.process.workers import Supervisor, Worker
-from gateway.server.state.shared_rate_limits import SharedRateLimits
 from gateway.server.telemetry.log import LOGGER, logging_to
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.schema_cache import update_caches
@@ -210,7 +206,6 @@ def _run(
             LOGGER.warning("%d log lines were dropped", log.dropped)
         if worker is None and server.started:
             log_end()
-    gateway_state.admission.store.close()
     gateway_state.show()
     if not server.started:
         raise _not_started()
@@ -243,7 +238,7 @@ def _log_models(gateway_state: GatewayState) -> None:
 
 
 def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
-    """Connects this process to the other workers, and to all processes that count in the same file."""
+    """Connects this process to the other workers, and to all processes that count the usage of keys with it."""
     server = gateway_state.settings.server
     if worker is not None:
         gateway_state.stores.measures_file = worker.number == 1
@@ -251,12 +246,7 @@ def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
         gateway_state.event_bus.show_first(
             "partial", {"worker": worker.number, "workers": server.workers, "shows": PARTIAL}
         )
-    if server.rate_limit_file is not None:
-        with contextlib.suppress(OSError):
-            Path(server.rate_limit_file).parent.mkdir(parents=True, exist_ok=True)
-    file = server.rate_limit_file or (worker and worker.folder.path / "limits.db")
-    if file is not None:
-        gateway_state.admission.store = SharedRateLimits(Path(file), process_identity(os.getpid()), time.monotonic())
+    gateway_state.share_limits(worker and worker.folder.path)
 
 
 def _not_started() -> SettingsError:

@@ -4,16 +4,20 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.core.errors import SettingsError
 from gateway.server.process.process_identity import process_identity
+from gateway.server.state.limit_store import LimitStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.sealed_store import SealedStore
 from gateway.server.state.sealing import ChecksumSeal, Seal
 from gateway.server.state.store import Space, StateStore
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings, secret
+
+if TYPE_CHECKING:
+    from gateway.server.state.valkey.address import ServerAddress
 
 # The extra of this distribution that installs a package.
 EXTRAS: Final = {"cryptography": "encrypt", "valkey": "valkey"}
@@ -41,13 +45,35 @@ def open_store(
     return SealedStore(file, _seal(state, environ, False), metrics.state_unreadable.inc)
 
 
+def open_limits(
+    state: StateSettings, directory: Path | None, environ: Mapping[str, str] = os.environ
+) -> LimitStore | None:
+    """Returns where the usage of API keys is counted together with other processes: in the store of the settings, else
+    in a file of the directory that the workers of this gateway share; None: there is neither. Raises SettingsError."""
+    kind, _, place = (state.store or MemoryStore.name).partition(":")
+    if kind not in (MemoryStore.name, "sqlite"):
+        from gateway.server.state.valkey.limits import ValkeyLimits
+
+        return ValkeyLimits(_address(state, environ))
+    path = Path(place) if kind == "sqlite" else directory and directory / "limits.db"
+    if path is None:
+        return None
+    from gateway.server.state.sqlite import SqliteLimits
+
+    return SqliteLimits(path, process_identity(os.getpid()), int(state.max_mb * 2**20))
+
+
 def _server(state: StateSettings, metrics: Metrics, environ: Mapping[str, str]) -> StateStore:
     _require("valkey", "state.store names a server")
-    from gateway.server.state.valkey.address import read_address
     from gateway.server.state.valkey.store import ValkeyStore
 
-    address = read_address(state.store or "", secret(state.password_env, environ))
-    return ValkeyStore(address, metrics.state_evictions.inc)
+    return ValkeyStore(_address(state, environ), metrics.state_evictions.inc)
+
+
+def _address(state: StateSettings, environ: Mapping[str, str]) -> "ServerAddress":
+    from gateway.server.state.valkey.address import read_address
+
+    return read_address(state.store or "", secret(state.password_env, environ))
 
 
 def _seal(state: StateSettings, environ: Mapping[str, str], shared: bool) -> Seal:

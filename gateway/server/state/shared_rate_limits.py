@@ -1,117 +1,183 @@
-"""Keeps rate limits in a file that all workers share, and per worker while the file fails.
+"""Counts the usage of API keys together with other processes, and alone while the shared store fails.
 
-Each worker always keeps its own counts, too. They suffice to refuse requests, so that a flood of one caller's requests
-causes few accesses to the file; and they hold while the file is unusable. A failing file then neither refuses a request
-nor lifts a limit. The workers write absolute numbers, never differences: the next write corrects a lost one.
+Each process always keeps its own counts, too. They suffice to refuse requests, so that a flood of one caller's requests
+asks the store little; and they hold while the store cannot be used. A failing store then neither refuses a request nor
+lifts a limit.
 """
 
-import sqlite3
-from pathlib import Path
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from gateway.server.access.rate_limit import MemoryRateLimits, count_request
-from gateway.server.state.rate_limit_file import RateLimitFile
-from gateway.server.telemetry.log import LOGGER
+from gateway.core.errors import GatewayError
+from gateway.server.access.rate_limit import KeyUsage, RateLimits, refusal
+from gateway.server.state.guard import Guard
+from gateway.server.state.limit_store import LimitStore
+from gateway.server.state.store import StoreUnavailable
+from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import KeySettings
 
-# Minimum time between two warnings about a failing store.
-QUIET_S: Final = 60.0
-BROKEN: Final = (sqlite3.Error, OSError)
+LOSS: Final = "each worker counts the limits of API keys by itself"
+# Statements are repeated so often. A server forgets a process that has not made one for 10 s.
+REPEAT_S: Final = 3.0
+
+
+class _Asking:
+    """A request that waits for the store's answer."""
+
+    __slots__ = ("admitted", "answer")
+
+    def __init__(self) -> None:
+        self.admitted = False
+        self.answer: asyncio.Future[GatewayError | None] = asyncio.get_running_loop().create_future()
+
+
+class _Key:
+    """A key as this process shares it: the requests that wait (`asking`: until the next call of the store), how many
+    wait in all, the number of running requests that the store knows (None: unknown), and the task that talks to the
+    store about this key."""
+
+    __slots__ = ("asking", "stated", "task", "waiting")
+
+    def __init__(self) -> None:
+        self.asking: list[_Asking] = []
+        self.waiting = 0
+        self.stated: int | None = 0
+        self.task: asyncio.Task[None] | None = None
 
 
 class SharedRateLimits:
-    """See `RateLimitStore`. `holder` is the name of this process. After a failure no request accesses the file until
-    `settle` has opened it again, so that a locked file blocks the event loop once a second at most."""
+    """Joins the counts of this process (`own`) to a store. A request waits for the store for `deadline_s()` seconds."""
 
-    def __init__(self, path: Path, holder: str, now: float) -> None:
-        self.failures = 0
-        self._path = path
-        self._holder = holder
-        self._own = MemoryRateLimits()
-        self._file: RateLimitFile | None = None
-        # The running requests of this worker as the file states them; keys without an entry in the file are left out.
-        self._written: dict[str, int] = {}
-        self._error: Exception | None = None
-        self._warned = False
-        self._quiet_until = now
-        self.settle(now)
+    def __init__(
+        self,
+        store: LimitStore,
+        own: RateLimits,
+        deadline_s: Callable[[], float],
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._own = own
+        self._deadline_s = deadline_s
+        self._clock = clock
+        self._guard = Guard(store.name, store.ping, LOSS, metrics)
+        self._keys: dict[str, _Key] = {}
+        self._repeated = float("-inf")
 
-    def limit(self, key: str, limits: KeySettings) -> None:
-        """See `RateLimitStore`. `settle` writes the running requests of a key that had no limit before."""
-        self._own.limit(key, limits)
-
-    def acquire(self, key: str, now: float) -> None:
-        """See `RateLimitStore`."""
-        before, limits = self._own.usage[key], self._own.limits[key]
-        after = count_request(before, limits, now)
-        if self._file is not None and _limited(limits):
-            try:
-                after = self._file.acquire(key, before, limits, now)
-            except BROKEN as error:
-                self._fail(error)
-            else:
-                if limits.concurrent_streams is not None:
-                    self._written[key] = after.running
-        self._own.usage[key] = after
+    async def confirm(self, key: str) -> None:
+        """Asks the store for a request that this process has counted already. Raises GatewayError 429 when all
+        processes together exceed a limit. Keys without limits ask nothing."""
+        if not _limited(self._own.limits[key]):
+            return
+        shared = self._keys.setdefault(key, _Key())
+        asking = _Asking()
+        shared.asking.append(asking)
+        shared.waiting += 1
+        self._begin(key, shared)
+        refused = None
+        try:
+            async with asyncio.timeout(self._deadline_s()):
+                refused = await asking.answer
+        except TimeoutError:
+            # It is counted by this process alone, until the number of running requests is stated again.
+            pass
+        finally:
+            if not asking.admitted:
+                shared.waiting -= 1
+        if refused is not None:
+            raise refused
 
     def release(self, key: str) -> None:
-        """See `RateLimitStore`."""
-        self._own.release(key)
-        if self._file is not None and key in self._written:
-            self._write(self._file, {key: self._wanted(key)})
+        """Tells the store, later, that a request has ended, which this process has counted already."""
+        shared = self._keys.get(key)
+        if shared is not None and shared.stated != self._running(key, shared):
+            self._begin(key, shared)
 
     def settle(self, now: float) -> None:
-        """See `RateLimitStore`. Also detects a removed or replaced file, and opens it again."""
-        self._warn(now)
+        """States what is not stated yet, and repeats all statements from time to time; called about once a second."""
+        repeats = now - self._repeated >= REPEAT_S
+        if repeats:
+            self._repeated = now
+        for key, limits in self._own.limits.items():
+            if key not in self._keys and limits.concurrent_streams is None:
+                continue
+            shared = self._keys.setdefault(key, _Key())
+            if repeats and shared.stated:
+                shared.stated = None
+            if shared.stated != self._running(key, shared):
+                self._begin(key, shared)
+
+    async def aclose(self) -> None:
+        """States that no request is running any more, and closes the store."""
+        tasks = [shared.task for shared in self._keys.values() if shared.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+        running = [key for key, shared in self._keys.items() if shared.stated != 0]
+        if running:
+            with contextlib.suppress(StoreUnavailable):
+                await self._guard.run(
+                    "state", "-", lambda: self._store.state_running(dict.fromkeys(running, 0)), self._deadline_s()
+                )
+        await self._guard.aclose()
+        await self._store.aclose()
+
+    def _running(self, key: str, shared: _Key) -> int:
+        """Returns the number of running requests to state: none where their number has no limit."""
+        return 0 if self._own.limits[key].concurrent_streams is None else self._own.usage[key].running - shared.waiting
+
+    def _begin(self, key: str, shared: _Key) -> None:
+        if shared.task is None:
+            shared.task = asyncio.create_task(self._talk(key, shared))
+
+    async def _talk(self, key: str, shared: _Key) -> None:
+        """Asks for all that wait, in one call at a time, and states the rest; so the numbers reach the store in their
+        order. After a failure, `settle` begins again within a second."""
+        works = True
+        while shared.asking or (works and shared.stated != self._running(key, shared)):
+            try:
+                await (self._ask(key, shared) if shared.asking else self._state(key, shared))
+            except StoreUnavailable:
+                works = False
+                shared.stated = None
+        shared.task = None
+
+    async def _ask(self, key: str, shared: _Key) -> None:
+        asking, shared.asking = shared.asking, []
+        limits, running = self._own.limits[key], self._running(key, shared)
         try:
-            if self._file is None:
-                self._written.clear()
-                self._file = RateLimitFile(self._path, self._holder)
-            self._file.check()
-        except BROKEN as error:
-            self._fail(error)
-            return
-        unwritten = {
-            key: wanted for key in self._own.limits if (wanted := self._wanted(key)) != self._written.get(key, 0)
-        }
-        if unwritten:
-            self._write(self._file, unwritten)
-        if self._warned and self._file is not None:
-            self._warned = False
-            LOGGER.info("the store %s is used again", self._path)
-
-    def close(self) -> None:
-        """See `RateLimitStore`. Other processes discard the running requests of an ended process."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def _wanted(self, key: str) -> int:
-        return 0 if self._own.limits[key].concurrent_streams is None else self._own.usage[key].running
-
-    def _write(self, file: RateLimitFile, running: dict[str, int]) -> None:
-        try:
-            file.write(running)
-        except BROKEN as error:
-            self._fail(error)
-        else:
-            self._written = {key: number for key, number in (self._written | running).items() if number}
-
-    def _fail(self, error: Exception) -> None:
-        self.failures += 1
-        self._error = error
-        self.close()
-
-    def _warn(self, now: float) -> None:
-        error, self._error = self._error, None
-        if error is not None and now >= self._quiet_until:
-            self._quiet_until = now + QUIET_S
-            self._warned = True
-            LOGGER.warning(
-                "the store %s cannot be used: %s; until then, each worker counts the limits of API keys by itself",
-                self._path,
-                error,
+            granted = await self._guard.run(
+                "take", "-", lambda: self._store.take(key, limits, running, len(asking)), self._deadline_s()
             )
+        except StoreUnavailable:
+            _admit(shared, asking)
+            raise
+        self._guard.count("take", "-", "done")
+        if limits.concurrent_streams is not None and granted.admitted:
+            shared.stated = running + granted.admitted
+        if limits.requests_per_minute is not None:
+            self._own.usage[key] = KeyUsage(self._own.usage[key].running, self._clock() + granted.due_s)
+        _admit(shared, asking[: granted.admitted])
+        for other in asking[granted.admitted :]:
+            if granted.refused is not None and not other.answer.done():
+                other.answer.set_result(refusal(granted.refused, limits, granted.due_s))
+
+    async def _state(self, key: str, shared: _Key) -> None:
+        running = self._running(key, shared)
+        await self._guard.run("state", "-", lambda: self._store.state_running({key: running}), self._deadline_s())
+        self._guard.count("state", "-", "done")
+        shared.stated = running
+
+
+def _admit(shared: _Key, asking: Sequence[_Asking]) -> None:
+    for one in asking:
+        # Others have left meanwhile.
+        if not one.answer.done():
+            one.admitted = True
+            shared.waiting -= 1
+            one.answer.set_result(None)
 
 
 def _limited(limits: KeySettings) -> bool:

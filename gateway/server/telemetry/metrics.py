@@ -94,7 +94,6 @@ class Metrics:
             "kind",
             "outcome",
         )
-        self.store_failures = Counter("gateway_store_failures_total", "Failures of the store that the workers share.")
         self.state_operations = Counter(
             "gateway_state_operations_total",
             "Operations on the store of this gateway's state (`get`: entries).",

@@ -1,28 +1,20 @@
-"""One law for both rate limit stores: the requests that the limits of a key admit."""
-
-from collections.abc import Iterator
-from pathlib import Path
+"""The requests that the limits of a key admit."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.errors import GatewayError
-from gateway.server.access.rate_limit import KeyUsage, MemoryRateLimits, RateLimitStore, count_request
-from gateway.server.state.shared_rate_limits import SharedRateLimits
+from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, count_request, grant, refusal
 from gateway.settings import KeySettings
-from tests.server.process.test_process_identity import OURS
 
 
-@pytest.fixture(params=["memory", "file"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RateLimitStore]:
-    store = MemoryRateLimits() if request.param == "memory" else SharedRateLimits(tmp_path / "limits.db", OURS, 0)
-    yield store
-    assert store.failures == 0
-    store.close()
+@pytest.fixture
+def store() -> RateLimits:
+    return RateLimits()
 
 
-def admitted(store: RateLimitStore, key: str, now: float = 0) -> bool:
+def admitted(store: RateLimits, key: str, now: float = 0) -> bool:
     try:
         store.acquire(key, now)
     except GatewayError as error:
@@ -32,7 +24,7 @@ def admitted(store: RateLimitStore, key: str, now: float = 0) -> bool:
     return True
 
 
-def wait(store: RateLimitStore, key: str, now: float) -> int:
+def wait(store: RateLimits, key: str, now: float) -> int:
     with pytest.raises(GatewayError) as caught:
         store.acquire(key, now)
     return int(caught.value.headers["retry-after"])
@@ -54,7 +46,7 @@ def test_no_minute_sees_more_than_twice_the_rate(per_minute: int, gaps: list[flo
         assert sum(1 for time in taken if begin <= time < begin + 60) <= 2 * per_minute
 
 
-def test_a_burst_is_allowed_and_then_an_even_pace(store: RateLimitStore) -> None:
+def test_a_burst_is_allowed_and_then_an_even_pace(store: RateLimits) -> None:
     store.limit("a", KeySettings(requests_per_minute=4))
     assert [admitted(store, "a") for _ in range(5)] == [True, True, True, True, False]
     assert wait(store, "a", 0) == 15
@@ -62,14 +54,14 @@ def test_a_burst_is_allowed_and_then_an_even_pace(store: RateLimitStore) -> None
     assert wait(store, "a", 16) == 14
 
 
-def test_what_is_refused_uses_nothing_up(store: RateLimitStore) -> None:
+def test_what_is_refused_uses_nothing_up(store: RateLimits) -> None:
     store.limit("a", KeySettings(requests_per_minute=2, concurrent_streams=1))
     assert [admitted(store, "a") for _ in range(9)] == [True] + 8 * [False]
     store.release("a")
     assert admitted(store, "a")
 
 
-def test_places_come_back(store: RateLimitStore) -> None:
+def test_places_come_back(store: RateLimits) -> None:
     store.limit("a", KeySettings(concurrent_streams=2))
     store.limit("b", KeySettings(concurrent_streams=1))
     for _ in range(3):
@@ -95,7 +87,7 @@ CHANGES: dict[str, tuple[KeySettings, KeySettings, int]] = {
 
 @pytest.mark.parametrize(("before", "after", "more"), CHANGES.values(), ids=CHANGES)
 def test_other_limits_count_what_was_before(
-    store: RateLimitStore, before: KeySettings, after: KeySettings, more: int
+    store: RateLimits, before: KeySettings, after: KeySettings, more: int
 ) -> None:
     """Two requests run when the limits change; of nine further ones so many are let in."""
     store.limit("a", before)
@@ -104,5 +96,33 @@ def test_other_limits_count_what_was_before(
     assert sum(admitted(store, "a") for _ in range(9)) == more
     for _ in range(2 + more):
         store.release("a")
-    store.settle(100)
     assert admitted(store, "a", 100)
+
+
+@given(
+    st.integers(0, 5),
+    st.floats(-200, 200),
+    st.one_of(st.none(), st.integers(1, 100)),
+    st.one_of(st.none(), st.integers(1, 6)),
+    st.integers(0, 9),
+)
+def test_a_grant_for_many_is_that_of_one_after_the_other(
+    running: int, due: float, per_minute: int | None, streams: int | None, wanted: int
+) -> None:
+    limits = KeySettings(requests_per_minute=per_minute, concurrent_streams=streams)
+    usage = KeyUsage(running, due)
+    found = grant(usage, limits, wanted, 50)
+    for _ in range(found.admitted):
+        usage = count_request(usage, limits, 50)
+    assert found.due_s == pytest.approx(usage.due - 50)
+    if found.refused is None:
+        assert found.admitted == wanted
+        return
+    with pytest.raises(GatewayError) as caught:
+        count_request(usage, limits, 50)
+    error = refusal(found.refused, limits, found.due_s)
+    assert (error.message, error.headers) == (caught.value.message, caught.value.headers)
+
+
+def test_a_grant_for_nothing_counts_nothing() -> None:
+    assert grant(KeyUsage(3, 7), KeySettings(concurrent_streams=1), 0, 5) == Grant(0, 2)

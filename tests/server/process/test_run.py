@@ -4,23 +4,25 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
-import time
 from pathlib import Path
 
 import httpx
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
 from gateway.server.access.api_keys import ANONYMOUS
+from gateway.server.api.gateway_state import GatewayState
 from gateway.server.process.process_identity import process_identity
-from gateway.server.state.shared_rate_limits import SharedRateLimits
-from gateway.settings import KeySettings
+from gateway.server.state.sqlite import SqliteLimits
+from gateway.settings import KeySettings, parse_settings
 from gateway.testing.gateway import GatewayCommand, gateway_command, hello
 from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
 from tests.server.conftest import settings_for
+from tests.server.samples import total
+from tests.server.state.sqlite.files import replace
 
 
 async def endless(connection: Connection) -> None:
@@ -276,17 +278,17 @@ async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
     assert errors == f"dragoman: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
-async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobody(tmp_path: Path) -> None:
+async def test_limits_are_shared_through_a_named_store_and_its_failure_refuses_nobody(tmp_path: Path) -> None:
     """Also by a single worker: here with the process of the test."""
-    file = tmp_path / "made" / "limits.db"
-    file.parent.mkdir()
-    other = SharedRateLimits(file, process_identity(os.getpid()), time.monotonic())
-    other.limit(ANONYMOUS, KeySettings(requests_per_minute=1))
-    other.acquire(ANONYMOUS, time.monotonic())
+    file = tmp_path / "made" / "state.db"
+    limits = KeySettings(concurrent_streams=1)
+    other = SqliteLimits(file, process_identity(os.getpid()))
+    assert (await other.take(ANONYMOUS, limits, 0, 1)).admitted == 1
     async with faulty_backend(brief) as backend:
         settings: dict[str, Json] = {
-            **settings_for(backend.base_url, rate_limit_file=str(file)),
-            "keys": {"*": {"requests_per_minute": 1}},
+            **settings_for(backend.base_url),
+            "keys": {"*": {"concurrent_streams": 1}},
+            "state": {"store": f"sqlite:{file}", "deadline_ms": 5000},
         }
         async with (
             gateway_command(tmp_path, settings, "serve", "--port", "0") as gateway,
@@ -297,15 +299,22 @@ async def test_a_named_store_is_shared_with_others_and_its_failure_refuses_nobod
             url = f"{gateway.base_url}/v1/chat/completions"
             refused = await client.post(url, json=hello())
             assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limit_exceeded")
-            file.write_bytes(b"no database" * 1000)
-            assert [(await client.post(url, json=hello())).status_code for _ in range(2)] == [200, 429]
-            assert re.search(
-                r"^gateway_store_failures_total [1-9]", (await client.get(f"{gateway.base_url}/metrics")).text, re.M
-            )
-            await asyncio.sleep(1.2)
+            replace(file)
+            assert [(await client.post(url, json=hello())).status_code for _ in range(2)] == [200, 200]
+            metrics = (await client.get(f"{gateway.base_url}/metrics")).text
+            assert total(metrics, 'gateway_state_operations_total{op="take",outcome="down"}') >= 1
             gateway.process.send_signal(signal.SIGTERM)
             status, errors = await gateway.ended()
-    other.close()
+    await other.aclose()
     assert status == 0
-    assert errors.count(f"WARNING - the store {file} cannot be used: file is not a database") == 1
-    assert file.read_bytes().startswith(b"no database")
+    told = (
+        f"the file is not a store of this version (sqlite:{file}); each worker counts the limits of API keys by itself"
+    )
+    assert errors.count(told) == 1
+
+
+def test_a_file_of_another_program_is_no_store(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("mine\n" * 100)
+    with pytest.raises(SettingsError, match="is not a store of this version"):
+        GatewayState(parse_settings(json.dumps({"state": {"store": f"sqlite:{file}"}})))

@@ -135,6 +135,9 @@ async def kill(gateway: GatewayCommand) -> None:
     os.kill(new.pop(), signal.SIGHUP)
 
 
+STORE_FAILURES = [
+    f'gateway_state_operations_total{{outcome="{failure}"}}' for failure in ("slow", "down", "full", "invalid")
+]
 ALICE = {"authorization": "Bearer a"}
 BOB = {"authorization": "Bearer b"}
 
@@ -147,7 +150,8 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
             backend.base_url, api_keys_file=str(tmp_path / "keys"), reload=False, graceful_shutdown_timeout_s=0.1
         )
         keys: dict[str, Json] = {"alice": {"concurrent_streams": 3}, "bob": {"requests_per_minute": 4}}
-        settings: dict[str, Json] = {**base, "keys": keys}
+        # The limits are exact as long as the store is in time, also on a busy machine.
+        settings: dict[str, Json] = {**base, "keys": keys, "state": {"deadline_ms": 5000}}
         async with gateway_command(tmp_path, settings, *TWO) as gateway, AsyncExitStack() as stack:
             await gateway.wait_ready()
             crowd = await stack.enter_async_context(crowd_before(gateway))
@@ -176,7 +180,7 @@ async def test_limits_of_keys_hold_for_all_workers_through_a_reload_and_kill_9_o
             told = [(stream, len(stream.text)) for stream in streams if stream not in broken]
             await until(lambda: all(len(stream.text) > before for stream, before in told))
             assert not any(stream.task.done() for stream, _ in told)
-            await metrics_become(gateway, {"gateway_open_streams": 5, "gateway_store_failures_total": 0})
+            await metrics_become(gateway, {"gateway_open_streams": 5, **dict.fromkeys(STORE_FAILURES, 0)})
             gateway.process.send_signal(signal.SIGTERM)
             _, errors = await gateway.ended()
     assert re.search(r"ERROR - worker [12] ended by signal 9; it restarts in 0\.\d s", errors)

@@ -54,7 +54,7 @@ async def test_after_three_failures_nothing_waits_and_a_ping_ends_it(
     guarded: Guarded, quick: None, fault: Failure, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level("INFO", "gateway")
-    monkeypatch.setattr("gateway.server.state.guarded_store.PING_S", 0.02)
+    monkeypatch.setattr("gateway.server.state.guard.PING_S", 0.02)
     await guarded.store.put("a", PUT)
     guarded.faulty.fault = fault
     await guarded.fail(3)
@@ -64,8 +64,8 @@ async def test_after_three_failures_nothing_waits_and_a_ping_ends_it(
     await asyncio.sleep(0.1)
     assert 1 <= guarded.faulty.asked - asked <= 5
     guarded.faulty.fault = None
-    assert guarded.store._reopening is not None
-    await guarded.store._reopening
+    assert guarded.store._guard._reopening is not None
+    await guarded.store._guard._reopening
     [entry] = await guarded.store.get("a", "ops", [b"k"])
     assert entry is not None and entry.data == b"data"
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
@@ -98,7 +98,7 @@ async def test_a_full_store_is_still_read(guarded: Guarded, caplog: pytest.LogCa
 
 
 async def test_the_pauses_double_up_to_half_a_minute() -> None:
-    circuit = Guarded().store._circuit
+    circuit = Guarded().store._guard._circuit
     assert [circuit.fail() for _ in range(5)] == [False, False, True, False, False]
     assert [circuit.next_pause() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
     circuit.succeed()

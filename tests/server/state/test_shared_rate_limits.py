@@ -1,13 +1,12 @@
-"""Several workers share one count; if the shared file fails, each worker counts for itself."""
+"""Several processes share one count; if the shared store fails, each counts for itself."""
 
-import os
-import resource
+import asyncio
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,251 +14,379 @@ import pytest
 
 from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
-from gateway.server.access.rate_limit import KeyUsage
+from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, grant
 from gateway.server.process.process_identity import process_identity
-from gateway.server.state.rate_limit_file import BUSY_S
-from gateway.server.state.shared_rate_limits import SharedRateLimits
+from gateway.server.state.limit_store import LimitStore
+from gateway.server.state.shared_rate_limits import REPEAT_S, SharedRateLimits
+from gateway.server.state.sqlite import SqliteLimits
+from gateway.server.state.store import StoreUnavailable
+from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import KeySettings
-from tests.server.access.test_rate_limit import admitted
 from tests.server.process.test_process_identity import OURS, PARENT
+from tests.server.state.sqlite.files import LASTING, RECOVERED, lock
 
 STREAMS: Final = KeySettings(concurrent_streams=3)
 RATE: Final = KeySettings(requests_per_minute=4)
+DEADLINE_S: Final = 0.05
 
 
-@contextmanager
-def workers(path: Path, limits: KeySettings) -> Iterator[tuple[SharedRateLimits, SharedRateLimits]]:
-    """Two that live: this process and its parent."""
-    one, two = SharedRateLimits(path, OURS, 0), SharedRateLimits(path, PARENT, 0)
-    for store in (one, two):
-        store.limit("a", limits)
-        store.limit("free", KeySettings())
-    yield one, two
-    for store in (one, two):
-        store.close()
+class Counts:
+    """What the stores of some processes have in common."""
+
+    def __init__(self) -> None:
+        self.due = 0.0
+        self.running: dict[tuple[str, str], int] = {}
 
 
-def taken(*stores: SharedRateLimits, now: float = 0, of: int = 12) -> int:
-    """How many requests, taken in turn, are let in."""
-    return sum(admitted(stores[number % len(stores)], "a", now) for number in range(of))
+class ScriptedLimits:
+    """A store in memory. While `gate` is not set, calls hang; while `fails`, they fail; `calls` names them."""
+
+    name = "scripted"
+
+    def __init__(self, counts: Counts, holder: str) -> None:
+        self._counts = counts
+        self._holder = holder
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.fails = False
+        self.calls: list[str] = []
+
+    async def take(self, key: str, limits: KeySettings, running: int, wanted: int) -> Grant:
+        await self._begin(f"take {running}+{wanted}")
+        others = sum(
+            number for (name, holder), number in self._counts.running.items() if name == key and holder != self._holder
+        )
+        granted = grant(KeyUsage(running + others, self._counts.due), limits, wanted, 0)
+        if granted.admitted:
+            self._counts.due = granted.due_s
+            self._counts.running[key, self._holder] = running + granted.admitted
+        return granted
+
+    async def state_running(self, running: Mapping[str, int]) -> None:
+        await self._begin(f"state {sum(running.values())}")
+        self._counts.running |= {(key, self._holder): number for key, number in running.items()}
+
+    async def ping(self) -> None:
+        await self._begin("ping")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def _begin(self, call: str) -> None:
+        self.calls.append(call)
+        await self.gate.wait()
+        if self.fails:
+            raise StoreUnavailable("down", "as the test wants")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "limits.db"
+class Process:
+    """The limits of one process, with the keys `a` (as the test says) and `free`."""
+
+    def __init__(self, store: LimitStore, limits: KeySettings, now: float = 0.0) -> None:
+        self.now = now
+        self.own = RateLimits()
+        self.shared = SharedRateLimits(store, self.own, lambda: DEADLINE_S, Metrics(), lambda: self.now)
+        self.own.limit("a", limits)
+        self.own.limit("free", KeySettings())
+
+    async def take(self, key: str = "a") -> bool:
+        """Whether one more request is admitted; as `Permit` and the middleware do it."""
+        try:
+            self.own.acquire(key, self.now)
+        except GatewayError as error:
+            return self._is_refused(error)
+        try:
+            await self.shared.confirm(key)
+        except GatewayError as error:
+            self.release(key)
+            return self._is_refused(error)
+        except BaseException:
+            self.release(key)
+            raise
+        return True
+
+    def release(self, key: str = "a") -> None:
+        self.own.release(key)
+        self.shared.release(key)
+
+    async def settle(self) -> None:
+        self.shared.settle(self.now)
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        while tasks := [known.task for known in self.shared._keys.values() if known.task is not None]:
+            await asyncio.wait(tasks)
+
+    def _is_refused(self, error: GatewayError) -> bool:
+        assert (error.status, error.code) == (429, "rate_limit_exceeded")
+        assert int(error.headers["retry-after"]) >= 1
+        return False
 
 
-def test_limits_hold_for_all_together(path: Path) -> None:
-    with workers(path, STREAMS) as (one, two):
-        assert taken(one, two) == 3
-        two.release("a")
-        assert taken(one) == 1
-        assert taken(two) == 0
-    with workers(path, RATE) as (one, two):
-        assert taken(one, two) == 4
-        assert taken(one, two, now=15) == 1
+async def taken(*processes: Process, of: int = 12) -> int:
+    """How many requests, taken in turn, are admitted."""
+    return sum([await processes[number % len(processes)].take() for number in range(of)])
 
 
-def test_a_key_without_limits_never_touches_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with workers(path, STREAMS) as (one, two):
-
-        def touched(*_: object) -> None:
-            raise AssertionError
-
-        for name in ("acquire", "write"):
-            monkeypatch.setattr(f"gateway.server.state.rate_limit_file.RateLimitFile.{name}", touched)
-        for _ in range(9):
-            one.acquire("free", 0)
-        for _ in range(9):
-            one.release("free")
-        one.settle(1)
-        # A refusal for which a worker need not ask either.
-        two._own.usage["a"] = KeyUsage(running=3)
-        assert not admitted(two, "a")
-        assert (one.failures, two.failures) == (0, 0)
+def scripted(limits: KeySettings, now: float = 0.0) -> tuple[Process, Process, ScriptedLimits]:
+    """Two processes, and the store of the first one."""
+    counts = Counts()
+    store = ScriptedLimits(counts, "one")
+    return Process(store, limits, now), Process(ScriptedLimits(counts, "two"), limits, now), store
 
 
-def test_what_was_running_when_its_limit_came_is_told_to_the_others(path: Path) -> None:
-    with workers(path, STREAMS) as (one, two):
-        assert [admitted(one, "free") for _ in range(5)] == [True] * 5
-        for store in (one, two):
-            store.limit("free", KeySettings(concurrent_streams=5))
-            store.settle(1)
-        assert not admitted(two, "free")
+async def test_limits_hold_for_all_together() -> None:
+    one, two, _ = scripted(STREAMS)
+    assert await taken(one, two) == 3
+    two.release()
+    await two.quiet()
+    assert (await taken(one), await taken(two)) == (1, 0)
+    one, two, _ = scripted(RATE)
+    assert await taken(one, two) == 4
+    one, two, _ = scripted(RATE)
+    assert sum(await asyncio.gather(*(process.take() for process in (one, two) * 6))) == 4
+
+
+async def test_a_key_without_limits_asks_nothing() -> None:
+    one, _, store = scripted(STREAMS)
+    for _ in range(9):
+        assert await one.take("free")
+    for _ in range(9):
         one.release("free")
-        assert admitted(two, "free")
+    one.now = 100
+    await one.settle()
+    assert store.calls == []
 
 
-BEGUN: Final = """
-import os, sys
+async def test_what_the_own_count_refuses_asks_nothing() -> None:
+    one, _, store = scripted(STREAMS)
+    assert await taken(one, of=50) == 3
+    assert store.calls == ["take 0+1", "take 1+1", "take 2+1"]
+
+
+async def test_requests_that_come_at_once_are_asked_for_at_once() -> None:
+    one, two, store = scripted(KeySettings(concurrent_streams=30))
+    store.gate.clear()
+    asked = [asyncio.create_task(one.take()) for _ in range(20)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    store.gate.set()
+    assert all(await asyncio.gather(*asked))
+    assert len(store.calls) <= 2
+    assert await taken(two, of=20) == 10
+
+
+async def test_at_the_limit_as_many_are_admitted_as_there_is_room() -> None:
+    """However they come: none is refused because of another one that is refused, too."""
+    one, two, _ = scripted(STREAMS)
+    assert await two.take() and await two.take()
+    assert sorted(await asyncio.gather(*(one.take() for _ in range(9)))) == [False] * 8 + [True]
+
+
+async def test_a_request_that_leaves_while_it_asks_takes_no_place() -> None:
+    one, two, store = scripted(STREAMS)
+    for _ in range(20):
+        store.gate.clear()
+        asked = [asyncio.create_task(one.take()) for _ in range(3)]
+        await asyncio.sleep(0)
+        for task in asked:
+            task.cancel()
+        store.gate.set()
+        assert await asyncio.gather(*asked, return_exceptions=True) != [True] * 3
+    await one.quiet()
+    assert one.own.usage["a"].running == 0
+    assert await taken(two) == 3
+
+
+async def test_what_runs_when_its_limit_comes_is_stated() -> None:
+    one, two, _ = scripted(STREAMS)
+    assert [await one.take("free") for _ in range(5)] == [True] * 5
+    for process in (one, two):
+        process.own.limit("free", KeySettings(concurrent_streams=5))
+        await process.settle()
+    assert not await two.take("free")
+    one.release("free")
+    await one.quiet()
+    assert await two.take("free")
+
+
+async def test_statements_are_repeated() -> None:
+    one, _, store = scripted(STREAMS)
+    assert await one.take()
+    for now in range(1, 12):
+        one.now = float(now)
+        await one.settle()
+    assert store.calls.count("state 1") == 1 + 11 // REPEAT_S
+
+
+async def test_a_slow_store_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    one, _, store = scripted(STREAMS)
+    store.gate.clear()
+    began = time.monotonic()
+    assert await taken(one) == 3
+    # Three failures; from then on nothing waits.
+    assert time.monotonic() - began < 4 * DEADLINE_S + 0.5
+    one.release()
+    assert await one.take()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    store.gate.set()
+    await one.shared._guard.aclose()
+
+
+async def test_after_a_failure_all_is_stated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    one, two, store = scripted(STREAMS)
+    store.fails = True
+    assert await taken(one) == 3
+    for now in (1.0, 2.0):
+        one.now = now
+        await one.settle()
+    assert await taken(two, of=1) == 1
+    store.fails = False
+    reopening = one.shared._guard._reopening
+    if reopening is not None:
+        await reopening
+    one.now = 3.0
+    await one.settle()
+    assert await taken(two) == 0
+    for _ in range(3):
+        one.release()
+    await one.quiet()
+    assert await taken(two) == 2
+
+
+@asynccontextmanager
+async def on_file(path: Path, limits: KeySettings) -> AsyncIterator[tuple[Process, Process]]:
+    """Two that live: this process and its parent."""
+    one, two = (Process(SqliteLimits(path, holder), limits) for holder in (OURS, PARENT))
+    yield one, two
+    await one.shared.aclose()
+    await two.shared.aclose()
+
+
+KILLED: Final = """
+import asyncio, os, sys
 from pathlib import Path
-from gateway.server.access.rate_limit import KeyUsage
 from gateway.server.process.process_identity import process_identity
-from gateway.server.state.rate_limit_file import RateLimitFile
+from gateway.server.state.sqlite import SqliteLimits
 from gateway.settings import KeySettings
 
-file = RateLimitFile(Path(sys.argv[1]), process_identity(os.getpid()))
-limits = KeySettings(concurrent_streams=9, requests_per_minute=9)
-file.acquire("a", KeyUsage(), limits, 0)
-with file._transaction() as run:
-    run.execute("UPDATE places SET running = 8")
-    run.execute("UPDATE rates SET due = 60")
-    # So much that it goes into the file before it is committed.
-    run.execute("PRAGMA cache_spill = 1")
-    run.execute("PRAGMA cache_size = 1")
-    run.executemany("INSERT INTO rates VALUES (?, 0)", [("x" * 500 + str(n),) for n in range(500)])
-    print("begun", flush=True)
-    sys.stdin.read()
+async def work():
+    limits = SqliteLimits(Path(sys.argv[1]), process_identity(os.getpid()))
+    await limits.take("a", KeySettings(concurrent_streams=9, requests_per_minute=9), 0, 1)
+    def midst(run):
+        run.execute("UPDATE places SET running = 8")
+        run.execute("UPDATE rates SET due = due + 60")
+        # So much that it goes into the file before it is committed.
+        run.execute("PRAGMA cache_spill = 1")
+        run.execute("PRAGMA cache_size = 1")
+        run.executemany("INSERT INTO rates VALUES (?, 0)", [("x" * 500 + str(n),) for n in range(500)])
+        print("begun", flush=True)
+        sys.stdin.read()
+    await limits._database.write(midst)
+
+asyncio.run(work())
 """
 
 
-def test_kill_9_in_the_midst_of_a_transaction_leaves_the_file_as_it_was_before(path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", BEGUN, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None and process.stdout.readline() == "begun\n"
-    with workers(path, STREAMS) as (one, two):
-        # While it lives it has the file, and nobody waits for it.
-        assert one.failures == two.failures == 1
-        process.kill()
-        process.communicate()
-        for store in (one, two):
-            store.settle(1)
-        assert taken(one, two) == 3
-        assert one.failures == two.failures == 1
-        with sqlite3.connect(path) as seen:
-            assert seen.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            assert [due for (due,) in seen.execute("SELECT due FROM rates")] == [pytest.approx(60 / 9)]
-        seen.close()
+def started(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_worker_that_was_killed_gives_its_places_back(path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    killed = SharedRateLimits(path, process_identity(process.pid), 0)
-    killed.limit("a", STREAMS)
-    with workers(path, STREAMS) as (one, two):
-        assert taken(killed) == 3
-        assert taken(one, two) == 0
-        process.kill()
-        process.wait()
-        assert taken(one, two) == 3
-    killed.close()
-    process.communicate()
+async def test_kill_9_in_the_midst_of_a_transaction_leaves_the_file_as_it_was_before(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    with started("-c", KILLED, str(path)) as process:
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        async with on_file(path, STREAMS) as (one, two):
+            # While it lives it has the file, and nobody waits for it longer than the deadline.
+            assert await one.take() and await two.take()
+            process.kill()
+            process.wait()
+            for running in (one, two):
+                running.now = 1.0
+                await running.settle()
+            assert await taken(one, two) == 1
+    with sqlite3.connect(path) as seen:
+        assert seen.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        [(due,)] = seen.execute("SELECT due FROM rates").fetchall()
+        assert due <= time.monotonic() + 60 / 9
+    seen.close()
 
 
-def spoil(path: Path) -> None:
-    """Overwrites the files, as a faulty disk or another program may do."""
-    for file in path.parent.iterdir():
-        file.write_bytes(b"\x00\xffspoilt" * 4096)
-
-
-def cut_short(path: Path) -> None:
-    for file in path.parent.iterdir():
-        os.truncate(file, 0)
-
-
-def remove(path: Path) -> None:
-    for file in path.parent.iterdir():
-        file.unlink()
-
-
-def remove_alone(path: Path) -> None:
-    path.unlink()
-
-
-def replace(path: Path) -> None:
-    remove(path)
-    with sqlite3.connect(path) as foreign:
-        foreign.execute("CREATE TABLE mine (what TEXT)")
-    foreign.close()
-
-
-def fill(path: Path) -> Callable[[], None]:
-    """No file of this process may grow any more, nor be written to: what a full disk does."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
-def lock(path: Path) -> Callable[[], None]:
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    return other.close
-
-
-Fail = Callable[[Path], Callable[[], None] | None]
-# What is over by itself, or by opening the file anew; and what lasts until the file is removed.
-PASSING: Final[dict[str, Fail]] = {
-    "locked by somebody else": lock,
-    "full disk": fill,
-    "cut short": cut_short,
-    "removed": remove,
-    "removed without its journal": remove_alone,
-}
-LASTING: Final[dict[str, Fail]] = {"spoilt": spoil, "replaced by a file of somebody else": replace}
-
-
-def settle(stores: tuple[SharedRateLimits, ...], *times: float) -> None:
-    for now in times:
-        for store in stores:
-            store.settle(now)
+async def test_a_process_that_was_killed_gives_its_places_back(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    with started("-c", "input()") as process:
+        killed = Process(SqliteLimits(path, process_identity(process.pid)), STREAMS)
+        async with on_file(path, STREAMS) as (one, two):
+            assert await taken(killed) == 3
+            assert await taken(one, two) == 0
+            process.kill()
+            process.wait()
+            assert await taken(one, two) == 3
+        await killed.shared.aclose()
 
 
 @pytest.mark.parametrize("limits", [STREAMS, RATE], ids=["streams", "rate"])
-@pytest.mark.parametrize("failure", [*PASSING, *LASTING])
-def test_a_store_that_fails_refuses_nobody_and_lets_nobody_go_on_without_limit(
-    path: Path, failure: str, limits: KeySettings, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("event", [*RECOVERED, *LASTING])
+async def test_a_file_that_fails_refuses_nobody_and_lets_nobody_go_on_without_limit(
+    tmp_path: Path, event: str, limits: KeySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each worker then lets in as many as the limit says; and when the file can be used, all together do."""
-    caplog.set_level("INFO", "gateway")
+    """Each process then admits as many as the limit says; and when the file can be used, all together do."""
+    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    path = tmp_path / "state" / "limits.db"
     most = limits.concurrent_streams or limits.requests_per_minute or 0
-    with workers(path, limits) as stores:
-        undo = (PASSING | LASTING)[failure](path)
+    async with on_file(path, limits) as processes:
+        for process in processes:
+            assert await process.take("free")
+        await processes[0].shared._store.ping()
+        undo = (RECOVERED | LASTING)[event](path)
         try:
-            settle(stores, 1, 2)
-            assert most <= taken(*stores, now=3) <= 2 * most
+            assert most <= await taken(*processes) <= 2 * most
         finally:
             if undo is not None:
                 undo()
-        assert all(store.failures >= 1 for store in stores)
-        if failure in LASTING:
-            settle(stores, 4, 5, 6)
-            assert path.exists() and "is used again" not in caplog.text
+        if event == "replaced":
             remove(path)
-        settle(stores, 7, 8, 9)
-        for store in stores:
-            while store._own.usage["a"].running:
-                store.release("a")
-        # Everything that was taken on the way is over.
-        assert taken(*stores, now=200) == most
-        told = [(record.levelname, record.message.partition(" used")[0]) for record in caplog.records]
-    name = f"the store {path}"
-    assert sorted(told) == sorted([("WARNING", f"{name} cannot be"), ("INFO", f"{name} is")] * 2)
+        for second in range(1, 13):
+            for process in processes:
+                process.now = float(second)
+                if (reopening := process.shared._guard._reopening) is not None:
+                    await reopening
+                await process.settle()
+        if limits is STREAMS:
+            for process in processes:
+                while process.own.usage["a"].running:
+                    process.release()
+                await process.quiet()
+            assert await taken(*processes) == most
 
 
-def test_a_failing_store_is_told_once_a_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = SharedRateLimits(tmp_path / "nowhere" / "limits.db", OURS, 0)
-    for now in range(1, 150):
-        store.settle(now)
-    assert store.failures == 150
-    assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
+def remove(path: Path) -> None:
+    path.unlink()
 
 
-def test_a_lock_of_somebody_else_holds_the_loop_up_once_and_not_for_long(path: Path) -> None:
-    with workers(path, KeySettings(requests_per_minute=1000)) as (one, _):
+async def test_a_lock_of_another_process_does_not_hold_up_the_loop(tmp_path: Path) -> None:
+    path = tmp_path / "limits.db"
+    async with on_file(path, KeySettings(requests_per_minute=1000)) as (one, _):
+        assert await one.take()
         undo = lock(path)
         before = time.monotonic()
-        assert taken(one, of=100) == 100
-        assert BUSY_S <= time.monotonic() - before < BUSY_S + 0.5
+        assert await taken(one, of=100) == 100
+        assert time.monotonic() - before < 3 * DEADLINE_S + 1
+        assert undo is not None
         undo()
 
 
-def test_what_was_counted_before_the_machine_was_started_again_holds_nobody_up(path: Path) -> None:
+async def test_what_was_counted_before_the_machine_was_started_again_holds_nobody_up(tmp_path: Path) -> None:
     """The monotonic clock begins anew then."""
-    with workers(path, RATE) as (one, _):
-        assert taken(one, now=1e6) == 4
-    with workers(path, RATE) as (one, _):
-        assert taken(one, now=10) == 4
+    path = tmp_path / "limits.db"
+    async with on_file(path, RATE) as (one, _):
+        assert await taken(one) == 4
+    with sqlite3.connect(path) as later:
+        later.execute("UPDATE rates SET due = due + 1e6")
+    later.close()
+    async with on_file(path, RATE) as (one, _):
+        assert await taken(one) == 4
 
 
 def test_a_clock_jump_changes_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,21 +33,14 @@ class SqliteFile:
     """One connection to the file. It waits `patience_s` for other processes, and connects when it is first used.
 
     A file that was removed or replaced is opened again; a damaged one, which was ours before, begins anew.
-    `max_bytes` bounds the file: about so many bytes of entries fit into it. `on_open` runs in the first transaction.
+    `max_bytes` bounds the file: about so many bytes of entries fit into it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        patience_s: float,
-        max_bytes: int,
-        on_open: Callable[[sqlite3.Connection], None] = lambda run: None,
-    ) -> None:
+    def __init__(self, path: Path, patience_s: float, max_bytes: int) -> None:
         self._path = path
         self._patience_s = patience_s
         # Half of a page is lost with each entry at worst, and the indexes take some.
         self._max_pages = 2 * max_bytes // PAGE + 64
-        self._on_open = on_open
         self._db: sqlite3.Connection | None = None
         self._inode: tuple[int, int] | None = None
 
@@ -111,7 +104,6 @@ class SqliteFile:
             # Another worker may have created the tables first.
             if is_empty(db):
                 create_tables(db)
-            self._on_open(db)
 
     def _discard(self) -> None:
         """Removes the damaged file, if it is still the one that was opened, so that the next use begins anew."""

@@ -1,21 +1,15 @@
-"""Entries and leases in a store's file.
+"""Keeps entries, epochs and leases in a store's file."""
 
-Small work is done at once, in some 20 to 150 us. Large work, and work that finds the file locked, is done in a thread,
-so that the event loop neither copies much nor waits for another process.
-"""
-
-import asyncio
 import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
 from gateway.server.process.process_identity import is_alive
 from gateway.server.state.sqlite import entries
-from gateway.server.state.sqlite.file import SqliteFile
+from gateway.server.state.sqlite.database import SqliteDatabase
 from gateway.server.state.sqlite.tables import next_number
 from gateway.server.state.store import (
     EPOCH_BYTES,
@@ -32,8 +26,6 @@ from gateway.server.state.store import (
 
 # More bytes than this are read or written in a thread.
 LARGE: Final = 4096
-# How long the thread waits for other processes.
-PATIENCE_S: Final = 0.2
 # The time between two removals of the expired entries.
 SWEEP_S: Final = 60.0
 # So many entries that were read, but not yet marked as used, cause a write of their own.
@@ -51,9 +43,7 @@ class SqliteStore:
         self._holder = holder
         self._max_bytes = max_bytes
         self._on_evict = on_evict
-        self._near = SqliteFile(path, 0, max_bytes)
-        self._far = SqliteFile(path, PATIENCE_S, max_bytes)
-        self._thread = ThreadPoolExecutor(1, "state")
+        self._database = SqliteDatabase(path, max_bytes)
         # Names of entries that were read since the last write.
         self._read: dict[entries.Name, None] = {}
         self._swept = float("-inf")
@@ -63,9 +53,9 @@ class SqliteStore:
         if not keys:
             return []
         now = time.time()
-        sizes = await self._do(lambda run: entries.sizes(run, tenant, space, keys))
+        sizes = await self._database.read(lambda run: entries.sizes(run, tenant, space, keys))
         large = sum(sizes.values()) > LARGE
-        found = await self._do(lambda run: entries.read(run, tenant, space, sizes, now), large)
+        found = await self._database.read(lambda run: entries.read(run, tenant, space, sizes, now), large)
         self._read |= dict.fromkeys((tenant, space, key) for key in found)
         if len(self._read) > MOST_READ:
             await self._write(lambda run: None)
@@ -86,7 +76,7 @@ class SqliteStore:
 
     async def epoch(self, tenant: str) -> bytes:
         """See `StateStore`."""
-        found: bytes | None = await self._do(lambda run: _epoch(run, tenant))
+        found: bytes | None = await self._database.read(lambda run: _epoch(run, tenant))
         return found if found is not None else await self._write(lambda run: _begin_epoch(run, tenant))
 
     async def forget(self, tenant: str) -> None:
@@ -166,9 +156,7 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """See `StateStore`."""
-        await asyncio.to_thread(self._thread.shutdown)
-        self._near.close()
-        self._far.close()
+        await self._database.aclose()
 
     async def _put_all(self, tenant: str, puts: Sequence[Put], lease: Lease | None = None) -> bool:
         size = sum(map(entries.size, puts))
@@ -203,22 +191,13 @@ class SqliteStore:
                 expired[:] = [(space, "expired") for space in entries.sweep(run, now)]
             return work(run)
 
-        result = await self._do(write, large or sweeps, writes=True)
+        result = await self._database.write(write, large or sweeps)
         for name in read:
             self._read.pop(name, None)
         if sweeps:
             self._swept = now
             self._count(expired)
         return result
-
-    async def _do(self, work: Callable[[sqlite3.Connection], T], large: bool = False, writes: bool = False) -> T:
-        if not large:
-            try:
-                return self._near.run(work, writes)
-            except StoreUnavailable as failure:
-                if failure.reason != "slow":
-                    raise
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._far.run, work, writes)
 
     def _count(self, evicted: Evicted) -> None:
         for space, reason in evicted:

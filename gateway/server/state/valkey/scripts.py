@@ -282,15 +282,15 @@ return {ARGV[1], 'ok', left}
 )
 
 # KEYS: rate, running. ARGV: token, requests a minute (0: no limit), concurrent requests (0: no limit), process, running
-# requests of the process without the new one, how long it is believed to be alive in microseconds. Returns the time
-# until the next one is due at an even pace; after `no`, the limit that is reached and the time until one is admitted.
+# requests of the process, how long it is believed to be alive in microseconds, wanted requests. The rule is that of
+# `rate_limit.grant`. Returns how many of the wanted requests are admitted, the limit that the others exceed, and in how
+# many microseconds the next one is due at an even pace.
 ADMIT: Final = _script(
     "allow-oom",
     _TIME,
     """
-local per_minute, most = tonumber(ARGV[2]), tonumber(ARGV[3])
+local per_minute, most, running = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
 if most > 0 then
-  local running = tonumber(ARGV[5])
   local all = redis.call('HGETALL', KEYS[2])
   for i = 1, #all, 2 do
     local number, deadline = string.match(all[i + 1], '^(%d+):(%d+)$')
@@ -299,24 +299,31 @@ if most > 0 then
       else redis.call('HDEL', KEYS[2], all[i]) end
     end
   end
-  if running >= most then return {ARGV[1], 'no', 'concurrent_streams', 1000000} end
 end
-local due = 0
+local due, gap = 0, 0
 if per_minute > 0 then
-  local gap = 60000000 / per_minute
+  gap = 60000000 / per_minute
   local found = redis.pcall('GET', KEYS[1])
   due = type(found) == 'string' and tonumber(found) or 0
   if due > micros + 61000000 then due = 0 end
-  local wait = due - (60000000 - gap) - micros
-  if wait > 0 then return {ARGV[1], 'no', 'requests_per_minute', math.ceil(wait)} end
-  due = math.max(due, micros) + gap
+end
+local admitted, refused = 0, ''
+while admitted < tonumber(ARGV[7]) do
+  if most > 0 and running + admitted >= most then refused = 'concurrent_streams' break end
+  if per_minute > 0 then
+    if due - (60000000 - gap) - micros > 0 then refused = 'requests_per_minute' break end
+    due = math.max(due, micros) + gap
+  end
+  admitted = admitted + 1
+end
+if admitted > 0 and per_minute > 0 then
   redis.call('SET', KEYS[1], string.format('%.3f', due), 'PX', 61000)
 end
-if most > 0 then
-  redis.call('HSET', KEYS[2], ARGV[4], integer(ARGV[5] + 1) .. ':' .. integer(micros + ARGV[6]))
+if admitted > 0 and most > 0 then
+  redis.call('HSET', KEYS[2], ARGV[4], integer(ARGV[5] + admitted) .. ':' .. integer(micros + ARGV[6]))
   redis.call('PEXPIRE', KEYS[2], integer(ARGV[6] / 1000))
 end
-return {ARGV[1], 'ok', math.floor(due - micros)}
+return {ARGV[1], 'ok', admitted, refused, math.ceil(due - micros)}
 """,
 )
 

@@ -26,7 +26,6 @@ from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import Argument, Connections, Reply
 from gateway.server.state.valkey.epochs import Epochs
 from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, is_usage, sizes_name
-from gateway.server.state.valkey.rate_limits import ValkeyRateLimits
 from gateway.server.state.valkey.scripts import ACQUIRE, DELETE, EXTEND, GET, LABELS, PUT, RENEW, STATS, SWEEP, Script
 from gateway.server.state.valkey.server_facts import ServerFacts, read_facts
 from gateway.server.telemetry.log import LOGGER
@@ -49,7 +48,6 @@ class ValkeyStore:
         self.name = str(address)
         self._connections = Connections(address)
         self._epochs = Epochs(self._connections)
-        self.rate_limits: Final = ValkeyRateLimits(self._connections)
         self._on_evict = on_evict
         self._facts: ServerFacts | None = None
 
