@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 import valkey.asyncio
 
+from bench.load_test.store_servers import PROGRAMS, Server, server
 from gateway.server.state.circuit import MOST_FAILURES
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.open_store import open_store
@@ -25,7 +26,6 @@ from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings
 from tests.machines.faulty_proxy import FaultyProxy, Mode, faulty_proxy
 from tests.machines.installed import needs
-from tests.server.state.valkey.servers import PROGRAMS, Server, server
 
 pytestmark = [pytest.mark.state, needs()]
 

