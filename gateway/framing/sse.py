@@ -4,6 +4,7 @@ Lines end at LF, CR or CRLF only. `str.splitlines()` would also cut at U+2028 an
 JSON payloads.
 """
 
+import re
 from typing import Final
 
 from gateway.core.errors import BackendProtocolError
@@ -13,6 +14,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 _FIELD: Final = len(b"data: ")
 _END: Final = len(BLANK)
 _CR: Final = ord("\r")
+# Between two events these are nothing, and a backend may send millions.
+_BLANK_LINES: Final = re.compile(rb"\n+")
 
 
 class SSEDecoder:
@@ -76,6 +79,9 @@ class SSEDecoder:
         """Reads events that end with a blank line each: one by one, until one begins as the last one did."""
         at = 0
         while at < len(data) and not self._fast_path.fits(data, at):
+            if blank_lines := _BLANK_LINES.match(data, at):
+                at = blank_lines.end()
+                continue
             end = _next_blank(data, at)
             self._event(data[at:end], events)
             at = end + _END

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.core.errors import BackendProtocolError
 from gateway.framing.sse import SSEDecoder
+from tests.fuzz.counted import count_work
 
 MAX = 64
 
@@ -195,3 +196,10 @@ def _definition(wire: bytes) -> list[bytes]:
         elif match := re.fullmatch(rb"data(?:: ?(.*))?", line, re.DOTALL):
             data += (match[1] or b"") + b"\n"
     return events
+
+
+def test_any_number_of_blank_lines_is_one_step() -> None:
+    decoder = SSEDecoder(1 << 20)
+    assert decoder.feed(b"data: a\n\n") == [b"a"]
+    assert count_work(lambda: decoder.feed(b"\n" * 65536)).steps < 50
+    assert decoder.feed(b"\n\n\ndata: b\n\n\n\ndata: c\n\n") == [b"b", b"c"]
