@@ -15,6 +15,9 @@ GRPC_SERVERS := $(VENV)/grpc
 SPHINX := $(VENV)/sphinx
 SOURCES := gateway adapters bench tests docs/site
 
+# Without bytecode each process of the tests would compile all of them again, for seven seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install run local model test e2e check contract clients grpc docs state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
