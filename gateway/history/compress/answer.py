@@ -80,7 +80,8 @@ def _complete(answer: JobAnswer) -> str:
         raise SummaryRejected("call", "the answer calls a tool")
     if answer.finish != "stop":
         raise SummaryRejected("finish", f"the answer ended with {answer.finish!r}, not with 'stop'")
-    text = _THINKING.sub("", answer.text).strip()
+    # Half a character could not be stored.
+    text = _THINKING.sub("", answer.text).strip().encode("utf-8", "replace").decode()
     if not text:
         raise SummaryRejected("empty", "the answer is empty")
     fenced = _FENCED.fullmatch(text)
@@ -103,7 +104,7 @@ def _content(text: str) -> SummaryContent:
     if not text.startswith("{"):
         return SummaryContent(notes=_checked_notes(text))
     try:
-        written = decode_json(text.encode("utf-8", "replace"))
+        written = decode_json(text.encode(), lenient=True)
     except NotJson as error:
         raise SummaryRejected("format", f"the answer begins as a JSON object and is none: {error.reason}") from error
     members = (

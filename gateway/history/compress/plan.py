@@ -20,10 +20,15 @@ from gateway.history.trim.truncate import shortened
 
 # A summary that saves less costs more than it is worth, unless the window is small.
 LEAST_GAIN_TOKENS: Final = 4_000
-# The longest answer that is asked of the model, as a count, a share of the covered turns and one of the window.
-OUTPUT_TOKENS: Final = 2_000
-OUTPUT_SHARE: Final = 0.5
-OUTPUT_WINDOW_SHARE: Final = 0.125
+# The longest prose that is expected of the model, as a count, a share of the covered turns and one of the window.
+PROSE_TOKENS: Final = 2_000
+PROSE_SHARE: Final = 0.5
+PROSE_WINDOW_SHARE: Final = 0.125
+# What a model may think before it writes, as a count and a share of the window: it counts for the same limit.
+REASONING_TOKENS: Final = 4_000
+REASONING_WINDOW_SHARE: Final = 0.125
+# How much longer than expected a text may be, because the expectation is an estimate.
+TOLERANCE: Final = 1.5
 # The share of the window for the user's own words, and the most calls that are listed.
 WORDS_SHARE: Final = 0.05
 MAX_CALLS: Final = 40
@@ -70,7 +75,8 @@ class Cover(msgspec.Struct, frozen=True):
 
     The summary covers the turns before `boundary`. The job reads those from `start` on (counted behind the system run,
     as the boundary's), and the summary of those before, `previous`. `result_limit`: the characters to which it sees
-    results shortened, `summary_limit` the largest estimate of a summary's text that still gains enough.
+    results shortened, `output_tokens` the limit of its answer, with what the model thinks before. `summary_limit` is
+    the largest estimate of a summary's text that is as short as expected and still gains enough.
     `covered_tokens` is the size of all covered turns.
     """
 
@@ -252,7 +258,7 @@ class _Planner:
             output_tokens=self._output(boundary),
             words_tokens=round(self.tokens(WORDS_SHARE)),
             max_calls=self._max_calls,
-            summary_limit=round(self._summary(boundary) + self.gain(boundary) - self.least_gain),
+            summary_limit=round(self._summary_limit(boundary)),
             covered_tokens=self.model_tokens(self._covered(boundary)),
             view_before=self.model_tokens(self.view),
             view_after=self.model_tokens(self.view_behind(boundary)),
@@ -267,16 +273,24 @@ class _Planner:
         return self._behind[0] - self._behind[boundary.turns]
 
     def _output(self, boundary: Boundary) -> int:
-        of_window = round(OUTPUT_WINDOW_SHARE * self._limits.window)
-        return min(OUTPUT_TOKENS, of_window, self.model_tokens(OUTPUT_SHARE * self._covered(boundary)))
+        window = self._limits.job_window or self._limits.window
+        return self._prose(boundary) + min(REASONING_TOKENS, round(REASONING_WINDOW_SHARE * window))
+
+    def _prose(self, boundary: Boundary) -> int:
+        of_window = round(PROSE_WINDOW_SHARE * self._limits.window)
+        return min(PROSE_TOKENS, of_window, self.model_tokens(PROSE_SHARE * self._covered(boundary)))
+
+    def _summary_limit(self, boundary: Boundary) -> float:
+        expected = self._summary(boundary)
+        return min(TOLERANCE * expected, expected + self.gain(boundary) - self.least_gain)
 
     def _summary(self, boundary: Boundary) -> float:
-        """Returns the largest size that the text of a summary may have."""
+        """Returns the size that the text of a summary is expected to have at most."""
         covered = range(boundary.turns)
         words = sum(self._sizes[n] for n in covered if _is_asked(self._turns[n]))
         calls = sum(len(self._turns[n].calls) for n in covered)
         known = min(words, self.tokens(WORDS_SHARE)) + _CALL_ENTRY * min(calls, self._max_calls)
-        return self._output(boundary) / self._ratio + known + _FRAME
+        return self._prose(boundary) / self._ratio + known + _FRAME
 
 
 _NONE_FITS: Final = -1

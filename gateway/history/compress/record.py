@@ -69,7 +69,7 @@ def decode_record(data: bytes) -> SummaryRecord:
     """Returns the record in these bytes. Raises RecordUnreadable for anything else, a record of another form too."""
     try:
         record = _DECODER.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RecordUnreadable(str(error)) from error
     if record.form != FORM:
         raise RecordUnreadable(f"form {record.form} of a record")

@@ -156,6 +156,12 @@ def test_plain_text_becomes_notes_in_a_string_of_their_own() -> None:
     assert summary.text.count("\n") == summary.text.rstrip().count("\n")
 
 
+def test_half_a_character_does_not_keep_a_summary_from_being_stored() -> None:
+    assert read(f"{PROSE} \ud83d").text.encode()
+    half = '{"goal": [{"text": "Fix tests/test_parser.py \\ud83d", "from": [1]}]}'
+    assert read(half).content.items[0].text.encode() == "Fix tests/test_parser.py \ufffd".encode()
+
+
 @pytest.mark.parametrize("finish", ["length", "content_filter", "tool_calls", None])
 def test_an_answer_that_did_not_end_by_itself_is_refused(finish: Reason | None) -> None:
     assert reason(GOOD, finish) == "finish"

@@ -169,7 +169,7 @@ def test_a_fourth_generation_whose_originals_do_not_fit_continues() -> None:
 
 
 def test_an_input_that_is_too_large_has_its_results_shortened_first() -> None:
-    turns = agent_history(30, 4_000)
+    turns = agent_history(24, 4_000)
     whole = cover_of(turns)
     small = cover_of(turns, CompressLimits(window=40_000, job_window=16_000))
     assert (whole.result_limit, small.result_limit) == (None, 1_000)
@@ -187,12 +187,20 @@ def test_a_window_too_small_for_any_worthwhile_input_is_told() -> None:
     assert reason_of(chat_history(80), CompressLimits(window=40_000, job_window=3_000)) == "input"
 
 
-def test_the_answer_has_at_most_half_of_what_it_covers() -> None:
-    cover = cover_of(chat_history(80))
-    assert cover.output_tokens == 2_000
-    small = CompressLimits(window=10_000, least_gain=0)
-    turns = chat_history(12, 2_600)
-    assert cover_of(turns, small).output_tokens <= 2_000
+def test_the_answer_has_room_for_prose_and_for_what_is_thought_before() -> None:
+    assert cover_of(chat_history(40)).output_tokens == 2_000 + 4_000
+    small = cover_of(chat_history(10), CompressLimits(window=12_000))
+    assert small.output_tokens == 1_500 + 1_500
+    assert cover_of(chat_history(40), CompressLimits(window=40_000, job_window=24_000)).output_tokens == 2_000 + 3_000
+
+
+def test_a_text_is_refused_from_half_more_than_expected_or_where_it_gains_too_little() -> None:
+    cover = cover_of(chat_history(40))
+    expected = cover.view_after - size(chat_history(40)[1 + cover.boundary.turns :]) - size(chat_history(40)[:1])
+    assert cover.summary_limit == pytest.approx(1.5 * expected, abs=2)
+    close = cover_of(chat_history(40), CompressLimits(window=40_000, least_gain=0.49))
+    assert close.summary_limit < 1.2 * expected
+    assert close.view_before - close.view_after >= 0.49 * 40_000 - 2
 
 
 @st.composite

@@ -37,6 +37,7 @@ def test_a_record_is_read_back_and_has_the_same_bytes_each_time() -> None:
         RECORD.encode() + b"\0",
         msgspec.msgpack.encode({"form": 1}),
         msgspec.structs.replace(RECORD, form=2).encode(),
+        RECORD.encode().replace(b"Never", b"N\xffver"),
     ],
 )
 def test_other_bytes_are_no_record(data: bytes) -> None:
