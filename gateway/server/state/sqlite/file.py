@@ -21,6 +21,7 @@ from gateway.server.state.store import Failure, StoreUnavailable
 from gateway.server.telemetry.log import LOGGER
 
 PAUSE_S: Final = 0.0002
+_READ: Final = "BEGIN"
 # What stops writes, but no reads.
 _FULL: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_READONLY)
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -48,7 +49,7 @@ class SqliteFile:
         """Returns what `work` returns in one transaction; when it raises, none of its changes is made. Raises
         StoreUnavailable."""
         try:
-            with _transaction(self._connection(), "BEGIN IMMEDIATE" if writes else "BEGIN", self._patience_s) as run:
+            with _transaction(self._connection(), "BEGIN IMMEDIATE" if writes else _READ, self._patience_s) as run:
                 return work(run)
         except sqlite3.Error as error:
             failure = _failure(error)
@@ -142,6 +143,9 @@ def check_file(path: Path) -> None:
 def _transaction(db: sqlite3.Connection, begin: str, patience_s: float) -> Iterator[sqlite3.Connection]:
     _patiently(db, begin, patience_s)
     try:
+        if begin == _READ:
+            # The lock of a reader is taken by its first statement, and held from there on.
+            _patiently(db, "SELECT 1 FROM sqlite_schema LIMIT 1", patience_s)
         yield db
         _patiently(db, "COMMIT", patience_s)
     except BaseException:  # any exception, a refusal too: an open transaction would lock out all other processes

@@ -196,6 +196,19 @@ async def test_a_lock_of_another_process_does_not_hold_up_the_loop(path: Path) -
         assert ticks >= 5
 
 
+async def test_a_read_waits_for_a_short_lock_of_another_process(path: Path) -> None:
+    async with opened(path) as store:
+        await store.put("a", put())
+        undo = lock(path)
+        assert undo is not None
+        reading = asyncio.ensure_future(store.get("a", put().space, [put().key]))
+        await asyncio.sleep(0.02)
+        assert not reading.done()
+        undo()
+        [found] = await reading
+        assert found is not None and found.data == put().data
+
+
 def flip_a_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.index(SECRET) + 7] ^= 1
