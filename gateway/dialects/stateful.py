@@ -21,12 +21,12 @@ class AnswerRecord(NamedTuple):
     """A complete answer as it is stored: entries by their names, in the order in which they are written. The answer is
     stored once the last one is.
 
-    A request that continues the answer needs the entries of so many answers as `links` says, which have `size` bytes:
-    these and those that `continues` names.
+    A request that continues the answer needs the entries of so many answers as `links` says, which have `size` bytes.
+    `renewed` names those of earlier answers whose time to live begins anew.
     """
 
     entries: tuple[tuple[str, bytes], ...]
-    continues: tuple[str, ...]
+    renewed: tuple[str, ...]
     size: int
     links: int
 
@@ -34,8 +34,9 @@ class AnswerRecord(NamedTuple):
 class StoringEncoder(StreamEncoder, Protocol):
     """Extends a StreamEncoder whose answer may be stored. A whole answer is made by the same encoder."""
 
-    def record(self) -> AnswerRecord:
-        """Returns what is to be stored. Called once, behind the last events and before `close` or `whole`."""
+    def record(self, renew_s: float) -> AnswerRecord:
+        """Returns what is to be stored. Called once, behind the last events and before `close` or `whole`. The entries
+        that the answer continues are renewed where they were not for `renew_s` seconds."""
         ...
 
     def deny(self, notice: Notice) -> None:

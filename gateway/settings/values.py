@@ -171,7 +171,7 @@ class ResponsesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     `store`.
 
     A response lives for `ttl_s` seconds after it, or after the last one that continues it, is complete. `max_mb` bounds
-    what each worker, or the file, keeps of them.
+    what each worker keeps of them in memory.
     """
 
     store: bool = True

@@ -15,6 +15,8 @@ from gateway.core.conversation import Json
 from gateway.dialects.openai_responses.items import Item
 from gateway.dialects.stateful import AnswerRecord
 
+# Each name begins with the form of its entry: one that changes gets another name, so that gateways of two versions may
+# use one store.
 _RESPONSE: Final = "response:"
 _INPUT: Final = "input:"
 _ITEM: Final = "item:"
@@ -26,12 +28,14 @@ class StoredResponse(msgspec.Struct, frozen=True):
     """The entry of a response.
 
     `ancestors` are the ids of the responses before it, the oldest first; `size` is the number of bytes of all of them,
-    with their inputs, and of this one; `named_items` are the ids of its items that have an entry of their own.
-    `response` is the JSON of the response object.
+    with their inputs, and of this one; `renewed_at` is the Unix time at which all of them had been written or renewed;
+    `named_items` are the ids of its items that have an entry of their own. `response` is the JSON of the response
+    object.
     """
 
     ancestors: tuple[str, ...]
     size: int
+    renewed_at: int
     named_items: tuple[str, ...]
     response: msgspec.Raw
 
@@ -43,11 +47,12 @@ class _Output(msgspec.Struct, frozen=True):
 
 class StoredInput(msgspec.Struct, frozen=True):
     """What the record of a response needs of its request: the items of its own `input`, and the responses before it
-    with their bytes."""
+    with their bytes and the time at which they were renewed."""
 
     items: Sequence[Item]
     ancestors: tuple[str, ...]
     size: int
+    renewed_at: int
 
 
 def response_id(unique: str) -> str:
@@ -77,21 +82,24 @@ def owner_of(item: str) -> tuple[str, bool] | None:
     return None if found is None else (response_id(found[1]), bool(found[2]))
 
 
-def record(unique: str, stored: StoredInput, response: dict[str, Json]) -> AnswerRecord:
+def record(unique: str, stored: StoredInput, response: dict[str, Json], now: int, renew_s: float) -> AnswerRecord:
     """Returns what is stored of a complete response: its own entry last, without which nothing refers to the others."""
     identity = response_id(unique)
     named = tuple(_named_items(response))
     items = msgspec.json.encode(stored.items)
     written = msgspec.json.encode(response)
     size = stored.size + len(items) + len(written)
-    entry = StoredResponse(stored.ancestors, size, named, msgspec.Raw(written))
+    renews = not stored.ancestors or now - stored.renewed_at >= renew_s
+    renewed_at = now if renews else stored.renewed_at
+    entry = StoredResponse(stored.ancestors, size, renewed_at, named, msgspec.Raw(written))
+    earlier = [name(ancestor) for ancestor in stored.ancestors for name in (response_entry, input_entry)]
     return AnswerRecord(
         (
             (input_entry(identity), items),
             *[(item_entry(name), identity.encode()) for name in named],
             (response_entry(identity), msgspec.json.encode(entry)),
         ),
-        tuple([name(ancestor) for ancestor in stored.ancestors for name in (response_entry, input_entry)]),
+        tuple(earlier) if renews else (),
         size,
         len(stored.ancestors) + 1,
     )

@@ -28,17 +28,18 @@ Entries = Mapping[str, bytes | None]
 
 
 class StoredHistory(msgspec.Struct, frozen=True):
-    """The items before those of the request, the oldest first, the responses that they come from, and the bytes of
-    these."""
+    """The items before those of the request, the oldest first, the responses that they come from, the bytes of these,
+    and the Unix time at which all of them had been written or renewed."""
 
     items: Sequence[Item] = ()
     responses: tuple[str, ...] = ()
     size: int = 0
+    renewed_at: int = 0
 
     def with_own(self, items: Iterable[Json]) -> StoredInput:
         """Returns what is stored of the request with these items, whose references are resolved."""
         own = [item for item in items if isinstance(item, dict) and type_of(item) != REFERENCE]
-        return StoredInput(own, self.responses, self.size)
+        return StoredInput(own, self.responses, self.size, self.renewed_at)
 
 
 def missing_entries(document: Document) -> tuple[str, ...]:
@@ -91,7 +92,7 @@ def read_chain(identity: str, found: Entries) -> StoredHistory | None:
             raise _broken(identity)
         items += read_input(own)
         items += read_output(read_response(answer))
-    return StoredHistory(items, responses, stored.size)
+    return StoredHistory(items, responses, stored.size, stored.renewed_at)
 
 
 def resolved(items: Sequence[Json], history: StoredHistory, found: Entries) -> list[Json]:

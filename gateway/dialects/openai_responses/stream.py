@@ -83,6 +83,7 @@ class ResponsesStreamEncoder:
 
     def __init__(self, request: ClientRequest, head: AnswerHead) -> None:
         self._unique = head.unique
+        self._created = head.created
         self._to_store = request.to_store
         asked = request.echo.get(FIELDS)
         self._response = GrowingResponse(head, asked if isinstance(asked, dict) else EMPTY)
@@ -161,10 +162,10 @@ class ResponsesStreamEncoder:
         """Returns the response object as JSON, for a client that does not stream."""
         return _encode(self.response())
 
-    def record(self) -> AnswerRecord:
-        """Returns what is stored of the complete answer."""
+    def record(self, renew_s: float) -> AnswerRecord:
+        """Returns what is stored of the complete answer (`StoringEncoder.record`)."""
         assert isinstance(self._to_store, StoredInput)  # as the decoder made it for an answer to be stored
-        return record(self._unique, self._to_store, self.response())
+        return record(self._unique, self._to_store, self.response(), self._created, renew_s)
 
     def deny(self, notice: Notice) -> None:
         """Makes the rest of the answer say that it is not stored."""

@@ -29,8 +29,9 @@ WRITE_S: Final = DEADLINE_S + 0.01
 # Of the history of one answer: a request that continues it has to read and send all of it.
 MOST_LINKS: Final = 512
 MOST_BYTES: Final = 8 * 2**20
+# What is continued is renewed once this share of its time is over, and not each time: a file writes all of it again.
+RENEWAL: Final = 1 / 8
 _KEY_BYTES: Final = 16
-_CHECK_BYTES: Final = 8
 
 Found: TypeAlias = Mapping[str, bytes | None]
 
@@ -98,7 +99,7 @@ class AnswerStore:
             except StoreUnavailable as failure:
                 raise _unavailable(failure) from failure
             for name, entry in zip(names, entries, strict=True):
-                found[name] = None if entry is None else _checked(name, entry.data)
+                found[name] = None if entry is None else entry.data
         return found
 
     async def delete(self, names: Sequence[str]) -> None:
@@ -110,7 +111,7 @@ class AnswerStore:
 
     async def record(self, encoder: StoringEncoder, context: RequestContext) -> None:
         """Stores the answer of an encoder that has all its events; where that fails, the answer says so."""
-        refused = await self._write(encoder.record())
+        refused = await self._write(encoder.record(self._ttl_s * RENEWAL))
         if refused is not None:
             notice = Notice("state", "failed", "RESPONSE_NOT_STORED", refused, level="warning")
             encoder.deny(notice)
@@ -124,11 +125,10 @@ class AnswerStore:
             return f"the history has {record.size} bytes; the most is {MOST_BYTES}"
         try:
             async with asyncio.timeout(WRITE_S):
-                if continued := [_key(name) for name in record.continues]:
-                    # It lives as long as what continues it.
-                    await self._store.extend(self._tenant, SPACE, continued, self._ttl_s)
+                if renewed := [_key(name) for name in record.renewed]:
+                    await self._store.extend(self._tenant, SPACE, renewed, self._ttl_s)
                 for name, data in record.entries:
-                    await self._store.put(self._tenant, Put(SPACE, _key(name), _check(name, data) + data, self._ttl_s))
+                    await self._store.put(self._tenant, Put(SPACE, _key(name), data, self._ttl_s))
         except StoreUnavailable as failure:
             return str(failure)
         except TimeoutError:
@@ -148,16 +148,6 @@ async def with_stored(dialect: StatefulDialect, document: Document, answers: Ans
 def _key(name: str) -> bytes:
     """Returns the key of an entry: of one length, whatever a client asks for."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:_KEY_BYTES]
-
-
-def _check(name: str, data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_CHECK_BYTES, key=_key(name)).digest()
-
-
-def _checked(name: str, stored: bytes) -> bytes | None:
-    """Returns the data of an entry; None for one that is damaged or belongs under another name."""
-    data = stored[_CHECK_BYTES:]
-    return data if stored[:_CHECK_BYTES] == _check(name, data) else None
 
 
 def _unavailable(failure: StoreUnavailable) -> GatewayError:

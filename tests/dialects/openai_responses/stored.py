@@ -17,11 +17,12 @@ HELLO: Final[tuple[Event, ...]] = (ResponseStart(), TextDelta("Hello."), Finish(
 
 
 class Shelf:
-    """The entries of some responses. `steps` counts the rounds of the last look-up."""
+    """The entries of some responses. `steps` counts the rounds of the last look-up; `now` is the Unix time."""
 
     def __init__(self) -> None:
         self.entries: dict[str, bytes] = {}
         self.steps = 0
+        self.now = 1
         self._answers = 0
 
     def read(self, input: Any = "Hello", **fields: Any) -> ClientRequest:
@@ -37,10 +38,10 @@ class Shelf:
     def record(self, request: ClientRequest, events: Sequence[Event] = HELLO) -> tuple[str, AnswerRecord]:
         """Return the id of the answer of these events to a request, and its record."""
         self._answers += 1
-        head = AnswerHead(f"{self._answers:024x}", 1, "m", lambda: 2, stored=True)
+        head = AnswerHead(f"{self._answers:024x}", self.now, "m", lambda: self.now, stored=True)
         encoder = DIALECT.stream_encoder(request, head)
         encoder.feed(events)
-        return f"resp_{head.unique}", encoder.record()
+        return f"resp_{head.unique}", encoder.record(100)
 
     def answer(self, input: Any = "Hello", events: Sequence[Event] = HELLO, **fields: Any) -> str:
         """Store the answer of these events to a request; return its id."""

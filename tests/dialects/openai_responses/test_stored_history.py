@@ -127,6 +127,19 @@ def test_a_record_grows_with_its_own_items_only() -> None:
     assert first.size > 10_000 and first.size < second.size < first.size + 3_000
 
 
+def test_a_history_is_renewed_from_time_to_time() -> None:
+    shelf = Shelf()
+    previous: dict[str, Any] = {}
+    renewed: list[int] = []
+    for shelf.now in (1000, 1099, 1101, 1200, 1201, 1301):
+        identity, made = shelf.record(shelf.read("More", **previous))
+        shelf.entries.update(made.entries)
+        assert set(made.renewed) <= shelf.entries.keys()
+        renewed.append(len(made.renewed))
+        previous = {"previous_response_id": identity}
+    assert renewed == [0, 0, 4, 0, 8, 10]
+
+
 @pytest.mark.parametrize("form", [{"type": "item_reference"}, {}], ids=["typed", "id_alone"])
 def test_a_reference_stands_for_the_item_that_it_names(form: dict[str, Any]) -> None:
     shelf = Shelf()

@@ -14,7 +14,7 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.demo import serve_demo
 from gateway.dialects.stateful import AnswerRecord
-from gateway.server.state import answer_store, circuit
+from gateway.server.state import circuit
 from gateway.server.state.answer_store import AnswerStore, AnswerStores
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
@@ -37,7 +37,7 @@ class Recorder:
         self.denied: list[Notice] = []
         self.headers = ()
 
-    def record(self) -> AnswerRecord:
+    def record(self, renew_s: float) -> AnswerRecord:
         return self._record
 
     def deny(self, notice: Notice) -> None:
@@ -52,8 +52,8 @@ class Recorder:
         return b""
 
 
-def record(*names: str, continues: Sequence[str] = (), size: int = 100, links: int = 1) -> AnswerRecord:
-    return AnswerRecord(tuple((name, name.encode()) for name in names), tuple(continues), size, links)
+def record(*names: str, renewed: Sequence[str] = (), size: int = 100, links: int = 1) -> AnswerRecord:
+    return AnswerRecord(tuple((name, name.encode()) for name in names), tuple(renewed), size, links)
 
 
 def context() -> RequestContext:
@@ -108,12 +108,12 @@ async def test_the_last_entry_is_written_last() -> None:
     assert await found(answers, "response") == {"response": None}
 
 
-async def test_what_is_continued_lives_on() -> None:
+async def test_what_is_renewed_lives_on() -> None:
     now = 0.0
     answers = AnswerStore(guarded(MemoryStore(2**20, lambda *_: None, clock=lambda: now)), "-", 60)
     await stored(answers, record("first"))
     now = 50.0
-    await stored(answers, record("second", continues=["first"]))
+    await stored(answers, record("second", renewed=["first"]))
     now = 100.0
     assert await found(answers, "first", "second") == {"first": b"first", "second": b"second"}
     now = 111.0
@@ -153,27 +153,6 @@ async def test_a_store_that_fails_is_told(fault: Failure) -> None:
     assert (caught.value.status, caught.value.code) == (503, "store_unavailable")
     assert caught.value.headers == {"retry-after": "1"}
     assert time.monotonic() - began < 5, "no hang of the store reaches the client"
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-1] + b"x", lambda data: data[:4], lambda data: b""])
-async def test_a_damaged_entry_is_none(damage: Any) -> None:
-    class Lying(MemoryStore):
-        async def put(self, tenant: str, put: Put) -> bool:
-            return await super().put(tenant, Put(put.space, put.key, damage(put.data), put.ttl_s))
-
-    answers = AnswerStore(guarded(Lying(2**20, lambda *_: None)), "-", 60)
-    await stored(answers, record("a"))
-    assert await found(answers, "a") == {"a": None}
-
-
-async def test_an_entry_of_another_name_is_none() -> None:
-    class Confused(MemoryStore):
-        async def put(self, tenant: str, put: Put) -> bool:
-            return await super().put(tenant, Put(put.space, answer_store._key("b"), put.data, put.ttl_s))
-
-    answers = AnswerStore(guarded(Confused(2**20, lambda *_: None)), "-", 60)
-    await stored(answers, record("a"))
-    assert await found(answers, "b") == {"b": None}
 
 
 def several(workers: int, store: bool = True) -> AnswerStores:
