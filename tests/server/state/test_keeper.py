@@ -1,7 +1,9 @@
 """What the keeper puts back, and what it never does: with a scripted provider, over real sockets."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import httpx
@@ -9,11 +11,10 @@ import msgspec
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.server.state.features import state_features
 from gateway.server.state.keeper import MOST_ENTRY
 from gateway.server.state.store import StoreUnavailable
 from gateway.settings import read_settings
-from gateway.testing.gateway import RunningGateway, running_gateway
+from gateway.testing.gateway import RunningGateway, python_process, running_gateway
 from tests.server.backend import Connection, FaultyBackend, answer, faulty_backend
 from tests.server.samples import total
 
@@ -372,23 +373,55 @@ async def test_off_nothing_is_kept_and_nothing_is_put_back(scene: Scene, off: st
     assert ("reasoning_content" in message, rules) == (False, [])
 
 
-def test_a_gateway_without_the_keeper_does_not_even_import_it() -> None:
-    from gateway.server.state.stores import Stores
-    from gateway.server.telemetry.metrics import Metrics
+OFF: Final = """
+import sys
+from gateway.server.api.app import create_app
+from gateway.settings import read_settings
 
-    off = read_settings({})
-    metrics = Metrics()
-    assert state_features(off, Stores(off, metrics), metrics) is None
+create_app(read_settings({"log": {"file": None}, "server": {"api_keys_env": None}}))
+print([name for name in sys.modules if "keeper" in name or "kept_state" in name])
+"""
 
 
-async def test_workers_share_what_is_kept(scene: Scene) -> None:
-    async with running_gateway(settings(scene.backend.base_url)) as other:
-        mine, theirs = scene.gateway.app.gateway_state, other.app.gateway_state
-        theirs.features = state_features(theirs.settings, mine.stores, theirs.metrics)
+async def test_a_gateway_without_the_keeper_does_not_even_import_it(tmp_path: Path) -> None:
+    async with python_process(tmp_path, "-c", OFF) as process:
+        output, _ = await process.communicate()
+    assert output.decode().strip() == "[]"
+
+
+async def test_workers_share_what_is_kept(start: Start, tmp_path: Path) -> None:
+    state: dict[str, Json] = {"store": f"sqlite:{tmp_path / 'state.db'}"}
+    scene = await start(state=state)
+    async with running_gateway(settings(scene.backend.base_url, state=state)) as worker:
+        other = Scene(scene.provider, scene.backend, worker)
         await scene.answered(THOUGHT)
-        elsewhere = Scene(scene.provider, scene.backend, other)
-        _, rules = await elsewhere.sent(ASK, dropped(THOUGHT), *results("call_1"))
-        assert rules == ["STATE_RESTORED"]
+        # Between workers no write is waited for.
+        await scene.gateway.app.gateway_state.store.written()
+        ((message,), rules) = await other.sent(ASK, dropped(THOUGHT), *results("call_1"))
+        assert (message["reasoning_content"], rules) == ("Rome it is.", ["STATE_RESTORED"])
+        # The other one has seen another answer that looks the same.
+        await other.answered({**THOUGHT, "reasoning_content": "Other thoughts."})
+        await worker.app.gateway_state.store.written()
+        _, rules = await scene.sent(ASK, dropped(THOUGHT), *results("call_1"))
+        assert rules == ["STATE_AMBIGUOUS"]
+
+
+async def test_workers_that_keep_the_same_answer_at_once_lose_neither(start: Start, tmp_path: Path) -> None:
+    state: dict[str, Json] = {"store": f"sqlite:{tmp_path / 'state.db'}"}
+    scene = await start(state=state)
+    async with running_gateway(settings(scene.backend.base_url, state=state)) as worker:
+        other = Scene(scene.provider, scene.backend, worker)
+        scene.provider.answers = [THOUGHT]
+        # The same anchors, of two models: whichever comes first, the other one is put beside it.
+        async with asyncio.TaskGroup() as group:
+            for number in range(10):
+                asked, model = (scene, "m") if number % 2 else (other, "m2")
+                group.create_task(asked.ask(ASK, model=model))
+        for one in (scene, other):
+            await one.gateway.app.gateway_state.store.written()
+        for model in ("m", "m2"):
+            _, rules = await scene.sent(ASK, dropped(THOUGHT), *results("call_1"), model=model)
+            assert rules == ["STATE_RESTORED"]
 
 
 async def test_a_store_that_fails_changes_no_answer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
