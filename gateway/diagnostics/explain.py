@@ -11,7 +11,7 @@ from gateway.core.conversation import Conversation, Json, JsonObject, Turn, Viol
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.diagnostics.routed_request import route_document
+from gateway.diagnostics.routed_request import RoutedRequest, route_document
 from gateway.dialects.base import Dialect
 from gateway.dialects.document import Document, read_document
 from gateway.exchange import Exchange
@@ -278,9 +278,14 @@ def explain_document(
     check_model: Callable[[str], None] = lambda model: None,
 ) -> Explanation:
     """Explains a request of this dialect. Parameters and errors are those of `route_document`."""
-    routed = route_document(document, settings, adapters, dialect, check_model)
+    return explain_routed(route_document(document, settings, adapters, dialect, check_model), dialect)
+
+
+def explain_routed(routed: RoutedRequest, dialect: Dialect, noticed: Sequence[Notice] = ()) -> Explanation:
+    """Explains a request of this dialect whose backend is known. `noticed` tells what was put into it before."""
     explanation = explain(routed.conversation, routed.policy, routed.adapter, routed.backend, dialect)
-    return msgspec.structs.replace(explanation, model=routed.model)
+    explanation = msgspec.structs.replace(explanation, model=routed.model)
+    return _with_notices(explanation, (*noticed, *explanation.diagnostics)) if noticed else explanation
 
 
 def plan(

@@ -25,6 +25,7 @@ class _Report(msgspec.Struct, frozen=True):
 
 
 _REPORTS: Final[Mapping[Outcome, _Report]] = {
+    "present": _Report("seen", "STATE_PRESENT", "debug", "the {kind} of an earlier answer is in the request"),
     "restored": _Report("added", "STATE_RESTORED", "debug", "the {kind} of an earlier answer was put back"),
     "missing": _Report("seen", "STATE_MISSING", "warning", "the {kind} is neither in the request nor kept"),
     "ambiguous": _Report(
@@ -86,10 +87,8 @@ def kind_of(rule: StateRule) -> str:
     return "signature" if rule.calls else "fields"
 
 
-def report(outcome: Outcome, rule: StateRule, turn: Turn) -> Notice | None:
-    """Returns the notice of what became of a turn's state; None where nothing did."""
-    found = _REPORTS.get(outcome)
-    if found is None:
-        return None
+def report(outcome: Outcome, rule: StateRule, turn: Turn) -> Notice:
+    """Returns the notice of what became of a turn's state."""
+    found = _REPORTS[outcome]
     detail = found.detail.format(kind=kind_of(rule))
     return Notice("state", found.action, found.rule, detail, turn.index, level=found.level)

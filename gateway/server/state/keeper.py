@@ -152,6 +152,7 @@ class KeeperPart:
         self._answer = AnswerReader(rule)
         self._before: Turn | None = None
         self._put: list[_Put] = []
+        self._outcomes: list[Outcome] = []
 
     async def recall(self, conversation: Conversation) -> tuple[Conversation, Sequence[Notice]]:
         """Returns the conversation with the state that it lacks, and what became of the state of each turn."""
@@ -162,11 +163,13 @@ class KeeperPart:
         if secret is None:
             return asking, ()
         turns, outcomes = await self._recalled(asking, reach, secret)
-        notices = [self._told(outcomes[at], turns[at]) for at in sorted(outcomes)]
-        return msgspec.structs.replace(asking, turns=tuple(turns)), [one for one in notices if one is not None]
+        self._outcomes = [*outcomes.values()]
+        notices = [report(outcomes[at], self._rule, turns[at]) for at in sorted(outcomes)]
+        return msgspec.structs.replace(asking, turns=tuple(turns)), notices
 
     def record(self, events: Sequence[Event]) -> Sequence[Event]:
         """Reads the events; returns them without the state that only the gateway asked for."""
+        self._count_outcomes()
         self._answer.feed(events)
         return self._shown.feed(events)
 
@@ -187,6 +190,7 @@ class KeeperPart:
 
     def refuse(self, error: BackendError) -> None:
         """Drops what the provider has refused, so that the next request does not send it again."""
+        self._count_outcomes()
         if error.extra.get("rule") != REFUSED:
             return
         index = error.extra.get("index")
@@ -228,9 +232,10 @@ class KeeperPart:
         valid = scope(self._valid_for, secret)
         return {at: choose([(anchor, known[anchor]) for anchor in of_turn], valid) for at, of_turn in found.items()}
 
-    def _told(self, outcome: Outcome, turn: Turn) -> Notice | None:
-        self._kept.count(outcome)
-        return report(outcome, self._rule, turn)
+    def _count_outcomes(self) -> None:
+        """Counts what became of the turns, once the backend has got them."""
+        while self._outcomes:
+            self._kept.count(self._outcomes.pop())
 
     async def _keep(self, turn: Turn, state: TurnState, data: bytes) -> None:
         secret = await self._kept.epoch()

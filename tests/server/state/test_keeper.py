@@ -154,7 +154,7 @@ THOUGHT: Final = said(call(), content="", reasoning_content="Rome it is.")
 async def test_a_client_that_keeps_the_state_is_left_alone(scene: Scene) -> None:
     await scene.answered(THOUGHT)
     ((message,), rules) = await scene.sent(ASK, {**THOUGHT, "reasoning_content": "Mine."}, *results("call_1"))
-    assert (message["reasoning_content"], rules) == ("Mine.", [])
+    assert (message["reasoning_content"], rules) == ("Mine.", ["STATE_PRESENT"])
     assert await scene.outcomes("present") == 1
 
 
@@ -291,12 +291,12 @@ async def test_a_signature_of_another_model_that_the_client_carries_is_dropped(s
     ((message,), rules) = await scene.sent(ASK, SIGNED, *results("call_1"), model="g2")
     assert (message, rules) == (dropped(SIGNED), ["STATE_FOREIGN"])
     ((message,), rules) = await scene.sent(ASK, SIGNED, *results("call_1"), model="g")
-    assert (message, rules) == (SIGNED, [])
+    assert (message, rules) == (SIGNED, ["STATE_PRESENT"])
 
 
 async def test_a_signature_of_unknown_origin_is_the_clients_own_matter(scene: Scene) -> None:
     ((message,), rules) = await scene.sent(ASK, SIGNED, *results("call_1"), model="g")
-    assert (message, rules) == (SIGNED, [])
+    assert (message, rules) == (SIGNED, ["STATE_PRESENT"])
 
 
 async def test_another_credential_after_a_reload_gets_nothing_either(
@@ -360,6 +360,18 @@ async def test_what_is_missing_is_told_before_the_provider_refuses_it(scene: Sce
     assert (response.status_code, error["rule"]) == (400, "REASONING_MISSING")
     assert "keeper" in error["advice"]
     assert [(one["rule"], one["index"]) for one in error["diagnostics"] if one["stage"] == "state"] == [(LOST, 1)]
+
+
+async def test_explain_tells_what_would_be_put_back_and_counts_nothing(scene: Scene) -> None:
+    await scene.answered(THOUGHT)
+    lost = said(call("call_2"), content="")
+    messages = [ASK, dropped(THOUGHT), *results("call_1"), lost, *results("call_2")]
+    response = await scene.gateway.client.post("/v1/explain", json={"model": "m", "messages": messages})
+    told = response.json()
+    rules = [(one["rule"], one["index"]) for one in told["diagnostics"] if one["stage"] == "state"]
+    assert rules == [("STATE_RESTORED", 1), (LOST, 3)]
+    assert told["wire"][1]["reasoning_content"] == "Rome it is."
+    assert (await scene.outcomes("restored"), len(scene.backend.seen)) == (0, 1)
 
 
 @pytest.mark.parametrize("off", ["model", "header"])
