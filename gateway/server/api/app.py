@@ -22,6 +22,7 @@ from gateway.diagnostics.explain import explain_routed
 from gateway.diagnostics.routed_request import RoutedRequest, route_document
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
+from gateway.response.usage_estimate import prompt_size
 from gateway.server.access.request_checks import is_loopback
 from gateway.server.api.dialect_routes import add_dialect_routes, named_dialect, read_client_body
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
@@ -153,7 +154,7 @@ async def _recalled(
     route, backend = gateway_state.backends.route(gateway_state.backends.listed_name(routed.model))
     # The request may bring a policy of its own.
     route = msgspec.structs.replace(route, policy=routed.policy)
-    state = features.begin(context, route, backend, routed.conversation)
+    state = features.begin(context, route, backend, routed.conversation, prompt_size(routed.conversation))
     if state is None:
         return routed, ()
     conversation = await state.recall(routed.conversation)
