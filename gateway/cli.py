@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import mapping, schema
+from gateway.commands import mapping, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -55,6 +55,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--dialect", help=DIALECT_HELP)
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
+    state.add_parsers(commands.add_parser("state", help=state.HELP), environ)
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
         command.add_argument(
@@ -247,4 +248,5 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "lint": _lint,
     "schema": schema.run,
     "map": mapping.run,
+    "state": state.run,
 }

@@ -12,13 +12,14 @@ from gateway.server.state.limit_store import LimitStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.sealed_store import SealedStore
 from gateway.server.state.sealing import ChecksumSeal, Seal
-from gateway.server.state.store import Space, StateStore
+from gateway.server.state.store import OnEvict, Space, StateStore
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings, secret
 
 if TYPE_CHECKING:
     from gateway.server.state.valkey.address import ServerAddress
 
+SQLITE: Final = "sqlite"
 # The extra of this distribution that installs a package.
 EXTRAS: Final = {"cryptography": "encrypt", "valkey": "valkey"}
 
@@ -31,18 +32,27 @@ def open_store(
 ) -> StateStore:
     """Returns the store of the settings, which connects when it is first used. `space_bytes` bounds single spaces in
     memory. Raises SettingsError."""
-    max_bytes, on_evict = int(state.max_mb * 2**20), metrics.state_evictions.inc
-    kind, _, place = (state.store or MemoryStore.name).partition(":")
-    if kind == MemoryStore.name:
-        return MemoryStore(max_bytes, on_evict, space_bytes)
-    if kind != "sqlite":
-        return SealedStore(_server(state, metrics, environ), _seal(state, environ, True), metrics.state_unreadable.inc)
+    on_evict = metrics.state_evictions.inc
+    shared = open_shared_store(state, on_evict, environ)
+    if shared is None:
+        return MemoryStore(_max_bytes(state), on_evict, space_bytes)
+    return SealedStore(shared, _seal(state, environ, _kind(state) != SQLITE), metrics.state_unreadable.inc)
+
+
+def open_shared_store(
+    state: StateSettings, on_evict: OnEvict, environ: Mapping[str, str] = os.environ
+) -> StateStore | None:
+    """Returns the file or the server of the settings, whose values stay sealed; None where the settings name memory.
+    Raises SettingsError."""
+    if _kind(state) == MemoryStore.name:
+        return None
+    if _kind(state) != SQLITE:
+        return _server(state, on_evict, environ)
     # Not imported where it is not used.
     from gateway.server.state.sqlite import SqliteStore, check_file
 
-    check_file(Path(place))
-    file = SqliteStore(Path(place), process_identity(os.getpid()), max_bytes, on_evict)
-    return SealedStore(file, _seal(state, environ, False), metrics.state_unreadable.inc)
+    check_file(_path(state))
+    return SqliteStore(_path(state), process_identity(os.getpid()), _max_bytes(state), on_evict)
 
 
 def open_limits(
@@ -50,24 +60,36 @@ def open_limits(
 ) -> LimitStore | None:
     """Returns where the usage of API keys is counted together with other processes: in the store of the settings, else
     in a file of the directory that the workers of this gateway share; None: there is neither. Raises SettingsError."""
-    kind, _, place = (state.store or MemoryStore.name).partition(":")
-    if kind not in (MemoryStore.name, "sqlite"):
+    kind = _kind(state)
+    if kind not in (MemoryStore.name, SQLITE):
         from gateway.server.state.valkey.limits import ValkeyLimits
 
         return ValkeyLimits(_address(state, environ))
-    path = Path(place) if kind == "sqlite" else directory and directory / "limits.db"
+    path = _path(state) if kind == SQLITE else directory and directory / "limits.db"
     if path is None:
         return None
     from gateway.server.state.sqlite import SqliteLimits
 
-    return SqliteLimits(path, process_identity(os.getpid()), int(state.max_mb * 2**20))
+    return SqliteLimits(path, process_identity(os.getpid()), _max_bytes(state))
 
 
-def _server(state: StateSettings, metrics: Metrics, environ: Mapping[str, str]) -> StateStore:
+def _kind(state: StateSettings) -> str:
+    return (state.store or MemoryStore.name).partition(":")[0]
+
+
+def _path(state: StateSettings) -> Path:
+    return Path((state.store or "").partition(":")[2])
+
+
+def _max_bytes(state: StateSettings) -> int:
+    return int(state.max_mb * 2**20)
+
+
+def _server(state: StateSettings, on_evict: OnEvict, environ: Mapping[str, str]) -> StateStore:
     _require("valkey", "state.store names a server")
     from gateway.server.state.valkey.store import ValkeyStore
 
-    return ValkeyStore(_address(state, environ), metrics.state_evictions.inc)
+    return ValkeyStore(_address(state, environ), on_evict)
 
 
 def _address(state: StateSettings, environ: Mapping[str, str]) -> "ServerAddress":

@@ -5,7 +5,6 @@ an entry begins its time anew, so that no entry outlives its time to live by mor
 """
 
 import sqlite3
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -33,16 +32,12 @@ def sizes(run: sqlite3.Connection, tenant: str, space: Space, keys: Sequence[byt
 def read(
     run: sqlite3.Connection, tenant: str, space: Space, keys: Mapping[bytes, int], now: float
 ) -> dict[bytes, Entry]:
-    """Returns the entries that live, by key; one whose data is damaged is left out."""
+    """Returns the entries that live, by key."""
     rows = run.execute(
-        f"SELECT key, data, version, checksum FROM entries WHERE {_some(keys)} AND until > ?",
+        f"SELECT key, data, version FROM entries WHERE {_some(keys)} AND until > ?",
         (tenant, space, *keys, now),
     )
-    return {
-        bytes(key): Entry(bytes(data), int(version))
-        for key, data, version, checksum in rows
-        if zlib.crc32(data) == checksum
-    }
+    return {bytes(key): Entry(bytes(data), int(version)) for key, data, version in rows}
 
 
 def matches(run: sqlite3.Connection, tenant: str, put: Put, now: float) -> bool:
@@ -60,10 +55,10 @@ def write(run: sqlite3.Connection, tenant: str, put: Put, now: float) -> None:
     number = next_number(run)
     run.execute(f"DELETE FROM entries WHERE {_ONE}", (tenant, put.space, put.key))
     run.execute(
-        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(tenant, put.space, put.key, now, now + put.ttl_s),
-            *(number, size(put), number, zlib.crc32(put.data), put.data),
+            *(number, size(put), number, put.data),
         ),
     )
 

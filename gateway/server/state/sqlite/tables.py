@@ -20,7 +20,7 @@ _STATEMENTS: Final = (
     """CREATE TABLE entries (
         tenant TEXT NOT NULL, space TEXT NOT NULL, key BLOB NOT NULL,
         since REAL NOT NULL, until REAL NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL,
-        version INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL
+        version INTEGER NOT NULL, data BLOB NOT NULL
     )""",
     "CREATE UNIQUE INDEX entry ON entries (tenant, space, key)",
     "CREATE INDEX entries_used ON entries (tenant, used)",

@@ -16,8 +16,11 @@ import pytest
 
 from gateway.core.errors import SettingsError
 from gateway.server.process.process_identity import process_identity
+from gateway.server.state.open_store import open_store
 from gateway.server.state.sqlite import SqliteStore, check_file
 from gateway.server.state.store import Put, StoreUnavailable
+from gateway.server.telemetry.metrics import Metrics
+from gateway.settings import StateSettings
 from tests.server.process.test_process_identity import OURS
 from tests.server.state.sqlite.files import LASTING, RECOVERED, Undo, lock
 from tests.server.state.stores import Evictions
@@ -216,13 +219,16 @@ def flip_a_bit(path: Path) -> None:
 
 
 async def test_a_flipped_bit_in_an_entry_is_a_miss(path: Path) -> None:
-    async with opened(path) as store:
-        await store.put("a", put(data=SECRET))
-        await store.put("a", put(b"l", b"sound"))
-        flip_a_bit(path)
-    async with opened(path) as store:
-        assert await data(store) is None
-        assert await data(store, b"l") == b"sound"
+    """As the gateway opens the file: with the seal that checks each entry."""
+    store = open_store(StateSettings(store=f"sqlite:{path}"), Metrics(), {})
+    await store.put("a", put(data=SECRET))
+    await store.put("a", put(b"l", b"sound"))
+    flip_a_bit(path)
+    await store.aclose()
+    again = open_store(StateSettings(store=f"sqlite:{path}"), Metrics(), {})
+    damaged, sound = await again.get("a", "ops", (b"k", b"l"))
+    assert damaged is None and sound is not None and sound.data == b"sound"
+    await again.aclose()
 
 
 def foreign(path: Path) -> None:
@@ -315,6 +321,7 @@ KILLED: Final = """
 import asyncio, os, sys
 from pathlib import Path
 from gateway.server.process.process_identity import process_identity
+from gateway.server.state.open_store import open_store
 from gateway.server.state.sqlite import SqliteStore, entries
 from gateway.server.state.store import Put
 

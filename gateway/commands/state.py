@@ -1,0 +1,123 @@
+"""Runs `dragoman state`: shows what the store of the settings holds, and deletes it."""
+
+import argparse
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from gateway.server.state.store import StateStore, StoreStats
+    from gateway.settings import Settings
+
+HELP: Final = "show or delete what the gateway has stored"
+
+
+def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    """Adds the arguments of each action."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    stats = actions.add_parser("stats", help="show the entries and bytes of each kind")
+    show = actions.add_parser("show", help="show the entries and bytes of each kind for every API key")
+    forget = actions.add_parser("forget", help="delete everything of one API key")
+    forget.add_argument("key", metavar="KEY", help="the name of the API key; - where there are no keys")
+    purge = actions.add_parser("purge", help="delete everything of all API keys")
+    for action in (stats, show, forget, purge):
+        action.add_argument(
+            "--settings",
+            type=Path,
+            default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
+            help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
+        )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs one action. Raises SettingsError for a store that cannot be reached or used."""
+    from gateway.core.errors import SettingsError
+    from gateway.server.state.open_store import open_shared_store
+    from gateway.server.state.store import StoreUnavailable
+    from gateway.settings import load_settings
+
+    settings = load_settings(options.settings)
+    store = open_shared_store(settings.state, lambda *_: None)
+    if store is None:
+        raise SettingsError(
+            "state.store is memory: nothing of it can be reached from outside, and it is gone when the gateway stops;"
+            " restart the gateway to delete what it remembers"
+        )
+    try:
+        print(asyncio.run(_run(store, _ACTIONS[options.action], settings, options)))
+    except StoreUnavailable as failure:
+        raise SettingsError(f"{store.name}: {failure}") from None
+    return 0
+
+
+Action: TypeAlias = "Callable[[StateStore, Settings, argparse.Namespace], Awaitable[str]]"
+
+
+async def _run(store: "StateStore", action: Action, settings: "Settings", options: argparse.Namespace) -> str:
+    try:
+        return await action(store, settings, options)
+    finally:
+        await store.aclose()
+
+
+async def _stats(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
+    stats = await store.stats()
+    entries, sizes = Counter[str](), Counter[str]()
+    for used in stats.usage:
+        entries[used.space] += used.entries
+        sizes[used.space] += used.bytes
+    rows = [(_kind(space), str(entries[space]), str(sizes[space])) for space in sorted(entries)]
+    total = ("total", str(entries.total()), f"{sizes.total()}{_limit(stats)}")
+    return f"{store.name}\n{_table([('kind', 'entries', 'bytes'), *rows, total])}"
+
+
+async def _show(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
+    names = _names(settings)
+    rows = [
+        (names.get(used.tenant, used.tenant), _kind(used.space), str(used.entries), str(used.bytes))
+        for used in (await store.stats()).usage
+        if used.entries
+    ]
+    return f"{store.name}\n{_table([('key', 'kind', 'entries', 'bytes'), *sorted(rows)])}"
+
+
+async def _forget(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
+    await store.forget(options.key)
+    return f"{store.name}: everything of {options.key!r} is deleted; running gateways stop using it within 5 seconds"
+
+
+async def _purge(store: "StateStore", settings: "Settings", options: argparse.Namespace) -> str:
+    await store.purge()
+    return f"{store.name}: everything is deleted; running gateways stop using it within 5 seconds"
+
+
+_ACTIONS: Final[Mapping[str, Action]] = {"stats": _stats, "show": _show, "forget": _forget, "purge": _purge}
+_KINDS: Final = {"idx": "summary index", "ops": "opaque state", "rsp": "responses", "sum": "summaries"}
+
+
+def _kind(space: str) -> str:
+    return f"{_KINDS.get(space, space)} ({space})"
+
+
+def _limit(stats: "StoreStats") -> str:
+    return "" if stats.max_bytes is None else f" of {stats.max_bytes}"
+
+
+def _names(settings: "Settings") -> Mapping[str, str]:
+    """Returns the names of the known API keys by what a server knows of them: their digests."""
+    import os
+
+    from gateway.server.access.api_keys import ANONYMOUS, load_keys
+    from gateway.server.state.valkey.names import tenant_name
+
+    known = {*settings.keys, *load_keys(settings.server, os.environ).names, ANONYMOUS}
+    return {tenant_name(name).decode(): name for name in known}
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
