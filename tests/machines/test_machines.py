@@ -177,14 +177,18 @@ async def test_while_a_machine_fails_clients_see_only_what_it_explains(machines:
 
 
 async def settled(machines: Cluster) -> None:
-    """Wait until every gateway continues what the other one has answered, for what is promised at most."""
+    """Wait until every gateway continues what the other one has answered, for what is promised at most.
+
+    Each request has a connection of its own, so that every worker of a gateway gets some."""
     clients = [client(machines, name) for name in GATEWAYS]
-    async with asyncio.timeout(BACK_S), clients[0], clients[1]:
+    for one in clients:
+        one.headers["connection"] = "close"
+    async with asyncio.timeout(BACK_S + 5), clients[0], clients[1]:
         in_a_row = 0
-        while in_a_row < 8:
+        while in_a_row < 30:
             in_a_row = in_a_row + 1 if await _continues(*clients) else 0
             clients.reverse()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.02)
 
 
 async def _continues(one: httpx.AsyncClient, other: httpx.AsyncClient) -> bool:

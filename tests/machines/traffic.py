@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import httpx
 
 # Longer than anything that a client has to wait for, save for a machine that has vanished.
-PATIENCE_S: Final = 8.0
+PATIENCE_S: Final = 5.0
 CLIENTS: Final = 6
 GOOD: Final = frozenset({"chat whole", "stream whole", "chain continued"})
 Outcomes: TypeAlias = "Counter[str]"
@@ -42,7 +42,8 @@ class Traffic:
 
     async def _visit(self, kind: str) -> None:
         while self._running:
-            self._outcomes[f"{kind} {await _outcome(VISITS[kind], self._client)}"] += 1
+            outcome = await _outcome(VISITS[kind], self._client)
+            self._outcomes[f"{kind} {outcome}"] += 1
             await asyncio.sleep(0.03)
 
 
