@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from gateway.core.conversation import Turn
@@ -13,7 +14,9 @@ SHARED_BY: Final = 3
 MOST: Final = 24
 # Of a longer text, the beginning and the end are read.
 _READ: Final = 8_000
-_WORD: Final = re.compile(r"[A-Za-z0-9_][\w./:@\\-]{2,79}\w")
+_WORD: Final = re.compile(r"[\w./:@\\-]{4,}")
+_ENDS: Final = "./:@\\-"
+_LENGTHS: Final = range(4, 81)
 _TELLING: Final = re.compile(r"[./:@\\_-]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|\d{4}")
 
 
@@ -21,8 +24,10 @@ def shared_identifiers(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Returns the identifiers that stand in most turns, 24 at most, each in three or more turns."""
     seen: Counter[str] = Counter()
     for turn in turns:
-        seen.update(sorted({word for text in _texts(turn) for word in _WORD.findall(text) if _TELLING.search(word)}))
-    return tuple(word for word, count in seen.most_common(MOST) if count >= SHARED_BY)
+        words = (word.strip(_ENDS) for text in _texts(turn) for word in _WORD.findall(text))
+        seen.update([*dict.fromkeys(words)])
+    shared = (word for word, count in seen.most_common() if count >= SHARED_BY)
+    return tuple(islice((word for word in shared if len(word) in _LENGTHS and _TELLING.search(word)), MOST))
 
 
 def _texts(turn: Turn) -> list[str]:

@@ -6,7 +6,6 @@ for each response.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate, repeat
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -15,8 +14,8 @@ from gateway.core.conversation import Conversation, Turn
 from gateway.history.classify import classify, is_system
 from gateway.history.compress.chain import Boundary, system_run
 from gateway.history.compress.estimate import UNCALIBRATED, Calibration, estimate_text, estimate_tools
+from gateway.history.compress.job_input import JobInput, ResultLimit, sums
 from gateway.history.compress.record import SummaryRecord
-from gateway.history.trim.truncate import shortened
 
 # A summary that saves less costs more than it is worth, unless the window is small.
 LEAST_GAIN_TOKENS: Final = 4_000
@@ -39,12 +38,8 @@ FROM_ORIGINALS: Final = 4
 USER_TURN_SHARE: Final = 0.1
 # The share of the window that stays free beside the job's input and output, because both are estimates.
 SPARE_SHARE: Final = 0.05
-# The lengths to which results are cut, one after the other, while the job's input is too large.
-RESULT_LIMITS: Final = (None, 4_000, 1_000, 300)
-# The job's instructions; what is written around each turn; and how much longer a text becomes as JSON.
+# The job's instructions; a listed call; the lines around a summary.
 _INSTRUCTIONS: Final = 800
-_LINE: Final = 16
-_JSON_SHARE: Final = 1.15
 _CALL_ENTRY: Final = 30
 _FRAME: Final = 100
 
@@ -84,7 +79,7 @@ class Cover(msgspec.Struct, frozen=True):
     start: int
     previous: SummaryRecord | None
     generation: int
-    result_limit: int | None
+    result_limit: ResultLimit
     output_tokens: int
     words_tokens: int
     max_calls: int
@@ -166,11 +161,13 @@ class _Planner:
         self._ratio = calibration.ratio
         self._applied = applied
         self._fixed = sum(sizes[:start]) + estimate_tools(conversation.tools)
-        self._behind = _sums_behind(self._sizes)
+        self._before = sums(self._sizes)
+        self._words = sums(size * _has_words(turn) for turn, size in zip(self._turns, self._sizes, strict=True))
+        self._calls = sums(len(turn.calls) for turn in self._turns)
         last_user = classify(conversation.turns).last_user
         self._last_user = None if last_user is None else last_user - start
         self.view = view_tokens(conversation, sizes, applied)
-        self._read: dict[int | None, list[float]] = {}
+        self._input = JobInput(self._turns, self._sizes)
         span = self.tokens(limits.trigger - limits.target)
         self.least_gain = max(self.tokens(limits.least_gain), min(LEAST_GAIN_TOKENS / self._ratio, span / 2))
         self._max_calls = min(MAX_CALLS, limits.window // WINDOW_OF_A_CALL)
@@ -188,7 +185,7 @@ class _Planner:
         covered = 0 if self._applied is None else self._applied.turns
         whole = [boundary for boundary in boundaries if boundary.turns <= newest]
         tail = self.tokens(self._limits.tail)
-        return [one for one in whole if one.turns > covered and self._behind[one.turns] >= tail]
+        return [one for one in whole if one.turns > covered and self._behind(one.turns) >= tail]
 
     def view_behind(self, boundary: Boundary) -> float:
         """Returns the size of the view after a summary of the turns before the boundary."""
@@ -210,13 +207,11 @@ class _Planner:
     def fitted(self, worthwhile: Sequence[Boundary]) -> Cover | None:
         """Returns the largest cover whose input fits into the job's window; rather shortens results than covers less.
 
-        A turn of the generations that begin with the originals falls back to the previous summary where those do not
-        fit.
+        Where the originals do not fit, the generation that begins with them continues the previous summary instead.
         """
         for boundary in reversed(worthwhile):
             for start, previous in self._sources():
-                limit = self._fitting_limit(boundary, start, previous)
-                if limit != _NONE_FITS:
+                for limit in self._input.fitting(start, boundary.turns, self._room(boundary, previous)):
                     return self._cover(boundary, start, previous, limit)
         return None
 
@@ -230,25 +225,13 @@ class _Planner:
     def _generation(self) -> int:
         return 1 if self._applied is None else self._applied.generation + 1
 
-    def _fitting_limit(self, boundary: Boundary, start: int, previous: SummaryRecord | None) -> int | None:
+    def _room(self, boundary: Boundary, previous: SummaryRecord | None) -> float:
+        """Returns what the job's window leaves for turns, in estimates."""
         window = self._limits.job_window or self._limits.window
         room = (window * (1 - SPARE_SHARE) - self._output(boundary)) / self._ratio - _INSTRUCTIONS
-        if previous is not None:
-            room -= estimate_text(previous.text)
-        for limit in RESULT_LIMITS:
-            read = self._sums_read(limit)
-            if read[boundary.turns] - read[start] <= room:
-                return limit
-        return _NONE_FITS
+        return room if previous is None else room - estimate_text(previous.text)
 
-    def _sums_read(self, limit: int | None) -> list[float]:
-        """Returns for each position the size of all turns before it, as the job reads them."""
-        if limit not in self._read:
-            sizes = map(_read_size, self._turns, self._sizes, repeat(limit))
-            self._read[limit] = [*accumulate(sizes, initial=0.0)]
-        return self._read[limit]
-
-    def _cover(self, boundary: Boundary, start: int, previous: SummaryRecord | None, limit: int | None) -> Cover:
+    def _cover(self, boundary: Boundary, start: int, previous: SummaryRecord | None, limit: ResultLimit) -> Cover:
         return Cover(
             boundary=boundary,
             start=start,
@@ -264,13 +247,16 @@ class _Planner:
             view_after=self.model_tokens(self.view_behind(boundary)),
         )
 
-    def _kept(self, covered: int) -> int:
+    def _kept(self, covered: int) -> float:
         """Returns the size of the turns behind the covered ones, with the last user turn, which is sent in any case."""
         repeated = self._last_user is not None and self._last_user < covered
-        return self._behind[covered] + (self._sizes[self._last_user or 0] if repeated else 0)
+        return self._behind(covered) + (self._sizes[self._last_user or 0] if repeated else 0)
 
-    def _covered(self, boundary: Boundary) -> int:
-        return self._behind[0] - self._behind[boundary.turns]
+    def _behind(self, covered: int) -> float:
+        return self._before[-1] - self._before[covered]
+
+    def _covered(self, boundary: Boundary) -> float:
+        return self._before[boundary.turns]
 
     def _output(self, boundary: Boundary) -> int:
         window = self._limits.job_window or self._limits.window
@@ -286,30 +272,14 @@ class _Planner:
 
     def _summary(self, boundary: Boundary) -> float:
         """Returns the size that the text of a summary is expected to have at most."""
-        covered = range(boundary.turns)
-        words = sum(self._sizes[n] for n in covered if _is_asked(self._turns[n]))
-        calls = sum(len(self._turns[n].calls) for n in covered)
-        known = min(words, self.tokens(WORDS_SHARE)) + _CALL_ENTRY * min(calls, self._max_calls)
+        known = min(self._words[boundary.turns], self.tokens(WORDS_SHARE))
+        known += _CALL_ENTRY * min(self._calls[boundary.turns], self._max_calls)
         return self._prose(boundary) / self._ratio + known + _FRAME
 
 
-_NONE_FITS: Final = -1
-
-
-def _read_size(turn: Turn, size: int, result_limit: int | None) -> float:
-    """Returns the estimated size of a turn as a line of JSON, with its results cut to the limit."""
-    if result_limit is not None and turn.role == "tool":
-        size = sum(estimate_text(shortened(result.text, result_limit)) for result in turn.results)
-    return _JSON_SHARE * size + _LINE
+def _has_words(turn: Turn) -> bool:
+    return is_system(turn) or _is_asked(turn)
 
 
 def _is_asked(turn: Turn) -> bool:
     return turn.role == "user" and not turn.synthesized
-
-
-def _sums_behind(sizes: Sequence[int]) -> list[int]:
-    """Returns for each position the sum of the sizes from there on; one more for the end."""
-    sums = [0]
-    for size in reversed(sizes):
-        sums.append(sums[-1] + size)
-    return sums[::-1]
