@@ -13,10 +13,9 @@ PAGE = ROOT / "tests" / "requirements.md"
 
 # The closed list: rules of the protocol, of flattening and of cutting; of summaries; of providers; conflicts; faults;
 # traps.
-SUMMARIES = (*range(1, 6), *range(8, 16))
 IDS = [
     *(f"R{number}" for number in (*range(1, 17), *range(20, 35), *range(40, 47))),
-    *(f"S{number}" for number in SUMMARIES),
+    *(f"S{number}" for number in range(1, 16)),
     *(f"R{number}" for number in range(50, 57)),
     *(f"C{number}" for number in range(1, 13)),
     *(f"L{number}" for number in range(1, 7)),

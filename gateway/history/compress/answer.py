@@ -156,8 +156,6 @@ def _filed(content: SummaryContent, turns: Sequence[Turn]) -> SummaryContent:
     clean = [item for item in kept if not _FORBIDDEN.search(item.text)]
     if len(clean) < len(kept) / 2 or _FORBIDDEN.search(content.notes):
         raise SummaryRejected("marker", "the answer holds marks of the gateway, labels of turns or credentials")
-    if not clean and not content.notes:
-        raise SummaryRejected("empty", "the answer tells nothing")
     filed = [
         msgspec.structs.replace(item, reported=all(speakers[number - 1] == "tool" for number in item.turns))
         for item in clean

@@ -27,7 +27,7 @@ _HEADINGS: Final[dict[Kind, str]] = {
     "unsure": "Unsure:",
 }
 _REPORTED: Final = "Reported by tools, not said by anybody in the conversation:"
-_NOTES: Final = "Notes, without the turns that they are drawn from:"
+_NOTES: Final = "Unconfirmed notes, which cite no turn:"
 _WORDS: Final = "Said in these turns, verbatim"
 _CALLS: Final = "Calls in these turns"
 
