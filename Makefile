@@ -19,7 +19,7 @@ SOURCES := gateway adapters bench tests docs/site
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract clients grpc docs state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install run local model test e2e check contract clients recordings grpc docs state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -71,6 +71,9 @@ e2e: $(DEV) model ## Run the tests that need the local model (ARGS= goes to pyte
 
 contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI document (CONTRACT_SECONDS= for longer)
 	CONTRACT_TOOLS=$(CURDIR)/$(CONTRACT) $(BIN)/python -m pytest -m contract tests/contract $(ARGS)
+
+recordings: $(DEV) ## Make every fault of every wire again from its recording (ARGS= goes to pytest)
+	$(BIN)/python -m pytest -m recordings tests/server/inspect $(ARGS)
 
 clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	@requirements/clients/install $(CURDIR)/$(CLIENTS) $(PYTHON)

@@ -86,7 +86,8 @@ class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The route: the client's `model`, its `name` at the backend (empty: the same), the backend's entry without its
-    address and its credential, and the whole effective policy. `max_event` is in bytes."""
+    address and its credential, and the whole effective policy. `max_event` is in bytes. `state`: what was sent holds
+    something that the gateway had kept of earlier requests, and so cannot be made again from this one."""
 
     x: int
     model: str
@@ -97,6 +98,7 @@ class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
     profile: str = ""
     policy: Fields = EMPTY
     max_event: int = 4 * 2**20
+    state: bool = False
     unknown: Fields = EMPTY
 
 
@@ -159,13 +161,13 @@ class CloseLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class AnswerLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts of the answer that no event tells: `unique` and `created` as in `AnswerHead`, and every time that its
-    clock was asked for. `explain`: the client asked for all notices."""
+    clock was asked for. `stored`: it was to be stored."""
 
     x: int
     unique: str
     created: int
     clock: tuple[int, ...] = ()
-    explain: bool = False
+    stored: bool = False
     unknown: Fields = EMPTY
 
 

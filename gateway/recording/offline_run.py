@@ -57,6 +57,8 @@ class OfflineRun(msgspec.Struct, frozen=True):
     @property
     def code(self) -> str:
         """The code of the error, empty for none."""
+        if self.status == _DISCONNECTED:
+            return "client_gone"
         return "" if self.error is None else self.error.code or ""
 
 
@@ -129,15 +131,29 @@ class _Run:
 
     def play(self, body: bytes, adapter: Adapter | None, policy: Policy) -> OfflineRun:
         try:
-            request = self._dialect.decode(read_document(body), request_head(self._interaction))
+            request = self._decoded_request(body)
             self._begin(request, adapter, policy)
             if self._exchange is not None and self._answer is not None:
                 self._relay(self._exchange, self._answer)
         except _External as found:
             return self._failed(found.error, external=True)
+        except _Unrunnable as error:
+            raise RecordingError(str(error)) from error.__cause__
         except GatewayError as error:
             return self._failed(error)
         return self._result(200 if self._interaction.end is None else self._interaction.end.status)
+
+    def _decoded_request(self, body: bytes) -> ClientRequest:
+        route = self._interaction.route
+        try:
+            return self._dialect.decode(read_document(body), request_head(self._interaction))
+        except GatewayError as error:
+            if route is None or not route.state:
+                raise
+            raise _Unrunnable(
+                f"The request {self._interaction.request.id} continues one that the gateway had stored; it cannot be "
+                "run without that."
+            ) from error
 
     def _begin(self, request: ClientRequest, adapter: Adapter | None, policy: Policy) -> None:
         conversation = request.conversation
@@ -162,7 +178,8 @@ class _Run:
         facts = self._interaction.answer or AnswerLine(self._interaction.x, "0" * 24, 0)
         times = iter(facts.clock)
         clock = partial(next, times, facts.created)
-        return AnswerHead(facts.unique, facts.created, model, clock, facts.explain, self._interaction.request.id)
+        request_id = self._interaction.request.id
+        return AnswerHead(facts.unique, facts.created, model, clock, self._explains, request_id, facts.stored)
 
     def _relay(self, exchange: Exchange, answer: "_Answer") -> None:
         interaction = self._interaction
@@ -222,6 +239,10 @@ class _Run:
         answer.finish(last)
 
     @property
+    def _explains(self) -> bool:
+        return self._interaction.request.headers.get("x-dragoman-explain") in ("1", "true")
+
+    @property
     def _is_gone(self) -> bool:
         end = self._interaction.end
         return end is not None and end.cut == "client_gone"
@@ -243,7 +264,7 @@ class _Run:
 
     def _failed(self, error: GatewayError, external: bool = False) -> OfflineRun:
         self._notices += error.notices
-        if self._interaction.answer is not None and self._interaction.answer.explain:
+        if self._explains:
             before = () if self._exchange is None else self._exchange.notices
             error.extra = {**error.extra, "diagnostics": msgspec.to_builtins((*before, *error.notices))}
         if self._answer is not None and self._answer.begun:
@@ -266,6 +287,10 @@ class _Run:
             error,
             external,
         )
+
+
+class _Unrunnable(Exception):
+    """The recording is not enough for a run."""
 
 
 class _External(Exception):

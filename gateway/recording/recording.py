@@ -1,6 +1,6 @@
 """Reads and writes recordings, and gathers the lines of each recorded request."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -90,6 +90,11 @@ class Interaction(msgspec.Struct, frozen=True):
         """The places where bytes are missing."""
         return tuple(step for step in self.steps if isinstance(step, GapLine))
 
+    def numbered(self, x: int) -> "Interaction":
+        """Returns the request under another number."""
+        lines = [msgspec.structs.replace(line, x=x) for line in self.lines()]
+        return _interaction(lines)
+
     def lines(self) -> Iterator[Line]:
         """Yields its lines in the order of a file."""
         yield self.request
@@ -126,7 +131,7 @@ class Recording(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, lines=tuple(line for one in interactions for line in one.lines()))
 
 
-def _interaction(lines: list[Line]) -> Interaction:
+def _interaction(lines: Sequence[Line]) -> Interaction:
     def last(kind: type[Line]) -> Line | None:
         return next((line for line in reversed(lines) if isinstance(line, kind)), None)
 

@@ -31,6 +31,7 @@ from gateway.settings.presets import preset_defaults
 from gateway.settings.values import (
     BackendSettings,
     CompressSettings,
+    InspectorSettings,
     KeeperSettings,
     KeySettings,
     LimitSettings,
@@ -121,6 +122,7 @@ def read_settings(raw: Json) -> Settings:
         limits=read_struct(top.get("limits", {}), LimitSettings, "limits"),
         log=read_struct(top.get("log", {}), LogSettings, "log"),
         tracing=_tracing(top.get("tracing")),
+        inspector=read_struct(top.get("inspector", {}), InspectorSettings, "inspector"),
         state=_state(top.get("state", {})),
         keys=_keys(read_object(top.get("keys", {}), "keys"), models),
         compress=compress,

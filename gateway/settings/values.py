@@ -153,6 +153,26 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bodies: bool = False
 
 
+class InspectorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the gateway keeps its latest requests in memory and shows them below /inspect (docs/recordings.md).
+
+    `enabled` `loopback`: to everybody on this machine, where the gateway is bound to loopback, has no client keys and
+    no `allowed_hosts`; `on`: to those with the admin key, which is then required. `admin_key_env` names the variable
+    with that key; where it is set, it is always asked for. `contents` says of which requests the bytes are kept: of
+    those that begin while somebody watches, of all, or of none. `keep` is the number of summaries, `keep_mb` the size
+    of all contents of each worker and `request_mb` that of one request. `record` is a folder in which every request is
+    saved, redacted; it stores conversations on disk.
+    """
+
+    enabled: Annotated[Literal["off", "loopback", "on"], RESTART] = "loopback"
+    admin_key_env: Annotated[str, RESTART] = "DRAGOMAN_ADMIN_KEY"
+    contents: Annotated[Literal["never", "watched", "always"], RESTART] = "watched"
+    keep: Annotated[Count, RESTART] = 10000
+    keep_mb: Annotated[Positive, RESTART] = 64
+    request_mb: Annotated[Positive, RESTART] = 4
+    record: Annotated[str | None, RESTART] = None
+
+
 class TracingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The endpoint of OpenTelemetry traces of chat requests, the service name, and the sampled share.
 
@@ -268,6 +288,7 @@ class Settings(msgspec.Struct, frozen=True):
     limits: LimitSettings = LimitSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings | None = None
+    inspector: InspectorSettings = InspectorSettings()
     state: StateSettings = StateSettings()
     keys: Mapping[str, KeySettings] = {}
     compress: CompressSettings = CompressSettings()

@@ -88,6 +88,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "gateway.recording",
         _ours("core adapter dialects.base dialects.document exchange history registry settings"),
     ),
+    ImportRule("gateway.recording.files", _ours("core.errors recording"), io=("os",)),
     ImportRule(
         "gateway.protobuf",
         _ours("core.errors core.descriptor_set settings.check"),

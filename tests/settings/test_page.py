@@ -15,6 +15,7 @@ from gateway.server.process.reload_policy import restart_only
 from gateway.settings import (
     BackendSettings,
     CompressSettings,
+    InspectorSettings,
     KeeperSettings,
     KeyCompressSettings,
     KeySettings,
@@ -41,6 +42,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("limits.", LimitSettings),
     ("log.", LogSettings),
     ("tracing.", TracingSettings),
+    ("inspector.", InspectorSettings),
     ("state.", StateSettings),
     ("compress.", CompressSettings),
     ("responses.", ResponsesSettings),

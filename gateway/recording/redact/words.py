@@ -16,7 +16,7 @@ observation tool_call tool_calls toolcall mcp invoke function_call json object a
 boolean null true false none end stop done data event error message messages think thinking reasoning im start
 eot header bos eos inst http https image png jpeg gif webp base64 audio file toolu msg resp chatcmpl fc rs
 cmpl gen key bearer property properties low medium high minimal agent anthropic billing cc version cch
-x required description
+x server required description
 """
 # Words of the protocols, of the formats of tool calls and of transcripts: passes act on them.
 VOCABULARY: Final = frozenset(_VOCABULARY.split())

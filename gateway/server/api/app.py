@@ -29,6 +29,7 @@ from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
+from gateway.server.inspect.routes import add_inspect_routes
 from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
@@ -131,6 +132,7 @@ def create_app(settings: Settings) -> Gateway:
         """The routes as an HTML page."""
         return Response(docs_page(app.openapi()), media_type="text/html", headers=PAGE_HEADERS)
 
+    add_inspect_routes(app, gateway_state)
     add_dialect_routes(app, gateway_state)
     describe_routes(app, gateway_state.dialects)
     app.add_exception_handler(HTTPException, _http_error)

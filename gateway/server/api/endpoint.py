@@ -26,6 +26,7 @@ from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.responders import Responder, StateResponder, StreamResponder, WholeResponder
 from gateway.server.http.read_body import BODY_S, read_body
+from gateway.server.inspect.captured import CapturedResponse
 from gateway.server.process.fd_limits import check_lack
 from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
@@ -85,6 +86,8 @@ class GenerateEndpoint:
                 deadlines.expect(began + BODY_S, body_timeout)
                 body = await read_body(response.request_body, context.headers, self._state.max_body)
                 context.waited = monotonic() - began
+                if context.capture is not None:
+                    context.capture.read_request(body)
                 connection.on_lost = disconnect
                 await self._serve(context, body, deadlines, response, dialect, head)
         except BackendTimeout as error:
@@ -120,6 +123,8 @@ class GenerateEndpoint:
         route, backend = self._state.backends.route(model)
         self._state.admission.check_model(context.key, model)
         context.backend = backend.name
+        if context.capture is not None:
+            context.capture.choose_route(context.model, route, backend)
         if not request.generates:
             await self._answer_alone(context, response, deadlines, dialect, request)
             return
@@ -158,13 +163,17 @@ class GenerateEndpoint:
             except BackendError as error:
                 if state is not None:
                     state.refuse(error)
-                check_lack(error)
-                # After a reload, this backend may no longer be part of the gateway state.
-                redact(error, backend.redact)
-                redact(error, self._state.redact)
-                if error.code == "upstream_auth_error":
-                    context.credential = backend.settings.credential_variable
+                self._complete(error, context, backend)
                 raise
+
+    def _complete(self, error: BackendError, context: RequestContext, backend: Backend) -> None:
+        """Completes an error of a backend by what the gateway knows, and takes the secrets out of it."""
+        check_lack(error)
+        # After a reload, this backend may no longer be part of the gateway state.
+        redact(error, backend.redact)
+        redact(error, self._state.redact)
+        if error.code == "upstream_auth_error":
+            context.credential = backend.settings.credential_variable
 
     async def _answer_alone(
         self,
@@ -190,6 +199,8 @@ class GenerateEndpoint:
         else:
             # The first byte of a response that does not stream may come only when that response is complete.
             deadlines.expect(deadlines.total_due, total_timeout)
+        if context.capture is not None:
+            context.capture.prepare(exchange)
         context.connect(backend, exchange)
         credential = backend.credential.ready
         if credential is None:
@@ -201,6 +212,8 @@ class GenerateEndpoint:
             await backend.credential.refresh(credential)
             answer = await self._send(context, backend, exchange.request, await backend.credential.headers(), deadlines)
         context.waited += monotonic() - now
+        if context.capture is not None:
+            answer = CapturedResponse(answer, context.capture)
         try:
             if answer.status != 200:
                 exchange.on_response_head(answer.status, answer.headers, await answer.read_error())

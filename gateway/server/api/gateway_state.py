@@ -14,6 +14,8 @@ from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
+from gateway.server.inspect.access import inspector_off
+from gateway.server.inspect.inspector import Inspector
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.state.answer_store import AnswerStores
@@ -68,6 +70,7 @@ class GatewayState:
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
             observers.append(self.tracing)
+        self.inspector = self._inspector(settings, observers)
         self.observers = Observers(*observers)
         self.worker_metrics: WorkerMetrics | None = None
         self.summaries: Summaries | None = None
@@ -81,10 +84,27 @@ class GatewayState:
         """The store that the settings name. What belongs to a request uses the store of `stores.of`."""
         return self.stores.shared
 
+    def _inspector(self, settings: Settings, observers: list[RequestObserver]) -> Inspector | None:
+        """Returns the inspector, or None where nobody may look and nothing is saved. Adds what observes requests."""
+        inspector = Inspector(settings, self._environ)
+        wanted = settings.inspector
+        if wanted.record is None and not inspector.access.is_open(settings, bool(self._keys(settings))):
+            return None
+        if wanted.record is not None:
+            inspector.save_in(wanted.record)
+        observers.append(inspector.ring)
+        return inspector
+
     def redact(self, text: str) -> str:
         """Returns the text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""
         text = self.backends.redact(text)
         return text if self.tracing is None else self.tracing.redact(text)
+
+    def check_inspector(self, head: Mapping[bytes, bytes]) -> None:
+        """Raises InvalidRequest for a request that may not look at others."""
+        if self.inspector is None:
+            raise inspector_off(self.settings)
+        self.inspector.access.check(head, self.settings, bool(self.keys))
 
     def check_exposure(self, insecure: bool) -> None:
         """Raises SettingsError when clients outside this machine could reach the gateway without a key."""
@@ -143,7 +163,7 @@ class GatewayState:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Opens the transport and the demo backends, and starts the trace exporter; closes the stores at the end."""
-        async with aclosing(self.stores), self.transport, self.demo_backends, self._traced():
+        async with aclosing(self.stores), self.transport, self.demo_backends, self._traced(), self._recorded():
             await self.backends.start(self.demo_backends)
             self.ready = True
             try:
@@ -165,6 +185,15 @@ class GatewayState:
             yield
         finally:
             await asyncio.to_thread(self.tracing.stop)
+
+    @asynccontextmanager
+    async def _recorded(self) -> AsyncIterator[None]:
+        folder = None if self.inspector is None else self.inspector.folder
+        if folder is None:
+            yield
+            return
+        async with folder.running(lambda: self.settings, lambda: [*self.backends.secrets]):
+            yield
 
     def snapshot(self) -> Snapshot:
         """Returns the current metrics; with several workers, those of all of them."""
@@ -199,6 +228,8 @@ class GatewayState:
             self.event_bus.close()
             if self.summaries is not None:
                 self.summaries.drain()
+            if self.inspector is not None:
+                self.inspector.ring.close()
             asyncio.get_running_loop().call_later(self.settings.server.graceful_shutdown_timeout_s, self.stop)
 
     def stop(self) -> None:

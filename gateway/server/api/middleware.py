@@ -15,6 +15,9 @@ from gateway.server.access.request_checks import OPEN_PATHS, check_single, check
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.endpoint import GenerateEndpoint
 from gateway.server.api.gateway_state import GatewayState, shutdown
+from gateway.server.http.response_writer import Writer
+from gateway.server.inspect.access import is_inspected
+from gateway.server.inspect.captured import CapturedWriter
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.request_context import CHAT, CLIENT_DISCONNECTED, NO_ERROR, RequestContext
 from gateway.server.upstream.deadlines import ClientDisconnected
@@ -56,7 +59,11 @@ class GatewayMiddleware:
             served.path,
         )
         # Taken out, it does not refer to itself: nothing of a request has to wait for the collector.
-        response = ClientResponse(scope["state"].pop("response_writer"), dialect, context.id)
+        writer: Writer = scope["state"].pop("response_writer")
+        if context.capture is not None:
+            context.capture.begin(dialect, head)
+            writer = CapturedWriter(writer, context.capture)
+        response = ClientResponse(writer, dialect, context.id)
         status = 0
         try:
             await self._serve(scope, receive, context, response, served, head)
@@ -67,6 +74,8 @@ class GatewayMiddleware:
             raise
         except ClientDisconnected:
             context.code = "client_gone"
+            if context.capture is not None:
+                context.capture.cut("client_gone")
             status = CLIENT_DISCONNECTED
             # A graceful close would wait for a client that reads nothing.
             response.connection.cut()
@@ -100,7 +109,9 @@ class GatewayMiddleware:
             check_single(scope["headers"], [place.name for place in key_places if place.where == "header"])
         self._state.hosts.check(context.headers)
         check_site(context.headers)
-        if context.path not in OPEN_PATHS:
+        if served.kind is None and is_inspected(context.path):
+            self._state.check_inspector(context.headers)
+        elif context.path not in OPEN_PATHS:
             context.key = self._state.keys.check(head, key_places)
         if served.kind == "generate":
             if not self._state.ready:
@@ -119,6 +130,8 @@ def _report(context: RequestContext, error: GatewayError) -> None:
     """Records the failure of a request."""
     context.code = error.code or NO_ERROR
     context.note(error.notices)
+    if context.capture is not None:
+        context.capture.fail(error)
     if context.explain:
         notices = (*context.notices, *error.notices)
         error.extra = {**error.extra, "diagnostics": msgspec.to_builtins(notices)}

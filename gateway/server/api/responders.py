@@ -75,7 +75,8 @@ class _Response:
         context, stored = self._context, self._answers is not None
         # Whoever knows the id of a stored answer refers to it.
         made = secrets.token_hex(12) if stored else unique()
-        return AnswerHead(made, _unix_time(), context.model, _unix_time, context.explain, context.id, stored)
+        head = AnswerHead(made, _unix_time(), context.model, _unix_time, context.explain, context.id, stored)
+        return head if context.capture is None else context.capture.answer_head(head)
 
 
 class WholeResponder(_Response):
@@ -209,7 +210,10 @@ class StreamResponder(_Response):
         """Sends a keep-alive from a task of its own: the request's task is waiting for the backend."""
         self._deadlines.quiet_due = time.monotonic() + self._settings.sse_ping_s
         if self._keep_alive is None or self._keep_alive.done():
-            self._keep_alive = asyncio.create_task(self._send(self._encoder.quiet()))
+            data = self._encoder.quiet()
+            if self._context.capture is not None:
+                self._context.capture.keep_alive(data)
+            self._keep_alive = asyncio.create_task(self._send(data))
 
 
 class StateResponder:

@@ -7,6 +7,7 @@ import msgspec
 
 from gateway.settings import (
     RESTART,
+    InspectorSettings,
     KeeperSettings,
     LimitSettings,
     LogSettings,
@@ -32,6 +33,7 @@ RESTART_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "server": restart_only(ServerSettings),
     "limits": restart_only(LimitSettings),
     "log": restart_only(LogSettings),
+    "inspector": restart_only(InspectorSettings),
     "state": restart_only(StateSettings),
     "responses": restart_only(ResponsesSettings),
     "keeper": restart_only(KeeperSettings),

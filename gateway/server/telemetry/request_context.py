@@ -13,6 +13,7 @@ from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action, Notice
 from gateway.exchange import Exchange
 from gateway.server.access.api_keys import ANONYMOUS
+from gateway.server.inspect.capture import Capture
 from gateway.server.telemetry.log import one_line
 from gateway.server.telemetry.request_id import request_id
 from gateway.server.upstream.backends import Backend
@@ -106,7 +107,8 @@ class RequestContext:
     is the path of the route, with its parameter (`/v1/models/{name}`). `credential` is the environment
     variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
     for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
-    `prompt_tokens` and `completion_tokens` are those that metrics have counted for it.
+    `capture` keeps its contents, where somebody wants them. `prompt_tokens` and `completion_tokens` are those that
+    metrics have counted for it.
     """
 
     __slots__ = (
@@ -117,6 +119,7 @@ class RequestContext:
         "backend",
         "backend_status",
         "begun",
+        "capture",
         "changes",
         "code",
         "completion_tokens",
@@ -180,6 +183,7 @@ class RequestContext:
         self._concluded = False
         self._observers = observers
         self._started = time.monotonic()
+        self.capture: Capture | None = None
         for begin in observers.begin:
             begin(self)
 
@@ -221,6 +225,8 @@ class RequestContext:
     def await_head(self) -> None:
         """Records that the request has been written to the backend."""
         self.phase = "head"
+        if self.capture is not None:
+            self.capture.send()
 
     def receive_head(self, status: int) -> None:
         """Records the status of the backend's response."""

@@ -88,6 +88,11 @@ class Backend:
         text = self.credential.redact(text)
         return redact_secrets(text, *self._secrets) if self._secrets else text
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The credential, and the values of `headers`."""
+        return (*self.credential.secrets, *self._secrets)
+
 
 class Backends:
     """All backends, and the backend of each model name."""
@@ -114,6 +119,11 @@ class Backends:
         for backend in self._backends.values():
             text = backend.redact(text)
         return text
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets of all backends."""
+        return tuple(secret for backend in self._backends.values() for secret in backend.secrets)
 
     def route(self, model: str) -> tuple[ModelSettings, Backend]:
         """Returns the entry and backend of a model name. Raises InvalidRequest 404 `model_not_found`."""

@@ -50,8 +50,13 @@ class Credential(Protocol):
         BackendError."""
         ...
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets of this credential."""
+        ...
+
     def redact(self, text: str) -> str:
-        """Returns the text without any secret of this credential."""
+        """Returns the text without them."""
         ...
 
 
@@ -74,10 +79,12 @@ class StaticCredential:
     async def refresh(self, refused: Mapping[str, str]) -> None:
         pass
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return () if self._value is None else (self._value, self._value.rpartition(" ")[2])
+
     def redact(self, text: str) -> str:
-        if self._value is None:
-            return text
-        return redact_secrets(text, self._value, self._value.rpartition(" ")[2])
+        return redact_secrets(text, *self.secrets)
 
 
 class RefreshedCredential:
@@ -117,8 +124,12 @@ class RefreshedCredential:
             if refused.get("authorization") == f"Bearer {self._token}":
                 await self._refresh()
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return (self._token, self._refresh_token, self._first)
+
     def redact(self, text: str) -> str:
-        return redact_secrets(text, self._token, self._refresh_token, self._first)
+        return redact_secrets(text, *self.secrets)
 
     def _headers(self) -> Mapping[str, str]:
         return {"authorization": f"Bearer {self._token}"}

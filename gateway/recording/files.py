@@ -1,0 +1,75 @@
+"""Reads and writes the files of recordings. Only their owner may read them (mode 0600), and none is overwritten."""
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+from gateway.core.errors import InvalidRequest
+from gateway.recording.lines import MAX_FILE, HeaderLine, RecordingError, encode_line
+from gateway.recording.recording import Interaction, Recording, read_recording
+
+
+def load_recording(path: Path) -> Recording:
+    """Reads a file. Raises InvalidRequest for one that cannot be read, and RecordingError for one that is no
+    recording."""
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise RecordingError(f"{path}: a recording has at most {MAX_FILE} bytes.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        return read_recording(data)
+    except RecordingError as error:
+        raise RecordingError(f"{path}: {error.message}") from error
+
+
+def save_recording(path: Path, recording: Recording) -> int:
+    """Writes a new file and returns its size. Raises InvalidRequest for one that is there already."""
+    with RecordingFile(path, recording.header) as file:
+        for interaction in recording.interactions():
+            file.append(interaction)
+        return file.size
+
+
+class RecordingFile:
+    """A file that requests are appended to, each whole. Use with `with`."""
+
+    def __init__(self, path: Path, header: HeaderLine) -> None:
+        """Raises InvalidRequest for a file that is there already, or cannot be written."""
+        self._path = path
+        self.size = 0
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._file = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise InvalidRequest(f"{path}: cannot be written: {error.strerror}") from error
+        self._write(encode_line(header))
+
+    def append(self, interaction: Interaction) -> None:
+        """Adds one request. Raises RecordingError, and then adds nothing, where it would exceed the caps."""
+        data = b"".join(map(encode_line, interaction.lines()))
+        if self.size + len(data) > MAX_FILE:
+            raise RecordingError(f"{self._path}: the recording would be larger than {MAX_FILE} bytes.")
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                written = os.write(self._file, data)
+                self.size += written
+                data = data[written:]
+        except OSError as error:
+            raise InvalidRequest(f"{self._path}: cannot be written: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._file)
+
+    def __enter__(self) -> "RecordingFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""Keeps the latest requests with their bytes in memory, and shows them to the operator."""

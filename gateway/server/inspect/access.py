@@ -1,0 +1,75 @@
+"""Decides who may look at requests: the holder of the admin key or, where there is none, this machine alone."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.core.errors import InvalidRequest, SettingsError
+from gateway.server.access.request_checks import Head, is_loopback
+from gateway.settings import Settings
+
+# Everything of the inspector is below this path.
+INSPECT: Final = "/inspect"
+_SAME: Final = (b"same-origin", b"none")
+
+
+def inspector_off(settings: Settings) -> InvalidRequest:
+    """Returns the error where nobody may look."""
+    return InvalidRequest(
+        f"The inspector is off. Set {settings.inspector.admin_key_env} and restart. Without an admin key it serves "
+        "only a gateway on loopback that has no client keys and no server.allowed_hosts.",
+        status=404,
+        code="inspector_off",
+    )
+
+
+def is_inspected(path: str) -> bool:
+    """Returns whether a path is one of the inspector."""
+    return path == INSPECT or path.startswith(f"{INSPECT}/")
+
+
+class InspectorAccess:
+    """Checks requests for the inspector. A client's key never opens it."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        """Raises SettingsError where the inspector is `on` without an admin key."""
+        self._variable = settings.inspector.admin_key_env
+        key = environ.get(self._variable, "").strip()
+        self.key = key
+        self._digest = hashlib.sha256(key.encode()).digest() if key else b""
+        self.enabled = settings.inspector.enabled != "off"
+        if settings.inspector.enabled == "on" and not key:
+            raise SettingsError(f"inspector.enabled is on, which needs an admin key: set {self._variable}")
+
+    def is_open(self, settings: Settings, keys: bool) -> bool:
+        """Returns whether somebody may look. `keys`: there are client keys."""
+        return self.enabled and (bool(self._digest) or _is_local(settings, keys))
+
+    def check(self, head: Head, settings: Settings, keys: bool) -> None:
+        """Raises InvalidRequest: 404 where nobody may look, 401 without the admin key, and 403 for a web page of
+        another origin, another port of this machine among them."""
+        if not self.is_open(settings, keys):
+            raise inspector_off(settings)
+        if head.get(b"sec-fetch-site", b"none").lower() not in _SAME:
+            raise InvalidRequest(
+                "Requests from web pages of other origins are refused.", status=403, code="cross_site_request"
+            )
+        if self._digest:
+            self._check_key(head)
+
+    def _check_key(self, head: Head) -> None:
+        scheme, _, key = head.get(b"authorization", b"").partition(b" ")
+        given = hashlib.sha256(key.strip() if scheme.lower() == b"bearer" else b"").digest()
+        if not hmac.compare_digest(given, self._digest):
+            raise InvalidRequest(
+                "The admin key is required: send it as 'Authorization: Bearer KEY'. A client's key does not do.",
+                status=401,
+                code="invalid_admin_key",
+                headers={"www-authenticate": "Bearer"},
+            )
+
+
+def _is_local(settings: Settings, keys: bool) -> bool:
+    # Behind a proxy, which allowed_hosts and keys are signs of, everybody may look local.
+    return is_loopback(settings.server.host) and not settings.server.allowed_hosts and not keys

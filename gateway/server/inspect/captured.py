@@ -1,0 +1,83 @@
+"""Replaces the writer of a client and the response of a backend by ones that keep what goes through them."""
+
+from starlette.types import Message
+
+from gateway.core.errors import BackendError, BackendTruncated
+from gateway.server.http.flow_control import FlowControl
+from gateway.server.http.request_body import RequestBody
+from gateway.server.http.response_writer import Headers, Peer, Writer
+from gateway.server.inspect.capture import Capture
+from gateway.server.upstream.backend_response import BackendResponse
+
+
+class CapturedWriter:
+    """One response, with the methods of a `Writer`."""
+
+    __slots__ = ("_capture", "_writer")
+
+    def __init__(self, writer: Writer, capture: Capture) -> None:
+        self._writer = writer
+        self._capture = capture
+
+    @property
+    def connection(self) -> Peer:
+        return self._writer.connection
+
+    @property
+    def flow(self) -> FlowControl:
+        return self._writer.flow
+
+    @property
+    def request_body(self) -> RequestBody:
+        return self._writer.request_body
+
+    async def ready(self) -> None:
+        await self._writer.ready()
+
+    def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        named = [*headers]
+        self._capture.open(status, named)
+        self._capture.write(body)
+        self._writer.whole(status, named, body)
+
+    def open(self, status: int, headers: Headers, body: bytes = b"") -> None:
+        named = [*headers]
+        self._capture.open(status, named)
+        self._capture.write(body)
+        self._writer.open(status, named, body)
+
+    def write(self, body: bytes) -> None:
+        self._capture.write(body)
+        self._writer.write(body)
+
+    def close(self, body: bytes = b"") -> None:
+        self._capture.write(body)
+        self._writer.close(body)
+
+    async def send(self, message: Message) -> None:
+        await self._writer.send(message)
+
+
+class CapturedResponse(BackendResponse):
+    """Takes over a response whose head has arrived."""
+
+    __slots__ = ("_capture", "_closed")
+
+    def __init__(self, response: BackendResponse, capture: Capture) -> None:
+        for name in BackendResponse.__slots__:
+            setattr(self, name, getattr(response, name))
+        self._capture = capture
+        self._closed = False
+        capture.receive_head(self.status, self.headers, self.compressed)
+
+    async def read(self, most: int = 0) -> bytes:
+        try:
+            data = await super().read(most)
+        except BackendError as error:
+            self._capture.cut("fin" if isinstance(error, BackendTruncated) else "reset")
+            raise
+        self._capture.read(data)
+        if self.ended and not self._closed:
+            self._closed = True
+            self._capture.close(self.trailers)
+        return data

@@ -1,0 +1,99 @@
+"""Reads the filter of a list of requests: `model:gpt-* status:5xx -code:client_gone ms:>2000`."""
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from gateway.core.errors import InvalidRequest
+from gateway.server.inspect.summary import Summary
+
+Test: TypeAlias = Callable[[Summary], bool]
+
+_TERM: Final = re.compile(r"(-?)([a-z]+):(\S+)")
+_NUMBER: Final = re.compile(r"([<>]?)(\d+)")
+_STATUS: Final = re.compile(r"\d\d\d|[1-5]xx")
+_SHOWN: Final = 100
+
+
+def _glob(read: Callable[[Summary], str]) -> Callable[[str], Test]:
+    def build(pattern: str) -> Test:
+        return lambda summary: fnmatch.fnmatchcase(read(summary).lower(), pattern.lower())
+
+    return build
+
+
+def _number(read: Callable[[Summary], float]) -> Callable[[str], Test]:
+    def build(value: str) -> Test:
+        match = _NUMBER.fullmatch(value)
+        if match is None:
+            raise ValueError("a number, which may follow < or >")
+        limit = int(match[2])
+        if match[1] == ">":
+            return lambda summary: read(summary) > limit
+        return (lambda summary: read(summary) < limit) if match[1] else (lambda summary: int(read(summary)) == limit)
+
+    return build
+
+
+def _flag(read: Callable[[Summary], bool]) -> Callable[[str], Test]:
+    def build(value: str) -> Test:
+        if value not in ("yes", "no"):
+            raise ValueError("yes or no")
+        return lambda summary: read(summary) == (value == "yes")
+
+    return build
+
+
+def _status(value: str) -> Test:
+    if not _STATUS.fullmatch(value):
+        raise ValueError("a status or a class like 5xx")
+    return lambda summary: str(summary.status).startswith(value.rstrip("x"))
+
+
+def _rule(pattern: str) -> Test:
+    return lambda summary: any(fnmatch.fnmatchcase(rule, pattern.upper()) for rule in summary.rules)
+
+
+def _stage(stage: str) -> Test:
+    return lambda summary: any(part.startswith(f"{stage}=") for part in summary.changes.split("; "))
+
+
+FIELDS: Final[Mapping[str, Callable[[str], Test]]] = {
+    "id": _glob(lambda summary: summary.id),
+    "key": _glob(lambda summary: summary.key),
+    "model": _glob(lambda summary: summary.model),
+    "backend": _glob(lambda summary: summary.backend),
+    "dialect": _glob(lambda summary: summary.dialect),
+    "code": _glob(lambda summary: summary.code),
+    "status": _status,
+    "rule": _rule,
+    "stage": _stage,
+    "ms": _number(lambda summary: summary.ms),
+    "tok": _number(lambda summary: (summary.prompt_tokens or 0) + (summary.completion_tokens or 0)),
+    "stream": _flag(lambda summary: summary.stream),
+    "changed": _flag(lambda summary: bool(summary.changes)),
+    "failed": _flag(lambda summary: bool(summary.code)),
+    "live": _flag(lambda summary: summary.live),
+}
+
+
+def read_filter(text: str) -> Test:
+    """Returns the test of a filter: every term must hold, a leading `-` turns one around, `*` stands for any text. An
+    empty filter lets all pass. Raises InvalidRequest, which names the term."""
+    tests = [_term(term) for term in text.split()]
+    return lambda summary: all(test(summary) for test in tests)
+
+
+def _term(term: str) -> Test:
+    match = _TERM.fullmatch(term)
+    if match is None or match[2] not in FIELDS:
+        raise InvalidRequest(
+            f"The filter {term[:_SHOWN]!r} is unknown. A term is FIELD:VALUE; the fields are {', '.join(FIELDS)}.",
+            param="filter",
+        )
+    try:
+        test = FIELDS[match[2]](match[3])
+    except ValueError as error:
+        raise InvalidRequest(f"The filter {term[:_SHOWN]!r} needs {error}.", param="filter") from error
+    return (lambda summary: not test(summary)) if match[1] else test

@@ -1,0 +1,274 @@
+"""Keeps the latest requests of this worker in memory, within bounds: what the inspector shows and `record` saves.
+
+Every chat request has a summary; the newest `keep` stay. The contents of a request are captured while somebody watches
+(or always, or never); when all together exceed `keep_mb`, the oldest go first, and their summaries say so.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import msgspec
+
+from gateway.core.events import UsageReport
+from gateway.core.notices import Notice
+from gateway.recording.recording import Interaction
+from gateway.server.inspect.capture import Capture
+from gateway.server.inspect.summary import Contents, Summary
+from gateway.server.telemetry.request_context import (
+    CHAT,
+    NO_ERROR,
+    SHOWN,
+    Outcome,
+    RequestContext,
+    RequestObserver,
+)
+from gateway.settings import InspectorSettings
+
+# A watcher that is slower than this misses changes, and is told how many.
+_QUEUED: Final = 1000
+_MOST_RULES: Final = 32
+
+
+class _Entry:
+    """One request. While it is served it has its `context`, then its `outcome`."""
+
+    __slots__ = (
+        *("began", "capture", "change", "context", "dialect", "evicted", "id", "outcome", "rules", "seq", "streamed"),
+        "usage",
+    )
+
+    def __init__(self, seq: int, context: RequestContext) -> None:
+        self.seq = seq
+        self.id = context.id
+        self.began = time.time()
+        self.context: RequestContext | None = context
+        self.capture = context.capture
+        self.change = 0
+        self.evicted = False
+        self.dialect = context.dialect
+        self.streamed = False
+        self.rules: tuple[str, ...] = ()
+        self.usage: UsageReport | None = None
+        self.outcome: Outcome | None = None
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A request has `begun` or `ended`; or so many changes were `missed`. `number` counts the changes of the worker."""
+
+    kind: str
+    number: int
+    summary: Summary | None = None
+    missed: int = 0
+
+
+class RequestRing(RequestObserver):
+    """The latest requests. `watchers` are those who want contents now."""
+
+    def __init__(self, settings: InspectorSettings) -> None:
+        self.settings = settings
+        self.watchers: set[asyncio.Queue[Change | None]] = set()
+        self.on_end: list[Callable[[Interaction], None]] = []
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._seq = 0
+        self._changes = 0
+        self._size = 0
+        self._missed: dict[asyncio.Queue[Change | None], int] = {}
+        self._most = int(settings.request_mb * 2**20)
+        self._most_of_all = int(settings.keep_mb * 2**20)
+
+    # --- what a request tells
+
+    def begin(self, context: RequestContext) -> None:
+        if context.route != CHAT:
+            return
+        if self._wants_contents:
+            context.capture = Capture(context.id, context.method, self._most)
+        self._seq += 1
+        entry = _Entry(self._seq, context)
+        entries = self._entries
+        if context.id in entries:
+            # A client chooses the id, and may choose one twice: the newer request has it.
+            self._forget(entries.pop(context.id))
+        entries[context.id] = entry
+        if len(entries) > self.settings.keep:
+            self._forget(entries.popitem(last=False)[1])
+        self._tell("begun", entry)
+
+    @property
+    def _wants_contents(self) -> bool:
+        contents = self.settings.contents
+        return bool(self.on_end) or contents == "always" or (contents == "watched" and bool(self.watchers))
+
+    def notice(self, context: RequestContext, notice: Notice) -> None:
+        entry = self._entries.get(context.id)
+        if entry is not None and entry.context is context and notice.rule not in entry.rules[:_MOST_RULES]:
+            entry.rules = (*entry.rules, notice.rule)[:_MOST_RULES]
+        if context.capture is not None:
+            context.capture.note(notice)
+
+    def usage(self, context: RequestContext, usage: UsageReport) -> None:
+        entry = self._entries.get(context.id)
+        if entry is not None and entry.context is context:
+            entry.usage = usage
+        if context.capture is not None:
+            context.capture.use(usage.prompt_tokens, usage.completion_tokens)
+
+    def conclude(self, context: RequestContext, outcome: Outcome) -> None:
+        capture = context.capture
+        if capture is not None:
+            capture.end()
+            if self.on_end:
+                code = "" if outcome.code == NO_ERROR else outcome.code
+                interaction = capture.interaction(outcome.status, code, context.phase)
+                for save in self.on_end:
+                    save(interaction)
+        entry = self._entries.get(context.id)
+        if entry is None or entry.context is not context:
+            return
+        entry.outcome = outcome
+        entry.streamed = context.streamed
+        entry.context = None
+        if capture is not None:
+            self._size += capture.size
+            self._make_room()
+        self._tell("ended", entry)
+
+    def _make_room(self) -> None:
+        for entry in self._entries.values():
+            if self._size <= self._most_of_all:
+                return
+            self._forget(entry)
+
+    def _forget(self, entry: _Entry) -> None:
+        """Drops the contents of a request that has ended."""
+        if entry.capture is not None and entry.outcome is not None:
+            self._size -= entry.capture.size
+            entry.capture = None
+            entry.evicted = True
+
+    # --- what a viewer asks
+
+    def listed(
+        self, matches: Callable[[Summary], bool] = lambda _: True, before: int | None = None, limit: int = 200
+    ) -> list[Summary]:
+        """Returns the summaries of the newest requests that match, newest first, at most so many; `before`: only those
+        that began before the one of this `seq`."""
+        found: list[Summary] = []
+        for entry in reversed(self._entries.values()):
+            if before is not None and entry.seq >= before:
+                continue
+            summary = _summary(entry)
+            if matches(summary):
+                found.append(summary)
+                if len(found) >= limit:
+                    break
+        return found
+
+    def summary(self, request_id: str) -> Summary | None:
+        """Returns the summary of a request, or None for one that is not here."""
+        entry = self._entries.get(request_id)
+        return None if entry is None else _summary(entry)
+
+    def interaction(self, request_id: str) -> Interaction | None:
+        """Returns a request with its contents, so far as it has come. None: they are not here; its summary says why."""
+        entry = self._entries.get(request_id)
+        if entry is None or entry.capture is None:
+            return None
+        shown = _summary(entry)
+        phase = "" if entry.context is None else entry.context.phase
+        return entry.capture.interaction(shown.status, shown.code, phase)
+
+    def secrets(self, request_id: str) -> tuple[str, ...]:
+        """Returns the client's own secrets in the head of a request."""
+        entry = self._entries.get(request_id)
+        return () if entry is None or entry.capture is None else entry.capture.keys
+
+    def clear(self) -> None:
+        """Forgets all requests that have ended."""
+        for request_id, entry in [*self._entries.items()]:
+            if entry.context is None:
+                self._forget(entry)
+                del self._entries[request_id]
+
+    # --- who watches
+
+    async def watch(self, after: int | None = None) -> AsyncIterator[Change]:
+        """Yields every change from now on, and first those after the one of this number that are still known."""
+        queue: asyncio.Queue[Change | None] = asyncio.Queue()
+        if after is not None:
+            for entry in sorted(self._entries.values(), key=lambda entry: entry.change):
+                if entry.change > after:
+                    queue.put_nowait(self._change("begun" if entry.context else "ended", entry))
+        self.watchers.add(queue)
+        try:
+            while (change := await queue.get()) is not None:
+                if missed := self._missed.pop(queue, 0):
+                    yield Change("missed", change.number, missed=missed)
+                yield change
+        finally:
+            self.watchers.discard(queue)
+            self._missed.pop(queue, None)
+
+    def close(self) -> None:
+        """Ends the stream of every watcher."""
+        for queue in self.watchers:
+            queue.put_nowait(None)
+
+    def _tell(self, kind: str, entry: _Entry) -> None:
+        self._changes += 1
+        entry.change = self._changes
+        if not self.watchers:
+            return
+        change = self._change(kind, entry)
+        for queue in self.watchers:
+            if queue.qsize() < _QUEUED:
+                queue.put_nowait(change)
+            else:
+                self._missed[queue] = self._missed.get(queue, 0) + 1
+
+    def _change(self, kind: str, entry: _Entry) -> Change:
+        return Change(kind, entry.change, _summary(entry))
+
+
+def _summary(entry: _Entry) -> Summary:
+    context, outcome = entry.context, entry.outcome
+    if context is not None:
+        outcome = Outcome(
+            context.method,
+            context.path[:SHOWN],
+            context.key,
+            context.model[:SHOWN],
+            context.backend,
+            0,
+            context.code,
+            context.ms,
+            context.changed,
+        )
+    assert outcome is not None  # a request has a context or an outcome
+    capture, usage = entry.capture, entry.usage or UsageReport()
+    contents: Contents = "evicted" if entry.evicted else "never_kept" if capture is None else "kept"
+    return Summary(
+        seq=entry.seq,
+        id=entry.id,
+        began=round(entry.began, 3),
+        method=outcome.method,
+        path=outcome.path,
+        dialect=entry.dialect,
+        key=outcome.key,
+        model=outcome.model,
+        backend=outcome.backend,
+        live=context is not None,
+        ms=outcome.ms,
+        status=outcome.status,
+        code="" if outcome.code == NO_ERROR else outcome.code,
+        stream=entry.streamed if context is None else context.streamed,
+        changes=outcome.changes,
+        rules=entry.rules,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        contents=contents,
+        bytes=0 if capture is None else capture.size,
+    )

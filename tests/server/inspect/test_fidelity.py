@@ -1,0 +1,257 @@
+"""What is made again from a capture equals what was captured: on every wire, for every fault, from every dialect."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final, cast
+
+import httpx
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.demo.settings import DEMO_SETTINGS
+from gateway.recording.offline_run import run_offline
+from gateway.recording.outcome import compare_to_recorded
+from gateway.recording.recording import Interaction
+from gateway.testing.faults import FAULTS, FAULTS_BY_KIND, playing
+from gateway.testing.faulty import FaultyBackend
+from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.promises.grpc_faults import ENTRY, GRPC_FAULTS_BY_KIND
+from tests.promises.played import Played
+from tests.promises.table import GRPC_PROMISES, PROMISES, Promise
+from tests.promises.test_faults import PLAYED
+from tests.promises.wire_gateway import LIMITS, SHORT, TIMEOUTS, wire_settings
+from tests.promises.wires import WIRES
+from tests.server.upstream.http2.peer import serving
+
+ALWAYS: Final[Mapping[str, Json]] = {"inspector": {"contents": "always"}}
+DIALECTS: Final[Mapping[str, tuple[str, dict[str, Json]]]] = {
+    "openai_chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Say hello."}]}),
+    "openai_responses": ("/v1/responses", {"input": "Say hello.", "store": False}),
+    "anthropic_messages": (
+        "/v1/messages",
+        {"max_tokens": 50, "messages": [{"role": "user", "content": "Say hello."}]},
+    ),
+    "openai_completions": ("/v1/completions", {"prompt": "Say hello."}),
+    "ollama": ("/api/chat", {"messages": [{"role": "user", "content": "Say hello."}]}),
+}
+DEMO_MODELS: Final = tuple(cast("dict[str, dict[str, Json]]", DEMO_SETTINGS)["models"])
+# Each kind of fault on one wire; `make recordings` plays every one on every wire.
+SAMPLE: Final = PLAYED[:: len(WIRES) + 1]
+
+
+def interactions(gateway: RunningGateway) -> list[Interaction]:
+    inspector = gateway.app.gateway_state.inspector
+    assert inspector is not None
+    ring = inspector.ring
+    found = [ring.interaction(summary.id) for summary in ring.listed(limit=1000)]
+    assert found and all(found)
+    return [one for one in found if one is not None]
+
+
+def check_all(gateway: RunningGateway) -> None:
+    settings = gateway.app.gateway_state.settings
+    wrong = [
+        (one.request.path, one.route and one.route.model, check)
+        for one in interactions(gateway)
+        if not one.gaps
+        for check in compare_to_recorded(one, run_offline(one, settings))
+        if check.difference
+    ]
+    assert wrong == []
+
+
+@asynccontextmanager
+async def demo_gateway() -> AsyncIterator[RunningGateway]:
+    async with running_gateway({**cast("dict[str, Json]", DEMO_SETTINGS), **ALWAYS}) as gateway:
+        yield gateway
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_every_dialect_with_every_demo_backend(dialect: str) -> None:
+    path, body = DIALECTS[dialect]
+    async with demo_gateway() as gateway:
+        for model in DEMO_MODELS:
+            for stream in (False, True):
+                answer = await gateway.client.post(path, json={**body, "model": model, "stream": stream})
+                assert answer.status_code == 200, answer.text
+        assert len(interactions(gateway)) == 2 * len(DEMO_MODELS)
+        for one in interactions(gateway):
+            assert one.sent is not None and one.reads and one.writes and one.close is not None
+            assert one.end is not None and one.end.status == 200 and one.end.cut is None
+            marks = one.end.marks
+            order = [marks.read, marks.prepared, marks.connected, marks.head, marks.first, marks.last, marks.end]
+            times = [mark for mark in order if mark is not None]
+            assert len(times) == 7 and times == sorted(times)
+        check_all(gateway)
+
+
+async def test_gemini_and_its_query() -> None:
+    body: Json = {"contents": [{"role": "user", "parts": [{"text": "Say hello."}]}]}
+    async with demo_gateway() as gateway:
+        for method in ("generateContent", "streamGenerateContent?alt=sse", "streamGenerateContent?key=hidden"):
+            answer = await gateway.client.post(f"/v1beta/models/demo-chat:{method}", json=body)
+            assert answer.status_code == 200
+        check_all(gateway)
+        assert not any("hidden" in one.request.path for one in interactions(gateway))
+
+
+async def test_a_repaired_history_and_the_notices_a_client_asks_for() -> None:
+    messages = [
+        {"role": "user", "content": "weather?"},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {"a": 1}}}]},
+        {"role": "tool", "tool_call_id": "other", "content": "lost"},
+        {"role": "user", "content": "And now? " + "long " * 60_000},
+    ]
+    async with demo_gateway() as gateway:
+        for model in DEMO_MODELS:
+            for stream in (False, True):
+                await gateway.client.post(
+                    "/v1/chat/completions",
+                    json={"model": model, "stream": stream, "messages": messages, "tools": []},
+                    headers={"x-dragoman-explain": "1"},
+                )
+        check_all(gateway)
+        assert any(one.notices for one in interactions(gateway))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b'{"model": "unknown", "messages": [{"role": "user", "content": "x"}]}',
+        b'{"model": "demo-text", "n": 4, "messages": [{"role": "user", "content": "x"}]}',
+        b'{"model": "demo-chat", "messages": "none"}',
+        b'{"model": "demo-chat", "messages": [{"role": "user", "content": "x"}], "x": "\\ud800"}',
+    ],
+)
+async def test_a_refused_request(body: bytes) -> None:
+    async with demo_gateway() as gateway:
+        for explain in ("0", "1"):
+            headers = {"content-type": "application/json", "x-dragoman-explain": explain}
+            await gateway.client.post("/v1/chat/completions", content=body, headers=headers)
+        check_all(gateway)
+        assert {one.body for one in interactions(gateway)} == {body}
+
+
+async def test_a_client_that_leaves() -> None:
+    async with demo_gateway() as gateway:
+        body = {
+            "model": "demo-chat",
+            "stream": True,
+            "messages": [{"role": "user", "content": "Hi [[demo:stall after=1]]"}],
+        }
+        async with gateway.client.stream("POST", "/v1/chat/completions", json=body) as response:
+            async for _ in response.aiter_bytes():
+                break
+        ring = gateway.app.gateway_state.inspector
+        assert ring is not None
+        async with asyncio.timeout(10):
+            await anext(change async for change in ring.ring.watch(after=0) if change.kind == "ended")
+        (one,) = interactions(gateway)
+        assert one.end is not None and (one.end.status, one.end.code, one.end.cut) == (
+            499,
+            "client_gone",
+            "client_gone",
+        )
+        check_all(gateway)
+
+
+def _plays(row: Promise, faults: Mapping[str, object]) -> list[Played]:
+    times = (False, True) if row.late else (False,)
+    return [Played(row, fault, streams, begun) for fault in faults for streams in (False, True) for begun in times]
+
+
+async def _check_fault(row: Promise, wire: str) -> None:
+    plays = _plays(row, FAULTS_BY_KIND[row.id])
+    async with AsyncExitStack() as stack:
+        backends: dict[str, FaultyBackend] = {}
+        for played in plays:
+            context = playing(FAULTS[played.fault], WIRES[wire].spoken, played.begun)
+            backends[played.model] = await stack.enter_async_context(context)
+        base_urls = {name: backend.base_url for name, backend in backends.items()}
+        settings = {**wire_settings(WIRES[wire], base_urls, SHORT if row.waits else TIMEOUTS), **ALWAYS}
+        gateway = await stack.enter_async_context(running_gateway(settings))
+        await _ask(gateway, plays)
+
+
+async def _ask(gateway: RunningGateway, plays: list[Played]) -> None:
+    asked = (gateway.chat(model=played.model, stream=played.streams) for played in plays)
+    answers: list[httpx.Response] = await asyncio.gather(*asked)
+    found = {one.request.id: one for one in interactions(gateway)}
+    for answer in answers:
+        one = found[answer.headers["x-request-id"]]
+        written = b"".join(write.data.content for write in one.writes)
+        assert one.gaps or written == answer.content
+        assert one.client_head is not None and one.client_head.status == answer.status_code
+        assert one.end is not None and one.end.code
+    check_all(gateway)
+
+
+@pytest.mark.parametrize(("row", "wire"), SAMPLE, ids=[f"{row.id}-{wire}" for row, wire in SAMPLE])
+async def test_a_fault_is_made_again(row: Promise, wire: str) -> None:
+    await _check_fault(row, wire)
+
+
+@pytest.mark.recordings
+@pytest.mark.parametrize(("row", "wire"), PLAYED, ids=[f"{row.id}-{wire}" for row, wire in PLAYED])
+async def test_every_fault_is_made_again_on_every_wire(row: Promise, wire: str) -> None:
+    await _check_fault(row, wire)
+
+
+async def _check_grpc(row: Promise) -> None:
+    plays = _plays(row, GRPC_FAULTS_BY_KIND[row.id])
+    async with AsyncExitStack() as stack:
+        backends: dict[str, Json] = {}
+        for played in plays:
+            script = GRPC_FAULTS_BY_KIND[row.id][played.fault].script(played.begun)
+            port, _ = await stack.enter_async_context(serving(script))
+            timeouts: Json = dict({**SHORT, "connect": 0.3} if row.waits else TIMEOUTS)
+            backends[played.model] = {**ENTRY, "base_url": f"http://127.0.0.1:{port}", "timeouts": timeouts}
+        models: Json = {name: {"backend": name} for name in backends}
+        settings: dict[str, Json] = {"limits": dict(LIMITS), "backends": backends, "models": models, **ALWAYS}
+        await _ask(await stack.enter_async_context(running_gateway(settings)), plays)
+
+
+@pytest.mark.parametrize("row", GRPC_PROMISES[::4], ids=lambda row: row.id)
+async def test_a_fault_over_grpc_is_made_again(row: Promise) -> None:
+    await _check_grpc(row)
+
+
+@pytest.mark.recordings
+@pytest.mark.parametrize("row", GRPC_PROMISES, ids=lambda row: row.id)
+async def test_every_fault_over_grpc_is_made_again(row: Promise) -> None:
+    await _check_grpc(row)
+
+
+def test_the_sample_has_every_wire_and_most_kinds() -> None:
+    assert {wire for _, wire in SAMPLE} == set(WIRES)
+    assert len({row.id for row, _ in SAMPLE}) > len(PROMISES) / 2
+
+
+async def test_a_gap_is_told_and_nothing_is_compared_over_it() -> None:
+    settings: dict[str, Json] = {
+        **cast("dict[str, Json]", DEMO_SETTINGS),
+        "inspector": {"contents": "always", "request_mb": 0.001},
+    }
+    async with running_gateway(settings) as gateway:
+        answer = await gateway.chat(model="demo-chat", stream=True)
+        (one,) = interactions(gateway)
+        missing = {gap.side: gap.bytes for gap in one.gaps}
+        kept = sum(len(write.data.content) for write in one.writes)
+        assert missing["client"] == len(answer.content) - kept > 0
+        assert "answer" not in {check.subject for check in compare_to_recorded(one, run_offline(one))}
+
+
+async def test_a_body_above_the_cap_is_absent() -> None:
+    settings: dict[str, Json] = {
+        **cast("dict[str, Json]", DEMO_SETTINGS),
+        "inspector": {"contents": "always", "request_mb": 0.00001},
+    }
+    async with running_gateway(settings) as gateway:
+        await gateway.chat(model="demo-chat")
+        (one,) = interactions(gateway)
+        assert one.body is None and one.request.absent == "over_the_cap"
+        text = json.dumps({"x": 1})
+        assert text not in str(one)

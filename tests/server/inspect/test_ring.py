@@ -1,0 +1,169 @@
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+
+from gateway.core.events import UsageReport
+from gateway.core.notices import Notice
+from gateway.dialects.base import RequestHead
+from gateway.recording.recording import Interaction
+from gateway.registry import load_dialect
+from gateway.server.inspect.filter import read_filter
+from gateway.server.inspect.ring import Change, RequestRing
+from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
+from gateway.settings import InspectorSettings
+
+
+def ring_of(**settings: Any) -> RequestRing:
+    return RequestRing(InspectorSettings(**settings))
+
+
+def begin(ring: RequestRing, name: str = "", route: str = CHAT) -> RequestContext:
+    headers = {b"x-request-id": name.encode()} if name else {}
+    context = RequestContext("POST", "/v1/chat/completions", route, headers, Observers(ring))
+    if context.capture is not None:
+        context.capture.begin(load_dialect(), RequestHead("/v1/chat/completions"))
+    return context
+
+
+def serve(ring: RequestRing, name: str, size: int = 10) -> None:
+    context = begin(ring, name)
+    if context.capture is not None:
+        context.capture.read_request(b"x" * size)
+    context.conclude(200)
+
+
+def test_a_request_is_shown_from_its_beginning() -> None:
+    ring = ring_of()
+    context = begin(ring, "req-1")
+    (live,) = ring.listed()
+    assert live.live and live.id == "req-1" and live.status == 0
+    context.model = "gpt"
+    context.code = "upstream_timeout"
+    context.note([Notice("repair", "added", "TOOL_ORPHAN", "x"), Notice("trim", "dropped", "TOOL_ORPHAN", "x")])
+    context.record([UsageReport(3, 4)])
+    assert ring.listed()[0].model == "gpt"
+    context.conclude(504)
+    (ended,) = ring.listed()
+    assert not ended.live and (ended.status, ended.code) == (504, "upstream_timeout")
+    assert (ended.changes, ended.rules) == ("repair=1; trim=1", ("TOOL_ORPHAN",))
+    assert (ended.prompt_tokens, ended.completion_tokens) == (3, 4)
+
+
+def test_only_requests_of_models_are_kept() -> None:
+    ring = ring_of(contents="always")
+    assert begin(ring, route="models").capture is None and ring.listed() == []
+
+
+def test_the_newest_summaries_stay() -> None:
+    ring = ring_of(keep=3)
+    for number in range(5):
+        serve(ring, f"req-{number}")
+    assert [one.id for one in ring.listed()] == ["req-4", "req-3", "req-2"]
+    assert [one.id for one in ring.listed(limit=1)] == ["req-4"]
+    assert [one.id for one in ring.listed(before=ring.listed()[0].seq)] == ["req-3", "req-2"]
+    assert [one.id for one in ring.listed(read_filter("id:*-3"))] == ["req-3"]
+    assert ring.summary("req-0") is None and ring.interaction("req-0") is None
+
+
+def test_the_oldest_contents_go_first_and_the_summary_says_so() -> None:
+    ring = ring_of(contents="always", keep_mb=1000 / 2**20)
+    for number in range(4):
+        serve(ring, f"req-{number}", 400)
+    contents = {one.id: (one.contents, one.bytes) for one in ring.listed()}
+    assert contents == {
+        "req-0": ("evicted", 0),
+        "req-1": ("evicted", 0),
+        "req-2": ("kept", 400),
+        "req-3": ("kept", 400),
+    }
+    assert ring.interaction("req-1") is None and ring.interaction("req-2") is not None
+
+
+def test_what_is_evicted_is_freed() -> None:
+    ring = ring_of(contents="always", keep=1)
+    context = begin(ring, "req-freed")
+    context.conclude(200)
+    del context
+    kept = [one for one in gc.get_objects() if isinstance(one, RequestContext) and one.id == "req-freed"]
+    assert kept == [] and ring.summary("req-freed") is not None
+
+
+def test_contents_are_kept_only_as_the_settings_say() -> None:
+    assert begin(ring_of(contents="never")).capture is None
+    assert begin(ring_of(contents="always")).capture is not None
+    watched = ring_of()
+    assert begin(watched).capture is None
+    watched.watchers.add(asyncio.Queue())
+    assert begin(watched).capture is not None
+    saving = ring_of(contents="never")
+    saving.on_end.append(lambda interaction: None)
+    assert begin(saving).capture is not None
+
+
+def test_who_saves_gets_every_request_that_ends() -> None:
+    ring = ring_of()
+    saved: list[Interaction] = []
+    ring.on_end.append(saved.append)
+    serve(ring, "req-1")
+    assert [one.request.id for one in saved] == ["req-1"]
+    assert saved[0].end is not None and saved[0].end.status == 200
+
+
+def test_the_id_that_two_requests_chose_is_that_of_the_newer() -> None:
+    ring = ring_of(contents="always")
+    first, second = begin(ring, "same"), begin(ring, "same")
+    first.conclude(500)
+    (one,) = ring.listed()
+    assert one.live and one.seq == 2
+    second.conclude(200)
+    assert [one.status for one in ring.listed()] == [200]
+    serve(ring, "same")
+    assert len(ring.listed()) == 1 and ring.listed()[0].bytes == 10
+
+
+def test_clearing_leaves_what_is_running() -> None:
+    ring = ring_of(contents="always")
+    serve(ring, "req-1")
+    begin(ring, "req-2")
+    ring.clear()
+    assert [one.id for one in ring.listed()] == ["req-2"]
+
+
+async def test_a_watcher_sees_requests_begin_and_end() -> None:
+    ring = ring_of()
+    serve(ring, "req-0")
+    changes: list[Change] = []
+
+    async def watch() -> None:
+        changes.extend([change async for change in ring.watch()])
+
+    task = asyncio.create_task(watch())
+    await asyncio.sleep(0)
+    assert ring.watchers
+    serve(ring, "req-1")
+    await asyncio.sleep(0)
+    ring.close()
+    await task
+    assert [(one.kind, one.summary and one.summary.id) for one in changes] == [("begun", "req-1"), ("ended", "req-1")]
+    assert not ring.watchers
+    numbers = [one.number for one in changes]
+    resumed = ring.watch(after=numbers[0] - 3)
+    assert [(await anext(resumed)).number for _ in range(2)] == [2, 4]
+
+
+async def test_a_slow_watcher_is_told_how_much_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.inspect.ring._QUEUED", 2)
+    ring = ring_of()
+    watching = ring.watch()
+
+    async def next_change() -> Change:
+        return await anext(watching)
+
+    first = asyncio.create_task(next_change())
+    await asyncio.sleep(0)
+    for number in range(3):
+        serve(ring, f"req-{number}")
+    found = [await first, *[await anext(watching) for _ in range(2)]]
+    assert [one.kind for one in found] == ["missed", "begun", "ended"] and found[0].missed == 4

@@ -1,0 +1,250 @@
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
+from gateway.demo.settings import DEMO_SETTINGS
+from gateway.recording.files import load_recording
+from gateway.recording.recording import Recording, read_recording
+from gateway.testing.gateway import RunningGateway, running_gateway
+
+DEMO: Final = cast("dict[str, Json]", DEMO_SETTINGS)
+ADMIN: Final = {"authorization": "Bearer admin-secret"}
+SAID: Final = "Weltraumbahnhof Baikonur"
+
+
+def settings(server: Mapping[str, Json] | None = None, **inspector: Json) -> dict[str, Json]:
+    return {
+        **DEMO,
+        "server": {"api_keys_env": None, **(server or {})},
+        "inspector": {"contents": "always", **inspector},
+    }
+
+
+async def ask(gateway: RunningGateway, text: str = SAID, **fields: Json) -> str:
+    """Returns the id of a request."""
+    answer = await gateway.chat(model="demo-chat", messages=[{"role": "user", "content": text}], **fields)
+    return answer.headers["x-request-id"]
+
+
+async def exported(gateway: RunningGateway, **parameters: Any) -> dict[str, Any]:
+    answer = await gateway.client.get("/inspect/api/export", params=parameters)
+    assert answer.status_code == 200, answer.text
+    return cast("dict[str, Any]", answer.json())
+
+
+def recording_in(answer: Mapping[str, Any]) -> Recording:
+    return read_recording(cast(str, answer["content"]).encode())
+
+
+async def test_the_latest_requests_are_listed() -> None:
+    async with running_gateway(settings()) as gateway:
+        first, second = await ask(gateway), await ask(gateway, stream=True)
+        answer = await gateway.client.get("/inspect/api/requests")
+        assert [one["id"] for one in answer.json()["requests"]] == [second, first]
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert SAID not in answer.text
+        answer = await gateway.client.get("/inspect/api/requests", params={"filter": "stream:yes", "limit": 5})
+        assert [one["id"] for one in answer.json()["requests"]] == [second]
+        answer = await gateway.client.get(f"/inspect/api/requests/{first}")
+        assert answer.json()["model"] == "demo-chat"
+        assert (await gateway.client.delete("/inspect/api/requests")).status_code == 204
+        assert (await gateway.client.get("/inspect/api/requests")).json() == {"requests": []}
+
+
+async def test_the_stages_are_made_again_and_equal_what_was_sent() -> None:
+    async with running_gateway(settings()) as gateway:
+        answer = await gateway.client.get(f"/inspect/api/requests/{await ask(gateway, stream=True)}/stages")
+        stages = answer.json()
+        assert [check["difference"] for check in stages["checks"]] == ["", "", "", ""]
+        (sent,) = gateway.app.gateway_state.demo_backends._running["chat"].requests
+        assert bytes.fromhex(stages["request"]["encoded"]["hex"]) == sent.body
+        assert stages["request"]["repaired"][0]["content"] == SAID
+        assert {event["event"] for read in stages["events"] for event in read["events"]} >= {"TextDelta", "Finish"}
+        assert "".join(stages["chunks"]).endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("level", ["shape", "full"])
+async def test_an_export_is_redacted_and_says_that_it_shows_the_same(level: str) -> None:
+    async with running_gateway(settings()) as gateway:
+        ids = [await ask(gateway), await ask(gateway, stream=True)]
+        answer = await exported(gateway, id=ids, redact=level)
+        assert (answer["requests"], answer["differences"]) == (2, [])
+        recording = recording_in(answer)
+        assert recording.header.redaction.level == level and recording.header.redaction.checked
+        assert [one.request.id for one in recording.interactions()] == ids
+        assert not any(word.lower() in answer["content"].lower() for word in SAID.split())
+
+
+async def test_words_are_shown_only_when_they_are_asked_for() -> None:
+    async with running_gateway(settings()) as gateway:
+        request_id = await ask(gateway)
+        assert SAID not in (await exported(gateway, id=request_id))["content"]
+        assert SAID in (await exported(gateway, id=request_id, redact="none"))["content"]
+
+
+async def test_the_keys_of_the_backend_and_of_the_client_are_in_no_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINE", "backend-credential-17")
+    entry: Json = {
+        "adapter": "openai_chat",
+        "base_url": "demo:chat",
+        "api_key_env": "MINE",
+        "headers": {"x-k": "header-17"},
+    }
+    own: dict[str, Json] = {**settings(), "backends": {"b": entry}, "models": {"demo-chat": {"backend": "b"}}}
+    async with running_gateway(own) as gateway:
+        body = {"model": "demo-chat", "messages": [{"role": "user", "content": "backend-credential-17 client-key-17"}]}
+        headers = {"authorization": "Bearer client-key-17"}
+        answer = await gateway.client.post("/v1/chat/completions?key=client-key-17", json=body, headers=headers)
+        for form in ("recording", "har", "curl"):
+            for level in ("none", "shape", "full"):
+                parameters = {"id": answer.headers["x-request-id"], "redact": level, "as": form}
+                content = (await exported(gateway, **parameters))["content"]
+                for secret in ("backend-credential-17", "client-key-17", "header-17"):
+                    assert secret not in content, (form, level)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("requests?filter=nonsense", 400, "FIELD:VALUE"),
+        ("requests?limit=many", 400, "whole number"),
+        ("requests/unknown", 404, "no request"),
+        ("requests/unknown/stages", 404, "no request"),
+        ("export?id=unknown", 404, "no request"),
+        ("export?id=unknown&as=pdf", 400, "Known forms"),
+        ("export?id=unknown&redact=little", 400, "Known levels"),
+    ],
+)
+async def test_a_wrong_question_is_told(path: str, status: int, said: str) -> None:
+    async with running_gateway(settings()) as gateway:
+        answer = await gateway.client.get(f"/inspect/api/{path}")
+        assert answer.status_code == status and said in answer.json()["error"]["message"]
+
+
+async def test_missing_contents_say_why() -> None:
+    async with running_gateway(settings(contents="never")) as gateway:
+        answer = await gateway.client.get("/inspect/api/export", params={"id": await ask(gateway)})
+        assert answer.status_code == 404 and "were not kept" in answer.json()["error"]["message"]
+    async with running_gateway(settings(keep_mb=0.0001)) as gateway:
+        answer = await gateway.client.get("/inspect/api/export", params={"id": await ask(gateway)})
+        assert answer.status_code == 404 and "gave way" in answer.json()["error"]["message"]
+
+
+async def test_who_reads_the_stream_has_contents_kept() -> None:
+    async with running_gateway(settings(contents="watched")) as gateway:
+        unseen = await ask(gateway)
+        async with gateway.client.stream("GET", "/inspect/api/stream") as stream:
+            lines = stream.aiter_lines()
+            seen = asyncio.create_task(ask(gateway))
+            kinds = []
+            async for line in lines:
+                if line.startswith("event: "):
+                    kinds.append(line.removeprefix("event: "))
+                if line.startswith("data: ") and json.loads(line.removeprefix("data: "))["live"] is False:
+                    break
+        assert kinds == ["begun", "ended"]
+        assert (await exported(gateway, id=await seen))["requests"] == 1
+        answer = await gateway.client.get("/inspect/api/export", params={"id": unseen})
+        assert answer.status_code == 404
+
+
+ROUTES: Final = ("requests", "requests/x", "requests/x/stages", "export?id=x", "stream", "nothing")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+async def test_nobody_looks_where_others_may_reach_the_gateway(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = [
+        settings({"api_keys_env": "KEYS"}),
+        settings({"allowed_hosts": ["gateway.example"]}),
+        settings(enabled="off"),
+    ]
+    monkeypatch.setenv("KEYS", "client-key")
+    for one in closed:
+        async with running_gateway(one) as gateway:
+            assert gateway.app.gateway_state.inspector is None
+            for headers in ({}, {"authorization": "Bearer client-key"}, ADMIN):
+                answer = await gateway.client.get(f"/inspect/api/{route}", headers=headers)
+                assert (answer.status_code, answer.json()["error"]["code"]) == (404, "inspector_off")
+
+
+@pytest.mark.parametrize("route", ROUTES[:-2])
+async def test_the_admin_key_opens_and_no_other(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", "admin-secret")
+    monkeypatch.setenv("KEYS", "client-key")
+    async with running_gateway(settings({"api_keys_env": "KEYS"}, enabled="on")) as gateway:
+        for wrong in (
+            {},
+            {"authorization": "Bearer client-key"},
+            {"authorization": "admin-secret"},
+            {"x-api-key": "admin-secret"},
+        ):
+            answer = await gateway.client.get(f"/inspect/api/{route}", headers=wrong)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_admin_key")
+        answer = await gateway.client.get(f"/inspect/api/{route}", headers=ADMIN)
+        assert answer.status_code in (200, 404) and "admin_key" not in answer.text
+        # It is no client's key.
+        assert (await gateway.client.get("/v1/models", headers=ADMIN)).status_code == 401
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_pages_of_other_origins_get_nothing(site: str) -> None:
+    async with running_gateway(settings()) as gateway:
+        answer = await gateway.client.get("/inspect/api/requests", headers={"sec-fetch-site": site})
+        assert answer.status_code == 403 and "access-control-allow-origin" not in answer.headers
+        for own in ("same-origin", "none"):
+            answer = await gateway.client.get("/inspect/api/requests", headers={"sec-fetch-site": own})
+            assert answer.status_code == 200
+        answer = await gateway.client.get("/inspect/api/requests", headers={"host": "evil.example"})
+        assert answer.status_code == 421
+
+
+async def test_an_inspector_that_is_on_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DRAGOMAN_ADMIN_KEY", raising=False)
+    with pytest.raises(SettingsError, match="set DRAGOMAN_ADMIN_KEY"):
+        async with running_gateway(settings(enabled="on")):
+            pass
+
+
+async def test_the_bytes_are_the_same_with_and_without_an_observer() -> None:
+    answers: list[set[bytes]] = []
+    observers: list[dict[str, Json]] = [{"enabled": "off"}, {"contents": "never"}, {"contents": "always"}]
+    for inspector in observers:
+        async with running_gateway({**DEMO, "inspector": inspector}) as gateway:
+            found = set()
+            for stream in (False, True):
+                answer = await gateway.chat(model="demo-chat", stream=stream)
+                text = answer.text
+                for line in text.replace("data: ", "\n").split("\n"):
+                    if line.startswith("{"):
+                        document = json.loads(line)
+                        text = text.replace(document["id"], "ID").replace(str(document["created"]), "0")
+                found.add(text.encode())
+            answers.append(found)
+    assert answers[0] == answers[1] == answers[2]
+
+
+async def test_every_request_is_saved_in_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    async with running_gateway(settings(record=str(folder), contents="never")) as gateway:
+        ids = [await ask(gateway), await ask(gateway, stream=True), await ask(gateway, n=3)]
+    (path,) = folder.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600 and path.name.endswith(".dragoman.jsonl")
+    recording = load_recording(path)
+    assert recording.header.redaction.level == "shape"
+    assert [one.request.id for one in recording.interactions()] == ids
+    assert [one.x for one in recording.interactions()] == [1, 2, 3]
+    assert not any(word in path.read_text() for word in SAID.split())
+
+
+async def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match=r"inspector\.record"):
+        async with running_gateway(settings(record=str(tmp_path / "file" / "below"))):
+            pass
