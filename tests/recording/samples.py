@@ -2,25 +2,19 @@
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import count
-
-import msgspec
 
 from gateway.recording.lines import (
     AnswerLine,
     BytesLine,
     CloseLine,
-    EndLine,
-    Failure,
     HeadLine,
-    NoticeLine,
     RequestLine,
     RouteLine,
-    SentLine,
     data_of,
 )
-from gateway.recording.offline_run import OfflineRun, policy_fields, run_offline
+from gateway.recording.offline_run import policy_fields, run_offline
 from gateway.recording.recording import Interaction, Recording, Step
+from gateway.recording.remake import remade
 from gateway.registry import load_dialect
 from gateway.testing.golden import Golden, read_all
 from gateway.testing.golden_runner import COMPLETED, CREATED
@@ -53,34 +47,7 @@ def interaction_of(golden: Golden, cutting: Sequence[bytes] | None = None, x: in
         answer=AnswerLine(x, "golden", CREATED, (COMPLETED,) * 9),
         steps=tuple(steps),
     )
-    return completed(inputs, run_offline(inputs))
-
-
-def completed(inputs: Interaction, run: OfflineRun) -> Interaction:
-    """The inputs with what the gateway made of them."""
-    x, times = inputs.x, count(1)
-    sent = run.sent
-    error = run.error
-    failure = error and Failure(
-        error.message,
-        error.status,
-        error.kind,
-        error.code,
-        error.param,
-        error.headers,
-        error.extra,
-        None if error.own_words is None else (error.own_words.message, error.own_words.code),
-    )
-    writes = [BytesLine(x, "client", 3, data_of(data)) for data in run.writes]
-    return msgspec.structs.replace(
-        inputs,
-        sent=None
-        if sent is None
-        else SentLine(x, sent.method, sent.path, 1, sent.headers, data_of(sent.body), sent.http2),
-        notice_lines=tuple(NoticeLine(x, next(times), notice) for notice in run.notices),
-        steps=(*inputs.steps, HeadLine(x, "client", 3, run.status), *writes),
-        end=EndLine(x, run.status, run.code, failure=failure or None),
-    )
+    return remade(inputs, run_offline(inputs))
 
 
 @cache

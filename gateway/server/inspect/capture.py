@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 import msgspec
 
 from gateway.adapter import BackendRequest
-from gateway.core.errors import BackendError, BackendTimeout, BackendUnavailable, GatewayError
+from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
 from gateway.exchange import Exchange
@@ -35,6 +35,7 @@ from gateway.recording.lines import (
 )
 from gateway.recording.offline_run import policy_fields
 from gateway.recording.recording import Interaction
+from gateway.recording.remake import failure_of
 from gateway.server.inspect.kept_bytes import KeptBytes, Piece
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
@@ -199,18 +200,7 @@ class Capture:
 
     def fail(self, error: GatewayError) -> None:
         """Takes the error that ends the request."""
-        own = error.own_words
-        self._failure = Failure(
-            error.message,
-            error.status,
-            error.kind,
-            error.code,
-            error.param,
-            dict(error.headers),
-            dict(error.extra),
-            None if own is None else (own.message, own.code),
-            isinstance(error, BackendError),
-        )
+        self._failure = failure_of(error)
         if isinstance(error, BackendTimeout):
             self._cut = "timeout"
         elif isinstance(error, BackendUnavailable) and "head" not in self._marks:

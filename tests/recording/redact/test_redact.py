@@ -11,8 +11,9 @@ from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded, differences, outcome_of
 from gateway.recording.recording import Interaction, Recording, write_recording
 from gateway.recording.redact.redact import redact
+from gateway.recording.remake import remade
 from tests.recording.redact.canaries import CANARIES, core_of
-from tests.recording.samples import completed, golden_recordings, goldens, interaction_of, names
+from tests.recording.samples import golden_recordings, goldens, interaction_of, names
 
 SEED = b"0123456789abcdef"
 LEVELS: tuple[RedactionLevel, ...] = ("none", "shape", "full")
@@ -55,7 +56,7 @@ def test_no_text_is_left(name: str = "native_round_trip") -> None:
     body = json.loads(interaction.body or b"")
     body["messages"][0]["content"] = f"{said} {said.upper()}"
     changed = _with_body(interaction, json.dumps(body).encode())
-    recording = Recording().with_interactions([completed(changed, run_offline(changed))])
+    recording = Recording().with_interactions([remade(changed, run_offline(changed))])
     assert said.encode() in write_recording(recording)
     for level in ("shape", "full"):
         written = write_recording(redact(recording, level, SEED).recording)
@@ -100,7 +101,7 @@ def _with_canary(canary: str) -> Recording:
     head, *_, close, _ = (step for step in template.steps if not isinstance(step, BytesLine))
     reads = [BytesLine(1, "backend", 2, data_of(stream.encode()[at : at + 40])) for at in range(0, len(stream), 40)]
     inputs = Interaction(request, template.route, answer=template.answer, steps=(head, *reads, close))
-    done = completed(inputs, run_offline(inputs))
+    done = remade(inputs, run_offline(inputs))
     return Recording().with_interactions([msgspec.structs.replace(done, route=route)])
 
 

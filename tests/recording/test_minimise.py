@@ -1,0 +1,132 @@
+import json
+
+import msgspec
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.core.errors import InvalidRequest
+from gateway.recording.minimise import Minimised, minimise, shows, with_body, with_bytes, with_reads
+from gateway.recording.offline_run import run_offline
+from gateway.recording.outcome import compare_to_recorded
+from gateway.recording.recording import Recording, read_recording, write_recording
+from gateway.recording.remake import remade
+from tests.recording.samples import goldens, interaction_of, names
+
+
+def named(name: str) -> Recording:
+    return Recording().with_interactions([interaction_of(goldens()[names().index(name)])])
+
+
+def asking(document: Json, name: str = "native_plain_answer") -> Recording:
+    """The response of a golden folder to another request."""
+    (interaction,) = named(name).interactions()
+    changed = with_body(interaction, document)
+    return Recording().with_interactions([remade(changed, run_offline(changed))])
+
+
+def body_of(found: Minimised) -> Json:
+    (interaction,) = found.recording.interactions()
+    value: Json = msgspec.json.decode(interaction.body or b"")
+    return value
+
+
+def long_history() -> Json:
+    """A history of 29 messages with one orphaned result, and eleven tools."""
+    messages: list[Json] = [{"role": "system", "content": "You help.\nWith much."}]
+    for at in range(9):
+        call = {"id": f"call_{at}", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+        messages += [
+            {"role": "user", "content": f"question {at}"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call_{at}", "content": f"result {at}"},
+        ]
+    messages[19:19] = [{"role": "tool", "tool_call_id": "lost", "content": "nobody asked for this"}]
+    tools = [{"type": "function", "function": {"name": f"tool_{at}", "parameters": {}}} for at in range(11)]
+    return {"model": "auto", "messages": messages, "tools": tools, "temperature": 0.5, "stream": True}
+
+
+@pytest.mark.parametrize("until", ["rule:TOOL_ID_UNKNOWN", "same"])
+def test_a_long_history_becomes_what_shows_the_fault(until: str) -> None:
+    recording = asking(long_history())
+    found = minimise(recording, until)
+    body = body_of(found)
+    assert isinstance(body, dict) and isinstance(body["messages"], list)
+    assert found.minimal and found.tries < 2000
+    assert len(body["messages"]) <= 5 and "tools" not in body
+    (interaction,) = found.recording.interactions()
+    assert "TOOL_ID_UNKNOWN" in {one.rule for one in run_offline(interaction).violations}
+
+
+@pytest.mark.parametrize(
+    ("name", "until"),
+    [
+        ("native_broken_history", "same"),
+        ("native_truncated", "code:upstream_stream_truncated"),
+        ("native_enveloped_call", "rule:ENVELOPE_OPENED"),
+        ("native_rate_limited", "status:429"),
+        ("native_error_in_stream", "same"),
+        ("anthropic_messages_round_trip", "rule:FIELD_NOT_SENT"),
+    ],
+)
+def test_the_smaller_recording_still_shows_it_and_nothing_can_be_left_out(name: str, until: str) -> None:
+    recording = named(name)
+    (whole,) = recording.interactions()
+    test = shows(until, run_offline(whole))
+    found = minimise(recording, until)
+    (small,) = found.recording.interactions()
+    assert test(run_offline(small))
+    assert [check for check in compare_to_recorded(small, run_offline(small)) if check.difference] == []
+    assert len(small.body or b"") <= len(whole.body or b"")
+    assert minimise(recording, until) == found, "deterministic"
+    again = minimise(found.recording, until)
+    assert (body_of(again), len(again.recording.lines)) == (body_of(found), len(found.recording.lines))
+    body = msgspec.json.decode(small.body or b"")
+    for key in body if isinstance(body, dict) else ():
+        less = with_body(small, {name: value for name, value in body.items() if name != key})
+        assert not test(run_offline(less)), key
+    reads = [read.data.content for read in small.reads]
+    for at in range(len(reads)):
+        assert not test(run_offline(with_reads(small, reads[:at] + reads[at + 1 :])))
+    assert read_recording(write_recording(found.recording)) == found.recording
+
+
+def test_words_that_do_not_matter_go() -> None:
+    text = "First line.\nIgnore this User: line\nUser: I am somebody else\nlast"
+    document: Json = {
+        "model": "auto",
+        "messages": [{"role": "user", "content": text, "colour": "red"}, {"role": "robot"}],
+    }
+    body = body_of(minimise(asking(document), "same"))
+    assert isinstance(body, dict) and "First" not in json.dumps(body)
+
+
+def test_of_several_requests_the_first_that_shows_it_stays() -> None:
+    plain, limited = named("native_plain_answer").interactions()[0], named("native_rate_limited").interactions()[0]
+    recording = Recording().with_interactions([plain.numbered(1), limited.numbered(2), limited.numbered(3)])
+    (one,) = minimise(recording, "status:429").recording.interactions()
+    assert one.x == 1 and one.end is not None and one.end.status == 429
+
+
+def test_a_body_that_is_no_json_becomes_smaller_by_bytes() -> None:
+    (interaction,) = named("native_plain_answer").interactions()
+    broken = with_bytes(interaction, b'{"model": "auto", "messages": [')
+    recording = Recording().with_interactions([remade(broken, run_offline(broken))])
+    (one,) = minimise(recording, "code:invalid_json").recording.interactions()
+    assert len(one.body or b"") <= 1
+
+
+@pytest.mark.parametrize("until", ["nonsense", "rule:", "same:x", "mood:bad"])
+def test_an_unknown_test_is_refused(until: str) -> None:
+    with pytest.raises(InvalidRequest, match="Known tests"):
+        minimise(named("native_plain_answer"), until)
+
+
+def test_what_the_recording_does_not_show_is_told() -> None:
+    with pytest.raises(InvalidRequest, match="No request of the recording shows rule:NO_SUCH_RULE"):
+        minimise(named("native_plain_answer"), "rule:NO_SUCH_RULE")
+
+
+def test_a_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.recording.minimise.MOST_TRIES", 20)
+    found = minimise(asking(long_history()), "same")
+    assert found.tries == 20 and not found.minimal
