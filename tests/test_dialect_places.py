@@ -1,4 +1,4 @@
-"""Only a dialect, its adapter, the demo backends and the registry know the words of a client's format."""
+"""Only a dialect, its adapter, the demo backends, the registry and recordings know the words of a client's format."""
 
 import re
 from collections.abc import Mapping
@@ -18,6 +18,9 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "gemini": re.compile(rb"dialects\.gemini|enerateContent|finishReason|usageMetadata|functionResponse"),
     "anthropic_messages": re.compile(rb"anthropic_messages|anthropic-version|content_block|message_start"),
 }
+# A redacted recording keeps the words of every format, so that it still shows the same fault, and the headers that
+# choose a version of one.
+RECORDINGS: Final = ("gateway/recording/", "gateway/server/inspect/capture.py")
 # A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON.
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "ollama": ("adapters/text/presets.py",),
@@ -28,7 +31,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
 def _places(dialect: str) -> tuple[str, ...]:
     """The places that may know the format; a dialect may have no adapter."""
     own = (f"gateway/dialects/{dialect}/", f"adapters/{dialect}/", *OTHERS.get(dialect, ()))
-    return (*(place for place in own if (ROOT / place).exists()), "gateway/demo/", "gateway/registry.py")
+    return (*(place for place in own if (ROOT / place).exists()), "gateway/demo/", "gateway/registry.py", *RECORDINGS)
 
 
 def _found(root: Path, words: re.Pattern[bytes]) -> dict[str, list[bytes]]:

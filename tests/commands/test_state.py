@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 import pytest
 
+from bench.load_test.store_servers import PROGRAMS, server
 from gateway.server.state.open_store import open_store
 from gateway.server.state.store import Put, StateStore
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings
-from tests.server.state.valkey.servers import PROGRAMS, server
 
 KEY: Final = "x" * 64
 

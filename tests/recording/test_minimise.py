@@ -34,14 +34,14 @@ def long_history() -> Json:
     """A history of 29 messages with one orphaned result, and eleven tools."""
     messages: list[Json] = [{"role": "system", "content": "You help.\nWith much."}]
     for at in range(9):
-        call = {"id": f"call_{at}", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+        call: Json = {"id": f"call_{at}", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
         messages += [
             {"role": "user", "content": f"question {at}"},
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"call_{at}", "content": f"result {at}"},
         ]
     messages[19:19] = [{"role": "tool", "tool_call_id": "lost", "content": "nobody asked for this"}]
-    tools = [{"type": "function", "function": {"name": f"tool_{at}", "parameters": {}}} for at in range(11)]
+    tools: Json = [{"type": "function", "function": {"name": f"tool_{at}", "parameters": {}}} for at in range(11)]
     return {"model": "auto", "messages": messages, "tools": tools, "temperature": 0.5, "stream": True}
 
 
