@@ -12,7 +12,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.server.state.keeper import MOST_ENTRY
-from gateway.server.state.store import StoreUnavailable
+from gateway.server.state.store import Put, StoreUnavailable
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, python_process, running_gateway
 from tests.server.backend import Connection, FaultyBackend, answer, faulty_backend
@@ -399,6 +399,25 @@ async def test_a_gateway_without_the_keeper_does_not_even_import_it(tmp_path: Pa
     async with python_process(tmp_path, "-c", OFF) as process:
         output, _ = await process.communicate()
     assert output.decode().strip() == "[]"
+
+
+async def test_a_client_that_answers_at_once_finds_what_is_still_being_written(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = scene.gateway.app.gateway_state.store
+    put, begun = store.put, list[str]()
+
+    async def slowly(tenant: str, entry: Put) -> bool:
+        begun.append(tenant)
+        await asyncio.sleep(0.003)
+        return await put(tenant, entry)
+
+    monkeypatch.setattr(store, "put", slowly)
+    await scene.answered(THOUGHT)
+    # Of the bytes and two anchors, not all are stored when the client has its answer.
+    assert len(begun) < 3
+    _, rules = await scene.sent(ASK, dropped(THOUGHT), *results("call_1"))
+    assert rules == ["STATE_RESTORED"]
 
 
 async def test_workers_share_what_is_kept(start: Start, tmp_path: Path) -> None:
