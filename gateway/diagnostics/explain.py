@@ -8,21 +8,24 @@ import msgspec
 from gateway.adapter import Adapter, FieldPlace, SchemaAdapter, SentText
 from gateway.capabilities.request_fields import unsent_fields
 from gateway.core.conversation import Conversation, Json, JsonObject, Turn, Violation
-from gateway.core.errors import GatewayError
+from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.diagnostics.routed_request import RoutedRequest, route_document
+from gateway.diagnostics.summary_state import SummaryState, compress_limits, explain_summary
 from gateway.dialects.base import Dialect
 from gateway.dialects.document import Document, read_document
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
+from gateway.history.compress.chain import chain
 from gateway.history.groups import groups
-from gateway.history.prepare import Prepared, prepare
+from gateway.history.prepare import Prepared, Substitution, prepare, repaired
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
 from gateway.history.validate import validate
 from gateway.registry import load_adapters, load_dialect
 from gateway.settings import Settings, read_settings
+from gateway.settings.model_names import ModelNames
 
 # Messages, and the index of each in the request.
 Indexed: TypeAlias = tuple[tuple[JsonObject, ...], tuple[int | None, ...]]
@@ -72,6 +75,13 @@ class Messages(msgspec.Struct, frozen=True):
     wire: tuple[int | None, ...] = ()
 
 
+class StateExplanation(msgspec.Struct, frozen=True):
+    """What the gateway remembers of earlier requests, as far as it concerns this one. `summary`: compression, where it
+    is enabled for the model."""
+
+    summary: SummaryState | None = None
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The stages of one conversation.
 
@@ -85,6 +95,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     - `text` is the text that is sent, and `system_text` the system text in it or beside it; both are empty where none
       is.
     - `token_estimate` is a quarter of the bytes of the conversation as text: no tokenizer counted.
+    - `state` is what the gateway remembers; null where no feature for that is on.
     """
 
     model: str
@@ -106,6 +117,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     token_estimate: int = 0
     error: JsonObject | None = None
     refusal: str | None = None
+    state: StateExplanation | None = None
 
 
 def explain(
@@ -114,9 +126,10 @@ def explain(
     adapter: Adapter | None = None,
     backend: str | None = None,
     dialect: Dialect | None = None,
+    summary: Substitution | None = None,
 ) -> Explanation:
     """Runs every stage of a request except sending. Without an adapter it ends before the encoding. `dialect` is
-    that of the client, None: the default one."""
+    that of the client, None: the default one. `summary` stands for the oldest turns; None: all are sent."""
     dialect = dialect or load_dialect()
     explanation = Explanation(
         model=conversation.model,
@@ -126,9 +139,9 @@ def explain(
         classification=_classified(conversation.turns),
     )
     try:
-        prepared = prepare(conversation, policy)
+        prepared = prepare(conversation, policy, summary)
         explanation = _with_preparation(explanation, prepared, dialect)
-        return _with_encoding(explanation, conversation, prepared, policy, adapter)
+        return _with_encoding(explanation, conversation, prepared, policy, adapter, summary)
     except GatewayError as error:
         notices = (*explanation.diagnostics, *error.notices)
         encoded = dialect.encode_error(error)
@@ -164,11 +177,16 @@ def _with_preparation(explanation: Explanation, prepared: Prepared, dialect: Dia
 
 
 def _with_encoding(
-    explanation: Explanation, conversation: Conversation, prepared: Prepared, policy: Policy, adapter: Adapter | None
+    explanation: Explanation,
+    conversation: Conversation,
+    prepared: Prepared,
+    policy: Policy,
+    adapter: Adapter | None,
+    summary: Substitution | None,
 ) -> Explanation:
     if adapter is None:
         return _with_preview(explanation, conversation, prepared, policy)
-    exchange = Exchange(adapter, conversation, policy)
+    exchange = Exchange(adapter, conversation, policy, summary)
     encoded = encoded_request(exchange, adapter, policy)
     turns = exchange.profiled.conversation.turns
     text = exchange.request.sent_text
@@ -278,14 +296,36 @@ def explain_document(
     check_model: Callable[[str], None] = lambda model: None,
 ) -> Explanation:
     """Explains a request of this dialect. Parameters and errors are those of `route_document`."""
-    return explain_routed(route_document(document, settings, adapters, dialect, check_model), dialect)
+    routed = route_document(document, settings, adapters, dialect, check_model)
+    return explain_routed(routed, dialect, state=_state(routed, settings))
 
 
-def explain_routed(routed: RoutedRequest, dialect: Dialect, noticed: Sequence[Notice] = ()) -> Explanation:
-    """Explains a request of this dialect whose backend is known. `noticed` tells what was put into it before."""
-    explanation = explain(routed.conversation, routed.policy, routed.adapter, routed.backend, dialect)
-    explanation = msgspec.structs.replace(explanation, model=routed.model)
+def explain_routed(
+    routed: RoutedRequest,
+    dialect: Dialect,
+    noticed: Sequence[Notice] = (),
+    summary: Substitution | None = None,
+    state: StateExplanation | None = None,
+) -> Explanation:
+    """Explains a request of this dialect whose backend is known. `noticed` tells what was put into it before, `summary`
+    stands for its oldest turns, and `state` is what is remembered of it."""
+    explanation = explain(routed.conversation, routed.policy, routed.adapter, routed.backend, dialect, summary)
+    explanation = msgspec.structs.replace(explanation, model=routed.model, state=state)
     return _with_notices(explanation, (*noticed, *explanation.diagnostics)) if noticed else explanation
+
+
+def _state(routed: RoutedRequest, settings: Settings) -> StateExplanation | None:
+    """Returns what is known of a conversation without a running gateway: its size, and what a job would cover."""
+    entry = settings.route(ModelNames(settings.models).known_name(routed.model))
+    if entry is None or not entry.compress.enabled:
+        return None
+    writer = entry if entry.compress.model is None else settings.route(entry.compress.model)
+    try:
+        history = repaired(routed.conversation, routed.policy)
+    except InvalidRequest:
+        return None
+    limits = compress_limits(entry, writer or entry)
+    return StateExplanation(explain_summary(history, chain(history.turns, b"", ""), limits))
 
 
 def plan(

@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.diagnostics.explain import Encoded, Explanation, SchemaFacts
+from gateway.diagnostics.summary_state import summary_state_text
 
 RED: Final = "\x1b[31m"
 GREEN: Final = "\x1b[32m"
@@ -33,6 +34,8 @@ def explain_text(
     terminal, in columns."""
     backend = f", backend {explanation.backend}" if explanation.backend else ""
     lines = [_paint(f"model {explanation.model}{backend}", BOLD, colour)]
+    if explanation.state is not None and explanation.state.summary is not None:
+        lines.append(f"history: {summary_state_text(explanation.state.summary)}")
     lines += _violations(explanation, colour)
     lines += _sides(explanation, messages, max(width, 40), colour)
     lines += _changes(explanation, paths, colour)

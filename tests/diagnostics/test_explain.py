@@ -9,8 +9,10 @@ import gateway
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.diagnostics.explain import Explanation, explain_request, plan
+from gateway.diagnostics.explain_text import explain_text
 from gateway.settings import read_settings
 from gateway.testing.gateway import running_gateway
+from tests.server.summaries.scripted import agent_history
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 LOOP: list[dict[str, Any]] = [
@@ -198,3 +200,21 @@ async def test_the_route_sends_nothing_and_tells_everything() -> None:
             assert refused.status_code == status
             assert refused.json()["error"]["type"] == "invalid_request_error"
         assert (await running.client.post("/v1/explain", content=b"{}")).status_code == 415
+
+
+@pytest.mark.parametrize(("window", "why"), [(100_000, "below"), (20_000, "unseen")])
+def test_the_size_of_a_history_is_told_without_a_running_gateway(window: int, why: str) -> None:
+    settings: dict[str, Json] = {
+        **NATIVE,
+        "compress": {"enabled": True},
+        "models": {"n": {"backend": "chat", "context_length": window}},
+    }
+    told = explain_request(
+        msgspec.json.encode({"model": "n", "messages": agent_history(40)}), read_settings(settings), {}
+    )
+    assert told.state is not None and told.state.summary is not None
+    summary = told.state.summary
+    assert (summary.window, summary.why_not, summary.root) == (window, why, None)
+    assert (summary.would_cover is None) is (why == "below")
+    assert f"tokens of {window}" in explain_text(told, [])
+    assert plan(LOOP, NATIVE).state is None

@@ -1,7 +1,7 @@
 """Builds the FastAPI application from settings: every route but the hot one, behind the middleware."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, cast
@@ -17,23 +17,21 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
-from gateway.core.notices import Notice
 from gateway.diagnostics.explain import explain_routed
-from gateway.diagnostics.routed_request import RoutedRequest, route_document
+from gateway.diagnostics.routed_request import route_document
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect
-from gateway.response.usage_estimate import prompt_size
 from gateway.server.access.request_checks import is_loopback
 from gateway.server.api.dialect_routes import add_dialect_routes, named_dialect, read_client_body
 from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
+from gateway.server.api.remembered import remembered
 from gateway.server.inspect.routes import add_inspect_routes
 from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.metric_types import Snapshot
 from gateway.server.telemetry.metrics import Metrics
-from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.demo_backends import DEMO_REQUESTS
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings
@@ -107,8 +105,10 @@ def create_app(settings: Settings) -> Gateway:
         routed = await asyncio.to_thread(
             route_document, document, gateway_state.settings, gateway_state.backends.adapters, dialect, check_model
         )
-        routed, noticed = await _recalled(gateway_state, request.scope["context"], routed)
-        explanation = await asyncio.to_thread(explain_routed, routed, dialect, noticed)
+        found = await remembered(gateway_state, request.scope["context"], routed)
+        explanation = await asyncio.to_thread(
+            explain_routed, found.routed, dialect, found.notices, found.summary, found.state
+        )
         return _json(msgspec.json.encode(explanation))
 
     @app.get("/metrics", tags=["health"])
@@ -144,23 +144,6 @@ def create_app(settings: Settings) -> Gateway:
 
 # Clients of these APIs add the version, or the folder, to their base URL themselves.
 _DOUBLED: Final = ("/v1/v1/", "/v1/v1beta/", "/v1/api/")
-
-
-async def _recalled(
-    gateway_state: GatewayState, context: RequestContext, routed: RoutedRequest
-) -> tuple[RoutedRequest, Sequence[Notice]]:
-    """Returns the request with what the gateway remembers of it, and the notices of that."""
-    features = gateway_state.features
-    if features is None or routed.adapter is None:
-        return routed, ()
-    route, backend = gateway_state.backends.route(gateway_state.backends.listed_name(routed.model))
-    # The request may bring a policy of its own.
-    route = msgspec.structs.replace(route, policy=routed.policy)
-    state = features.begin(context, route, backend, routed.conversation, prompt_size(routed.conversation))
-    if state is None:
-        return routed, ()
-    conversation = await state.recall(routed.conversation)
-    return msgspec.structs.replace(routed, conversation=conversation), state.notices
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

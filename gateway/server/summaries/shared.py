@@ -86,16 +86,26 @@ async def change_index(
 async def spend(store: StateStore, tenant: str, tokens: int, most: int | None, now: float) -> bool:
     """Adds to the tokens that a tenant's summaries have used on the day (UTC) of `now`, in seconds since 1970. Returns
     False, and adds nothing, where they would exceed `most` (None: no limit). Less than no tokens are given back."""
-    key = b"tokens %d" % (now // DAY_S)
+    key = tokens_key(now)
     for _ in range(TRIES):
         [entry] = await store.get(tenant, "idx", [key])
-        spent = 0 if entry is None else _TOKENS.decode(entry.data)
+        spent = spent_in(entry)
         if tokens > 0 and most is not None and spent + tokens > most:
             return False
         data = msgspec.msgpack.encode(max(0, spent + tokens))
         if await store.put(tenant, Put("idx", key, data, DAY_S, ABSENT if entry is None else entry.version)):
             return True
     return False
+
+
+def tokens_key(now: float) -> bytes:
+    """Returns the key of the tokens of a day (UTC)."""
+    return b"tokens %d" % (now // DAY_S)
+
+
+def spent_in(entry: Entry | None) -> int:
+    """Returns the tokens that have been spent."""
+    return 0 if entry is None else _TOKENS.decode(entry.data)
 
 
 _TOKENS: Final = msgspec.msgpack.Decoder(int)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from gateway.core.conversation import Conversation, Turn
+from gateway.diagnostics.summary_state import compress_limits
 from gateway.history.compress.estimate import Calibration, estimate_turn
 from gateway.history.compress.native import asks_for_compaction
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover, view_tokens
@@ -74,10 +75,14 @@ class Summaries:
         compress, window = route.compress, route.context_length
         if not compress.enabled or window is None or size < LEAST_BYTES_A_TOKEN * compress.trigger * window:
             return None
-        if not self._key_settings(context.key).enabled or asks_for_compaction(conversation):
+        if not self.allows(context.key) or asks_for_compaction(conversation):
             return None
         name = self._backends.listed_name(context.model)
         return RequestSummary(self, store, context.id, RoutedModel(name, route, backend), size)
+
+    def allows(self, key: str) -> bool:
+        """Returns whether histories of a client key may be summarised."""
+        return self._key_settings(key).enabled
 
     def consider(self, request: RequestSummary) -> None:
         """Looks, after the response, whether the history of a request is worth a summary. Never waits."""
@@ -103,10 +108,7 @@ class Summaries:
 
     def limits(self, model: RoutedModel) -> CompressLimits:
         """Returns the limits of a model with compression."""
-        compress, window = model.route.compress, model.route.context_length
-        assert window is not None, "the settings have a window where compression is enabled"
-        writer = self.writer(model).route.context_length
-        return CompressLimits(window, compress.trigger, compress.target, compress.tail, compress.least_gain, writer)
+        return compress_limits(model.route, self.writer(model).route)
 
     def writer(self, model: RoutedModel) -> RoutedModel:
         """Returns the model that writes the summaries of this model's histories."""
@@ -196,10 +198,11 @@ class Summaries:
             request.request_id,
             compress.deadline_s,
         )
-        limits = self._job_limits(task.tenant, compress)
+        limits = self.job_limits(task.tenant, compress)
         await self.jobs.run(task, entry.digest, limits)
 
-    def _job_limits(self, tenant: str, compress: CompressSettings) -> JobLimits:
+    def job_limits(self, tenant: str, compress: CompressSettings) -> JobLimits:
+        """Returns what bounds the jobs of a key."""
         own = self._key_settings(tenant).tokens_per_day
         # The number of jobs is one for all models of a worker.
         return JobLimits(compress.sightings, self._settings.compress.max_running, own or compress.tokens_per_day)

@@ -5,7 +5,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -373,3 +373,66 @@ async def test_the_store_fails_and_every_answer_is_as_before(
             assert is_summarised(model) or model.sent == history
         assert len(model.summarised) <= 1
         assert "internal_error" not in caplog.text
+
+
+async def explained(agent: Agent, rounds: int, **headers: str) -> dict[str, Any]:
+    body = {"model": "m", "messages": agent_history(rounds)}
+    response = await agent.gateway.client.post("/v1/explain", json=body, headers=headers)
+    assert response.status_code == 200, response.text
+    explanation: dict[str, Any] = response.json()
+    return explanation
+
+
+async def test_explain_tells_what_is_known_of_a_history_at_every_stage() -> None:
+    async with compressing_gateway() as (agent, model):
+        before = (await explained(agent, LONG))["state"]["summary"]
+        assert (before["window"], before["trigger"], before["ratio"]) == (20_000, 12_000, 1.0)
+        assert before["estimate"] > 12_000 and before["why_not"] == "unseen" and before["boundaries"] == []
+        await agent.ask(agent_history(LONG))
+        seen = (await explained(agent, LONG + 1))["state"]["summary"]
+        assert seen["root"] == before["root"] and seen["why_not"] is None
+        (boundary,) = seen["boundaries"]
+        assert (boundary["outcome"], boundary["sightings"], boundary["present"]) == ("candidate", 1, True)
+        assert boundary["turns"] == seen["would_cover"]["turns"]
+        model.gate.clear()
+        await agent.ask_only(agent_history(LONG + 1))
+        await model.begun.wait()
+        assert (await explained(agent, LONG + 1))["state"]["summary"]["why_not"] == "running"
+        model.gate.set()
+        await agent.settled()
+        explanation = await explained(agent, LONG + 2)
+        after = explanation["state"]["summary"]
+        assert after["why_not"] == "below" and after["estimate"] < 12_000 and after["would_cover"] is None
+        assert after["applied"]["turns"] == boundary["turns"]
+        assert after["applied"]["text"] in [message["content"] for message in explanation["wire"]]
+        assert len(model.summarised) == 1
+        assert (await explained(agent, 3))["state"]["summary"]["why_not"] == "below"
+        off = await explained(agent, LONG + 2, **{"x-dragoman-state": "off"})
+        assert off["state"]["summary"]["why_not"] == "off" and off["state"]["summary"]["applied"] is None
+
+
+@pytest.mark.parametrize(
+    ("compress", "why"), [({"tokens_per_day": 5000}, "budget"), ({"sightings": 4}, "unseen"), ({"sightings": 1}, None)]
+)
+async def test_explain_tells_why_no_job_would_start(compress: dict[str, Json], why: str | None) -> None:
+    async with compressing_gateway({}, **compress) as (agent, _):
+        if why is not None:
+            await agent.ask(agent_history(LONG))
+            await agent.ask(agent_history(LONG + 1))
+        assert (await explained(agent, LONG + 1))["state"]["summary"]["why_not"] == why
+
+
+async def test_explain_tells_of_a_failed_attempt() -> None:
+    async with compressing_gateway() as (agent, model):
+        model.summarise = lambda _: ""
+        await summarised(agent, model)
+        assert (await explained(agent, LONG + 1))["state"]["summary"]["why_not"] == "backoff"
+
+
+async def test_explain_tells_when_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise StoreUnavailable("down", "of the test")
+
+    async with compressing_gateway() as (agent, _):
+        monkeypatch.setattr(MemoryStore, "epoch", fail)
+        assert (await explained(agent, LONG))["state"]["summary"]["why_not"] == "store"

@@ -1,0 +1,132 @@
+"""Explains what compression does with a conversation: its size, its summary, and what a job would cover."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import Conversation
+from gateway.history.compress.chain import Boundary
+from gateway.history.compress.estimate import Calibration, estimate_turn
+from gateway.history.compress.plan import CompressLimits, NoCover, NoCoverReason, plan_cover, view_tokens
+from gateway.history.compress.record import SummaryRecord
+from gateway.settings import ModelSettings
+
+UNCALIBRATED: Final = Calibration()
+
+# Why no job would start, beside the reasons of a plan: too few requests have carried the boundary (`unseen`); a job has
+# failed and the next one waits (`backoff`), or no other one follows (`abandoned`); six attempts in an hour (`hourly`);
+# the tokens of the day (`budget`); a job runs (`running`); the store is away (`store`); the model, the key, the header
+# x-dragoman-state or the client's own context_management switches compression off (`off`).
+WhyNot: TypeAlias = (
+    NoCoverReason | Literal["unseen", "backoff", "abandoned", "hourly", "budget", "running", "store", "off"]
+)
+
+
+class SeenBoundary(msgspec.Struct, frozen=True):
+    """A boundary in the index of the conversation. `present`: this request has the turns before it."""
+
+    turns: int
+    digest: str
+    outcome: str
+    sightings: int
+    generation: int
+    present: bool
+
+
+class UsedSummary(msgspec.Struct, frozen=True):
+    """The summary that the request uses: the turns that it stands for, who wrote it and when, and its text."""
+
+    digest: str
+    turns: int
+    generation: int
+    created: float
+    backend: str
+    model: str
+    covered_tokens: int
+    summary_tokens: int
+    text: str
+
+
+class WouldCover(msgspec.Struct, frozen=True):
+    """What the next job would summarise: the turns before its boundary, their tokens, and the tokens that a request
+    would send then."""
+
+    turns: int
+    tokens: int
+    view_after: int
+    generation: int
+
+
+class SummaryState(msgspec.Struct, frozen=True, kw_only=True):
+    """What compression knows of a conversation. Tokens are estimated, and multiplied by `ratio`: reported tokens by
+    estimated ones of this model so far.
+
+    `estimate` is what the request sends with the summary that it uses, `window` the model's context, `trigger` the size
+    above which a summary is wanted. `root` identifies the conversation; null: the model has not spoken yet, or only a
+    running gateway would know. `why_not`: why this request would start no job; null: it would.
+    """
+
+    estimate: int
+    ratio: float
+    window: int
+    trigger: int
+    root: str | None = None
+    boundaries: tuple[SeenBoundary, ...] = ()
+    applied: UsedSummary | None = None
+    would_cover: WouldCover | None = None
+    why_not: WhyNot | None = None
+
+
+def compress_limits(entry: ModelSettings, writer: ModelSettings) -> CompressLimits:
+    """Returns the limits of a model whose summaries another model (or itself) writes."""
+    compress, window = entry.compress, entry.context_length
+    assert window is not None, "the settings have a window where compression is enabled"
+    return CompressLimits(
+        window, compress.trigger, compress.target, compress.tail, compress.least_gain, writer.context_length
+    )
+
+
+def explain_summary(
+    conversation: Conversation,
+    boundaries: Sequence[Boundary],
+    limits: CompressLimits,
+    calibration: Calibration = UNCALIBRATED,
+    applied: SummaryRecord | None = None,
+) -> SummaryState:
+    """Returns what follows from a repaired conversation alone; the caller adds what is stored of it."""
+    sizes = [estimate_turn(turn) for turn in conversation.turns]
+    planned = plan_cover(conversation, boundaries, sizes, limits, calibration, applied)
+    state = SummaryState(
+        estimate=calibration.tokens(view_tokens(conversation, sizes, applied)),
+        ratio=round(calibration.ratio, 3),
+        window=limits.window,
+        trigger=round(limits.trigger * limits.window),
+        applied=None if applied is None else _used(applied),
+    )
+    if isinstance(planned, NoCover):
+        return msgspec.structs.replace(state, why_not=planned.reason)
+    cover = WouldCover(planned.boundary.turns, planned.covered_tokens, planned.view_after, planned.generation)
+    return msgspec.structs.replace(state, would_cover=cover, why_not="unseen")
+
+
+def _used(record: SummaryRecord) -> UsedSummary:
+    return UsedSummary(
+        record.digest.hex(),
+        record.turns,
+        record.generation,
+        record.created,
+        record.producer.backend,
+        record.producer.model,
+        record.cost.covered_tokens,
+        record.cost.summary_tokens,
+        record.text,
+    )
+
+
+def summary_state_text(state: SummaryState) -> str:
+    """Returns the state as one line for a terminal."""
+    size = f"about {state.estimate} tokens of {state.window}, summarised above {state.trigger}"
+    used = "" if state.applied is None else f"; a summary stands for {state.applied.turns} turns"
+    job = "" if state.would_cover is None else f"; a job would cover {state.would_cover.turns} turns"
+    return f"{size}{used}{job}{'' if state.why_not is None else f' ({state.why_not})'}"

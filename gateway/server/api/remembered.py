@@ -1,0 +1,47 @@
+"""What the gateway remembers of a request, for its explanation. Nothing is written or sent."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.core.notices import Notice
+from gateway.diagnostics.explain import StateExplanation
+from gateway.diagnostics.routed_request import RoutedRequest
+from gateway.history.prepare import Substitution
+from gateway.response.usage_estimate import prompt_size
+from gateway.server.api.gateway_state import GatewayState
+from gateway.server.telemetry.request_context import RequestContext
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """The request with what a feature has put into it, and the notices of that; the summary that it would be sent with,
+    and what is known besides."""
+
+    routed: RoutedRequest
+    notices: Sequence[Notice] = ()
+    summary: Substitution | None = None
+    state: StateExplanation | None = None
+
+
+async def remembered(gateway_state: GatewayState, context: RequestContext, routed: RoutedRequest) -> Remembered:
+    """Returns what is remembered of a request."""
+    features = gateway_state.features
+    if features is None or routed.adapter is None:
+        return Remembered(routed)
+    name = gateway_state.backends.listed_name(routed.model)
+    route, backend = gateway_state.backends.route(name)
+    # The request may bring a policy of its own.
+    route = msgspec.structs.replace(route, policy=routed.policy)
+    notices: Sequence[Notice] = ()
+    begun = features.begin(context, route, backend, routed.conversation, prompt_size(routed.conversation))
+    if begun is not None:
+        routed = msgspec.structs.replace(routed, conversation=await begun.recall(routed.conversation))
+        notices = begun.notices
+    if gateway_state.summaries is None or not route.compress.enabled:
+        return Remembered(routed, notices)
+    # Loaded with compression.
+    from gateway.server.summaries.explain import explain_compression
+
+    store = gateway_state.stores.of(context)
+    summary, state = await explain_compression(gateway_state.summaries, store, routed, name, route, backend)
+    return Remembered(routed, notices, summary, StateExplanation(state))
