@@ -1,13 +1,19 @@
 """Computes the response to a decoded request before it is encoded: text within its limits, calls, usage."""
 
+from collections.abc import Mapping
+from typing import Final
+
 import msgspec
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.request import ChatRequest
 from gateway.demo.scripted_model.arguments import build_value
 from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.limits import End, limit_reply
 from gateway.demo.scripted_model.reply import reply
-from gateway.demo.scripted_model.words import count, pieces
+from gateway.demo.scripted_model.words import count
+
+_FINISH: Final[Mapping[End, str]] = {"stop": "stop", "calls": "tool_calls", "length": "length"}
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -37,20 +43,14 @@ def answer_chat(request: ChatRequest, number: int) -> Answer:
     """Compute the scripted reply, cut by `stop` and `max_tokens`, and shaped by `response_format`."""
     planned = reply(request.dialogue)
     text = planned.text if planned.calls else _shaped(request, planned.text)
-    finish = "tool_calls" if planned.calls else "stop"
-    calls = planned.calls
-    for stop in request.stop:
-        text = text.partition(stop)[0]
-    words = pieces(text)
-    if request.max_tokens is not None and len(words) > request.max_tokens:
-        words, finish, calls = words[: request.max_tokens], "length", ()
+    found = limit_reply(planned, text, request.stop, request.max_tokens)
     return Answer(
         id=f"chatcmpl-demo-{number}",
         model=request.model,
-        text=tuple(words),
-        reasoning=tuple(pieces(planned.reasoning)),
-        calls=calls,
-        finish=finish,
+        text=found.text,
+        reasoning=found.reasoning,
+        calls=found.calls,
+        finish=_FINISH[found.end],
         prompt_tokens=count(request.prompt),
     )
 

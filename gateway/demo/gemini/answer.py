@@ -1,13 +1,19 @@
 """Computes the response to a decoded request before it is encoded: text within its limits, calls, usage."""
 
+from collections.abc import Mapping
+from typing import Final
+
 import msgspec
 
 from gateway.demo.gemini.request import GeminiRequest
 from gateway.demo.scripted_model.arguments import build_value
 from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.limits import End, limit_reply
 from gateway.demo.scripted_model.reply import reply
-from gateway.demo.scripted_model.words import count, pieces
+from gateway.demo.scripted_model.words import count
 from gateway.demo.strict_models import is_strict
+
+_FINISH: Final[Mapping[End, str]] = {"stop": "STOP", "calls": "STOP", "length": "MAX_TOKENS"}
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -37,18 +43,14 @@ def answer_gemini(request: GeminiRequest, model: str, number: int) -> Answer:
     """Compute the scripted reply, cut by the stop sequences and the limit, and shaped by the schema."""
     planned = reply(request.dialogue)
     text = planned.text if planned.calls else _shaped(request, planned.text)
-    for stop in filter(None, request.stop):
-        text = text.partition(stop)[0]
-    words, finish, calls = pieces(text), "STOP", planned.calls
-    if request.max_tokens is not None and len(words) > request.max_tokens:
-        words, finish, calls = words[: request.max_tokens], "MAX_TOKENS", ()
+    found = limit_reply(planned, text, request.stop, request.max_tokens)
     return Answer(
         number=number,
         model=model,
-        text=tuple(words),
-        reasoning=tuple(pieces(planned.reasoning)),
-        calls=calls,
-        finish=finish,
+        text=found.text,
+        reasoning=found.reasoning,
+        calls=found.calls,
+        finish=_FINISH[found.end],
         prompt_tokens=count(request.prompt),
         strict=is_strict(model),
     )

@@ -1,11 +1,21 @@
 """Computes the response to a decoded request before it is encoded: text within its limits, calls, usage."""
 
+from collections.abc import Mapping
+from typing import Final
+
 import msgspec
 
 from gateway.demo.grpc.request import GrpcRequest
 from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.limits import End, limit_reply
 from gateway.demo.scripted_model.reply import reply
-from gateway.demo.scripted_model.words import count, pieces
+from gateway.demo.scripted_model.words import count
+
+_FINISH: Final[Mapping[End, str]] = {
+    "stop": "FINISH_STOP",
+    "calls": "FINISH_TOOL_CALLS",
+    "length": "FINISH_LENGTH",
+}
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -29,19 +39,13 @@ class Answer(msgspec.Struct, frozen=True):
 def answer_grpc(request: GrpcRequest, number: int) -> Answer:
     """Compute the scripted reply, cut by the stop sequences and the limit."""
     planned = reply(request.dialogue)
-    text = planned.text
-    for stop in request.stop:
-        text = text.partition(stop)[0]
-    words, calls = pieces(text), planned.calls
-    finish = "FINISH_TOOL_CALLS" if calls else "FINISH_STOP"
-    if request.max_tokens is not None and len(words) > request.max_tokens:
-        words, finish, calls = words[: request.max_tokens], "FINISH_LENGTH", ()
+    found = limit_reply(planned, planned.text, request.stop, request.max_tokens)
     return Answer(
         id=f"demo-{number}",
         model=request.model,
-        text=tuple(words),
-        reasoning=tuple(pieces(planned.reasoning)),
-        calls=calls,
-        finish=finish,
+        text=found.text,
+        reasoning=found.reasoning,
+        calls=found.calls,
+        finish=_FINISH[found.end],
         prompt_tokens=count(request.prompt),
     )
