@@ -6,7 +6,7 @@ because that costs a small part of what the JSON form of protobuf costs.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -18,8 +18,9 @@ from adapters.proto.mapping_error import mapping_error, unknown_name
 from adapters.proto.object_values import value_converter, write_object
 from adapters.proto.rendering import Render, Values, each_item, each_value, listed, named
 from adapters.proto.schema import Field, MessageType, message_class
+from adapters.proto.template_checks import check_keys, check_oneofs, find_field, joined_fields
 from adapters.proto.template_names import FIELD, Scope
-from adapters.proto.template_words import AS, BY, CASE, EACH, JSON, KEYS, MARK, TOGETHER, WITH
+from adapters.proto.template_words import AS, BY, CASE, EACH, JSON, MARK, TOGETHER, WITH
 from adapters.protobuf_values.json_struct import NestedTooDeep
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
@@ -78,11 +79,11 @@ class TemplateCompiler:
             raise mapping_error(place, f"{kind.full_name} is a message; write an object")
         condition = self._condition(template, scope, place)
         parts = [
-            (key, self._field(value, _find(key, kind, place), scope, f"{place}.{key}"))
+            (key, self._field(value, find_field(key, kind, place), scope, f"{place}.{key}"))
             for key, value in template.items()
             if key != WITH
         ]
-        _check_oneofs([key for key, _ in parts], kind, place)
+        check_oneofs([key for key, _ in parts], kind, place)
 
         def render(values: Values, notices: list[Notice]) -> Value:
             if condition is not None and values.get(condition) is None:
@@ -120,7 +121,7 @@ class TemplateCompiler:
         if isinstance(template, str) and template.startswith(MARK):
             self._name(template, scope, place)
         if isinstance(template, dict):
-            _check_keys(template, (EACH,), place)
+            check_keys(template, (EACH,), place)
         raise mapping_error(place, f"the field is repeated; write a list or {EACH}")
 
     def _map(self, template: Json, map_field: Field, scope: Scope, place: str) -> Render:
@@ -144,15 +145,15 @@ class TemplateCompiler:
         self.names.add(name)
         variants = scope.items[name]
         if AS in template or not variants.by:
-            _check_keys(template, (EACH, AS), place)
+            check_keys(template, (EACH, AS), place)
             if AS not in template:
                 raise mapping_error(place, f"{name} needs the key {AS!r}")
             inner = self._single(template[AS], field, variants.all(), f"{place}.{AS}")
             return each_item(name, None, {"": inner}, ())
         if template.get(BY) != variants.by:
             raise mapping_error(f"{place}.{BY}", f"the items of {name} differ by {variants.by}")
-        _check_keys(template, (EACH, BY, TOGETHER, *variants.scopes), place)
-        joined = _joined(template, field, place)
+        check_keys(template, (EACH, BY, TOGETHER, *variants.scopes), place)
+        joined = joined_fields(template, field, place)
         renders = {
             word: self._single(template[word], field, inner, f"{place}.{word}")
             for word, inner in variants.scopes.items()
@@ -223,7 +224,7 @@ class TemplateCompiler:
         words = scope.cases.get(name, ()) if isinstance(name, str) else ()
         if not isinstance(name, str) or not words:
             raise unknown_name(f"{place}.{CASE}", f"there are no cases of {name!r}", str(name), scope.cases)
-        _check_keys(template, (CASE, *words), place)
+        check_keys(template, (CASE, *words), place)
         self.names.add(name)
         renders = {
             word: self._single(value, field, scope, f"{place}.{word}")
@@ -241,13 +242,13 @@ class TemplateCompiler:
         return render
 
     def _value_with(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
-        _check_keys(template, (WITH, AS), place)
+        check_keys(template, (WITH, AS), place)
         name = self._condition(template, scope, place)
         inner = self._single(template[AS], field, scope, f"{place}.{AS}")
         return lambda values, notices: None if values.get(name or "") is None else inner(values, notices)
 
     def _json(self, template: Mapping[str, Json], field: Field, scope: Scope, place: str) -> Render:
-        _check_keys(template, (JSON,), place)
+        check_keys(template, (JSON,), place)
         if field.cpp_type != FieldDescriptor.CPPTYPE_STRING:
             raise mapping_error(place, f"JSON is text; the field is of {type_name(field)}")
         filled = compile_json(template[JSON], scope, f"{place}.{JSON}", self._name)
@@ -262,32 +263,9 @@ class TemplateCompiler:
         return render
 
 
-def _find(key: str, kind: MessageType, place: str) -> Field:
-    if key in KEYS:
-        raise mapping_error(f"{place}.{key}", "it cannot stand here")
-    if key not in kind.fields_by_name:
-        known = KEYS if key.startswith(MARK) else kind.fields_by_name
-        raise unknown_name(f"{place}.{key}", f"{kind.full_name} has no field {key!r}", key, known)
-    return kind.fields_by_name[key]
-
-
-def _check_oneofs(keys: Sequence[str], kind: MessageType, place: str) -> None:
-    taken: dict[str, str] = {}
-    for key in keys:
-        oneof = kind.fields_by_name[key].containing_oneof
-        if oneof is not None and (other := taken.setdefault(oneof.full_name, key)) != key:
-            raise mapping_error(place, f"{other!r} and {key!r} are of one oneof")
-
-
-def _check_keys(template: Mapping[str, Json], known: Sequence[str], place: str) -> None:
-    for key in template:
-        if key not in known:
-            raise unknown_name(f"{place}.{key}", f"unknown key {key!r}", key, known)
-
-
 def _constant(template: Json, field: Field, place: str) -> Render:
     if isinstance(template, dict):
-        _check_keys(template, (CASE, JSON), place)
+        check_keys(template, (CASE, JSON), place)
     if isinstance(template, str) and _NAME_INSIDE.search(template):
         raise mapping_error(place, "a name cannot stand inside a text")
     if field.enum_type is not None and isinstance(template, str) and template not in field.enum_type.values_by_name:
@@ -297,18 +275,6 @@ def _constant(template: Json, field: Field, place: str) -> Render:
         raise mapping_error(place, f"{json.dumps(template)} is no value of {type_name(field)}")
     value = literal(template, field)
     return lambda values, notices: value
-
-
-def _joined(template: Mapping[str, Json], field: Field, place: str) -> Sequence[str]:
-    """Return the fields that `together` joins: those that hold lists. Raises OptionError where there is none."""
-    if not isinstance(template.get(TOGETHER, False), bool):
-        raise mapping_error(f"{place}.{TOGETHER}", "write true or false")
-    if not template.get(TOGETHER):
-        return ()
-    found = [part.name for part in field.message_type.fields if part.is_repeated] if field.message_type else []
-    if not found:
-        raise mapping_error(f"{place}.{TOGETHER}", f"{type_name(field)} has no repeated field in which to join items")
-    return found
 
 
 def _no_effort(word: object) -> Notice:
