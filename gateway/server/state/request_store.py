@@ -27,11 +27,13 @@ DOWN: Final = Notice(
 
 
 class RequestStore:
-    """`store` is for work that outlives the request; `tenant` owns everything that the request reads and writes."""
+    """`store` is for work that outlives the request; `tenant` owns everything that the request reads and writes.
+    `failed`: a read has failed, so that what seems to be missing may be there."""
 
     def __init__(self, store: GuardedStore, tenant: str, deadline_s: float) -> None:
         self.store = store
         self.tenant = tenant
+        self.failed = False
         self._left_s = deadline_s
         self._notices: list[Notice] = []
 
@@ -67,5 +69,6 @@ class RequestStore:
             self._left_s -= time.monotonic() - began
 
     def _note(self, notice: Notice) -> None:
+        self.failed = True
         if notice not in self._notices:
             self._notices.append(notice)

@@ -38,7 +38,7 @@ async def explain_compression(
         recalled = await recall(store, routed.conversation, routed.policy, large=True)
     if store is None or recalled is None:
         state = await asyncio.to_thread(explain_summary, routed.conversation, (), limits, calibration)
-        away = store is not None and bool(store.take_notices())
+        away = store is not None and store.failed
         why = "off" if off else "store" if away else state.why_not
         return None, msgspec.structs.replace(state, why_not=why)
     record = None if recalled.applied is None else recalled.applied.record

@@ -15,6 +15,7 @@ from gateway.history.compress.plan import Cover
 from gateway.history.compress.record import Cost, Producer, SummaryRecord
 from gateway.history.compress.request import PROMPT_VERSION, summary_conversation
 from gateway.server.state.store import StateStore
+from gateway.server.summaries.recall import Recalled
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.completion import complete
 from gateway.server.upstream.transport import Transport
@@ -35,17 +36,26 @@ class RoutedModel(msgspec.Struct, frozen=True):
 
 
 class SummaryTask(msgspec.Struct, frozen=True):
-    """What to summarise, for whom, and where it is stored. `conversation` is repaired; `request_id` is that of the
-    request that begins the job, and `root` the digest under which its conversation is indexed."""
+    """What to summarise, for whom, and where it is stored. `recalled` is what the request knew that begins the job, and
+    `request_id` its id."""
 
     store: StateStore
     tenant: str
-    root: bytes
-    conversation: Conversation
+    recalled: Recalled
     cover: Cover
     writer: RoutedModel
     request_id: str
     deadline_s: float
+
+    @property
+    def conversation(self) -> Conversation:
+        """The repaired conversation."""
+        return self.recalled.conversation
+
+    @property
+    def root(self) -> bytes:
+        """The digest under which the conversation is indexed."""
+        return self.recalled.root
 
     @property
     def request(self) -> Conversation:

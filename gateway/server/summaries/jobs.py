@@ -191,8 +191,8 @@ async def _renewed(store: StateStore, lease: Lease) -> bool:
 
 
 def _is_due(index: SummaryIndex, task: SummaryTask, candidate: bytes, limits: JobLimits, now: float) -> bool:
+    """Returns whether the work is still to be done. Another worker may have summarised another part of these turns."""
     entry = index.find(candidate)
-    if entry is None or entry.outcome != "candidate" or index.refusal(entry, limits.sightings, now) is not None:
+    if entry is None or entry.outcome != "candidate" or task.recalled.newer_summary(index):
         return False
-    written = index.find(task.cover.boundary.digest)
-    return written is None or written.outcome != "summary"
+    return index.refusal(entry, limits.sightings, now) is None

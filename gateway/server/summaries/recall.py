@@ -41,6 +41,11 @@ class Recalled(msgspec.Struct, frozen=True):
         """The number of turns that the applied summary stands for."""
         return 0 if self.applied is None else self.applied.record.turns
 
+    def newer_summary(self, index: SummaryIndex) -> bool:
+        """Returns whether a later state of the index has a summary of more of these turns than the applied one."""
+        found = newest(index, "summary", self.digests - self.lost)
+        return found is not None and found.turns > self.covered
+
 
 async def recall(store: RequestStore, conversation: Conversation, policy: Policy, large: bool) -> Recalled | None:
     """Returns what is known of a history; None where the model has not spoken in it yet, where it is invalid, or while
@@ -59,7 +64,9 @@ async def recall(store: RequestStore, conversation: Conversation, policy: Policy
         return None
     history, boundaries, first = surveyed
     [entry] = await store.get("idx", [shared_key(first)])
-    return await _apply(store, Recalled(history, boundaries, first, index_in(entry), None))
+    recalled = await _apply(store, Recalled(history, boundaries, first, index_in(entry), None))
+    # What could not be read in time is not lost.
+    return None if store.failed and recalled.applied is None else recalled
 
 
 def _survey(

@@ -162,8 +162,7 @@ class Summaries:
 
         def count(index: SummaryIndex) -> SummaryIndex:
             sighted.clear()
-            written = newest(index, "summary", digests - recalled.lost)
-            if written is not None and written.turns > recalled.covered:
+            if recalled.newer_summary(index):
                 # The next request uses it, and is measured with it.
                 return index
             known = newest(index, "candidate", digests)
@@ -191,8 +190,7 @@ class Summaries:
         task = SummaryTask(
             request.store.store,
             request.store.tenant,
-            recalled.root,
-            recalled.conversation,
+            recalled,
             cover,
             self.writer(request.model),
             request.request_id,

@@ -22,6 +22,7 @@ from gateway.server.summaries.index import IndexEntry, SummaryIndex
 from gateway.server.summaries.job import RoutedModel, SummaryTask
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.notices import SummaryReporter
+from gateway.server.summaries.recall import Recalled
 from gateway.server.summaries.shared import change_index, read_index, shared_key, spend
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metrics import Metrics
@@ -76,7 +77,8 @@ class Workers:
         assert isinstance(cover, Cover) and first is not None
         backend = Backend("b", BackendSettings("openai_chat", self.model.base_url), 1 << 20)
         route = ModelSettings("b", None, Policy(), context_length=WINDOW)
-        return SummaryTask(store, "-", first.digest, conversation, cover, RoutedModel("m", route, backend), "req_1", 20)
+        recalled = Recalled(conversation, boundaries, first.digest, SummaryIndex(), None)
+        return SummaryTask(store, "-", recalled, cover, RoutedModel("m", route, backend), "req_1", 20)
 
 
 @asynccontextmanager
@@ -185,11 +187,22 @@ async def test_a_worker_runs_so_many_jobs_and_no_more(pair: Pair) -> None:
         worker = workers.worker()
         running = asyncio.create_task(workers.run(worker))
         await workers.model.begun.wait()
-        other = msgspec.structs.replace(workers.task, root=b"another root")
+        recalled = msgspec.structs.replace(workers.task.recalled, root=b"another root")
+        other = msgspec.structs.replace(workers.task, recalled=recalled)
         await worker.run(other, workers.candidate, msgspec.structs.replace(LIMITS, max_running=1))
         workers.model.gate.set()
         await running
         assert len(workers.model.summarised) == 1
+
+
+async def test_a_worker_that_comes_late_leaves_a_summary_of_other_turns_alone(pair: Pair) -> None:
+    async with workers_on(pair[0]) as workers:
+        # Another worker has covered less, because it has measured other responses.
+        earlier = workers.task.recalled.boundaries[-20]
+        written = IndexEntry(earlier.turns, earlier.digest, "summary", generation=1)
+        await change_index(workers.store, "-", workers.task.root, lambda index: index.with_entry(written))
+        await workers.run(workers.worker())
+        assert not workers.model.summarised
 
 
 async def test_failures_come_later_each_time_and_end(pair: Pair) -> None:

@@ -10,8 +10,10 @@ from typing import Any, Final
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
-from gateway.server.state.store import StoreUnavailable
+from gateway.server.state.store import Entry, Space, StoreUnavailable
+from gateway.server.summaries.shared import shared_key
 from gateway.testing.faulty import answer
 from tests.server.summaries.scripted import (
     Agent,
@@ -436,3 +438,33 @@ async def test_explain_tells_when_the_store_is_away(monkeypatch: pytest.MonkeyPa
     async with compressing_gateway() as (agent, _):
         monkeypatch.setattr(MemoryStore, "epoch", fail)
         assert (await explained(agent, LONG))["state"]["summary"]["why_not"] == "store"
+
+
+async def test_a_record_that_cannot_be_read_in_time_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with compressing_gateway() as (agent, model):
+        await summarised(agent, model)
+        read = GuardedStore.get
+
+        async def slow(store: GuardedStore, tenant: str, space: Space, *rest: Any, **more: Any) -> list[Entry | None]:
+            if space == "sum":
+                raise StoreUnavailable("slow", "of the test")
+            return await read(store, tenant, space, *rest, **more)
+
+        monkeypatch.setattr(GuardedStore, "get", slow)
+        for _ in range(3):
+            await agent.ask(agent_history(LONG + 2))
+            assert model.sent == agent_history(LONG + 2)
+        monkeypatch.setattr(GuardedStore, "get", read)
+        await agent.ask(agent_history(LONG + 2))
+        assert is_summarised(model) and len(model.summarised) == 1
+
+
+async def test_a_record_that_is_lost_is_written_again() -> None:
+    async with compressing_gateway() as (agent, model):
+        await summarised(agent, model)
+        digest = (await explained(agent, LONG + 2))["state"]["summary"]["applied"]["digest"]
+        store = agent.gateway.app.gateway_state.store
+        await store.delete("-", "sum", [shared_key(bytes.fromhex(digest))])
+        for rounds in range(LONG + 2, LONG + 5):
+            await agent.ask(agent_history(rounds))
+        assert is_summarised(model) and len(model.summarised) == 2
