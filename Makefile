@@ -13,7 +13,8 @@ CONTRACT := $(VENV)/contract
 CLIENTS := $(VENV)/clients
 GRPC_SERVERS := $(VENV)/grpc
 SPHINX := $(VENV)/sphinx
-SOURCES := gateway adapters bench tests docs/site
+JUDGES := $(VENV)/deploy
+SOURCES := gateway adapters bench tests docs/site deploy
 
 # Without bytecode each process of the tests would compile all of them again, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -50,6 +51,11 @@ $(CONTRACT)/.installed: requirements/contract.txt | $(BIN)/python
 $(SPHINX)/.installed: requirements/docs.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
 	  --upgrade --target $(SPHINX) -r requirements/docs.txt
+	@touch $@
+
+$(JUDGES)/.installed: requirements/deploy.txt | $(BIN)/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+	  --upgrade --target $(JUDGES) -r requirements/deploy.txt
 	@touch $@
 
 install: $(DEV) ## Create the environment with everything pinned by hash
@@ -92,6 +98,9 @@ docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a
 
 state: $(DEV) ## Run the faults of a store and several machines, as far as this machine can (ARGS= goes to pytest)
 	STATE_SERVERS=1 $(BIN)/python -m pytest -m state -rs tests/machines $(ARGS)
+
+deploy: $(DEV) $(JUDGES)/.installed ## Judge the files in deploy/, and run the steps of the image (ARGS= goes to pytest)
+	DEPLOY=$(CURDIR)/$(JUDGES) $(BIN)/python -m pytest -m deploy -rs tests/deploy $(ARGS)
 
 check: lint typecheck test ## Everything that must be green: lint, types, tests, generated code
 
@@ -176,6 +185,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'furo\nmyst-parser\nsphinx\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
 	  --output-file requirements/docs.txt
+	printf 'check-jsonschema\nkubernetes-validate\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
+	  --output-file requirements/deploy.txt
 	for folder in clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
 	  --omit-lockfile-registry-resolved --ignore-scripts; done
 

@@ -25,7 +25,8 @@ def block(page: str, language: str) -> str:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "dragoman.service"
-    unit.write_text(block(DEPLOYMENT, "ini").replace("/opt/dragoman/.venv/bin/dragoman", sys.executable))
+    shipped = (ROOT / "deploy" / "systemd" / "dragoman.service").read_text(encoding="utf-8")
+    unit.write_text(shipped.replace("/opt/dragoman/.venv/bin/dragoman", sys.executable))
     found = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60)
     assert "dragoman.service" not in found.stdout + found.stderr
 
