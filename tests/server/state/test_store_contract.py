@@ -242,6 +242,27 @@ async def test_a_ping_of_a_working_store_raises_nothing(pair: Pair) -> None:
     await pair[0].ping()
 
 
+async def test_no_reply_of_a_cancelled_get_reaches_another_one(pair: Pair) -> None:
+    """A thousand gets end at any of their steps; of those that go on, each gets its own entry."""
+    mine, _ = pair
+    content = {b"%d" % number: (b"%d " % number) * (1 + 97 * number) for number in range(40)}
+    for key, value in content.items():
+        await mine.put("a", put(value, key=key))
+    cancelled = 0
+    for turn in range(25):
+        keys = list(content) * 2
+        tasks = [asyncio.create_task(data(mine, key=key)) for key in keys]
+        if turn % 7:
+            # Where a get takes no step at all, it cannot be cancelled but before it begins.
+            await asyncio.sleep(0 if turn % 2 else 0.0005)
+        for task in tasks[turn % 2 :: 2]:
+            cancelled += task.cancel()
+        for key, found in zip(keys, await asyncio.gather(*tasks, return_exceptions=True), strict=True):
+            assert isinstance(found, asyncio.CancelledError) or found == content[key]
+    assert cancelled >= 100
+    assert [await data(mine, key=key) for key in content] == [*content.values()]
+
+
 @pytest.mark.parametrize("kind", BOUNDED)
 async def test_room_is_made_at_the_cost_of_who_has_most(kind: str, tmp_path: Path) -> None:
     evictions: Evictions = []
