@@ -11,7 +11,9 @@ Head = Mapping[bytes, bytes]
 JSON: Final = b"application/json"
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 # Decisions about these headers must not depend on which of two lines a reader uses.
-SINGLE: Final = frozenset({b"content-encoding", b"content-length", b"content-type", b"host", b"sec-fetch-site"})
+SINGLE: Final = frozenset(
+    {b"content-encoding", b"content-length", b"content-type", b"host", b"sec-fetch-site", b"x-dragoman-state"}
+)
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 

@@ -1,6 +1,6 @@
 """Runs work on a store's file without holding up the event loop.
 
-Small work is done at once, in some 20 to 150 us. Large work, and work that finds the file locked, is done in a thread,
+Small work is done at once, in some 40 to 200 us. Large work, and work that finds the file locked, is done in a thread,
 so that the event loop neither copies much nor waits for another process.
 """
 
