@@ -41,6 +41,8 @@ async def gateway(request: pytest.FixtureRequest) -> AsyncIterator[tuple[bool, W
         backends = {name: await stack.enter_async_context(serve_demo(wire.demo)) for name, wire in WIRES.items()}
         settings: dict[str, Json] = {
             "keeper": {"enabled": request.param},
+            # A busy machine must not look like a slow store.
+            "state": {"deadline_ms": 5000},
             # Without the stand-in for lost reasoning.
             "profiles": {"bare": {"base": "deepseek-thinking", "reasoning_missing": None}},
             "backends": {name: {**wire.entry, "base_url": backends[name].base_url} for name, wire in WIRES.items()},
@@ -111,3 +113,34 @@ async def test_a_tool_loop_of_a_client_that_drops_the_state(
     else:
         assert len(answers) == 2
         assert WORDS[wire.name] in str(answers[-1].error)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_the_agent_gets_the_state_of_its_calls_back(enabled: bool) -> None:
+    async with serve_demo("agent") as agent:
+        settings: dict[str, Json] = {
+            "keeper": {"enabled": enabled},
+            "state": {"deadline_ms": 5000},
+            "backends": {"a": {"adapter": "warp", "encoding": "structured", "base_url": agent.base_url}},
+            "models": {"a": {"backend": "a", "name": "auto"}},
+        }
+        tool: Json = {
+            "type": "function",
+            "function": {
+                "name": WEATHER.name,
+                "description": WEATHER.description,
+                "parameters": dict(WEATHER.parameters),
+            },
+        }
+        async with running_gateway(settings) as gateway:
+            messages: list[Json] = [{"role": "user", "content": "Weather in Rome?"}]
+            first = (await gateway.chat(model="a", messages=messages, tools=[tool])).json()
+            (call,) = first["choices"][0]["message"]["tool_calls"]
+            state = call.pop("extra_content")["warp"]
+            messages += [
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": call["id"], "content": "sunny"},
+            ]
+            answered = await gateway.chat(model="a", messages=messages, tools=[tool])
+        assert answered.status_code == 200
+        assert (state["message_id"] in str(agent.requests[-1].summary)) == enabled

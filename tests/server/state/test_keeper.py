@@ -15,10 +15,13 @@ from gateway.server.state.keeper import MOST_ENTRY
 from gateway.server.state.store import Put, StoreUnavailable
 from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, python_process, running_gateway
-from tests.server.backend import Connection, FaultyBackend, answer, faulty_backend
+from tests.server.backend import END, HEAD, Connection, FaultyBackend, Script, answer, chunk, faulty_backend
 from tests.server.samples import total
 
 Message: TypeAlias = dict[str, Any]
+# The other profiles whose providers want the text of the reasoning, and how many of the turns with calls before and
+# behind the last question get it back.
+PLAIN: Final[Mapping[str, int]] = {"kimi-thinking": 1, "glm": 1, "minimax": 2}
 ASK: Final[Message] = {"role": "user", "content": "Weather in Rome?"}
 LOST: Final = "STATE_MISSING"
 
@@ -48,8 +51,12 @@ class Provider:
         self.answers: list[Message] = []
         self.finish = ""
         self.refusal = ""
+        self.script: Script | None = None
 
     async def __call__(self, connection: Connection) -> None:
+        if self.script is not None:
+            await self.script(connection)
+            return
         if self.refusal:
             body = msgspec.json.encode({"error": {"message": self.refusal, "type": "invalid_request_error"}})
             await connection.send(answer("400 Bad Request", body, b"content-type: application/json"))
@@ -104,12 +111,15 @@ def settings(base_url: str, **more: Json) -> dict[str, Json]:
     deepseek: dict[str, Json] = {**entry, "profile": "thinking", "api_key_env": "KEEPER_TEST_KEY"}
     return {
         "keeper": {"enabled": True},
+        # A busy machine must not look like a slow store.
+        "state": {"deadline_ms": 5000},
         "profiles": {"thinking": {"base": "deepseek-thinking", "reasoning_missing": None}},
         "backends": {
             "m": deepseek,
             "other": {**deepseek, "api_key_env": "KEEPER_TEST_OTHER_KEY"},
             "g": {**entry, "profile": "gemini"},
             "o": {**entry, "profile": "openrouter"},
+            **{name: {**entry, "profile": name} for name in PLAIN},
         },
         "models": {
             "m": {"backend": "m"},
@@ -118,6 +128,7 @@ def settings(base_url: str, **more: Json) -> dict[str, Json]:
             "g": {"backend": "g"},
             "g2": {"backend": "g"},
             "o": {"backend": "o"},
+            **{name: {"backend": name} for name in PLAIN},
             "off": {"backend": "m", "name": "m", "keeper": {"enabled": False}},
         },
         **more,
@@ -231,6 +242,53 @@ async def test_details_of_reasoning_are_put_back_unmodified(scene: Scene) -> Non
     await scene.answered(said(content="Hi.", reasoning_details=details), model="o")
     ((message,), rules) = await scene.sent(ASK, said(content="Hi."), ASK, model="o")
     assert (message["reasoning_details"], rules) == (details, ["STATE_RESTORED"])
+
+
+@pytest.mark.parametrize("profile", PLAIN)
+async def test_each_provider_gets_the_reasoning_of_the_turns_that_it_wants(scene: Scene, profile: str) -> None:
+    second = said(call("call_2", '{"city": "Paris"}'), content="", reasoning_content="Paris as well.")
+    await scene.answered(THOUGHT, model=profile)
+    history = [ASK, dropped(THOUGHT), *results("call_1"), said(content="Sunny."), {**ASK, "content": "And in Paris?"}]
+    await scene.answered(second, *history, model=profile)
+    messages, rules = await scene.sent(*history, dropped(second), *results("call_2"), model=profile)
+    sent = [message.get("reasoning_content") for message in messages]
+    assert sent == ["Rome it is." if PLAIN[profile] > 1 else None, None, "Paris as well."]
+    assert rules == ["STATE_RESTORED"] * PLAIN[profile]
+
+
+async def test_no_more_is_put_into_a_request_than_one_chat_may_have(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = said(call("call_2"), content="", reasoning_content="Once more.")
+    await scene.answered(THOUGHT)
+    await scene.answered(second, ASK, THOUGHT, *results("call_1"))
+    monkeypatch.setattr("gateway.server.state.keeper.MOST_CHAT", 40)
+    messages, rules = await scene.sent(ASK, dropped(THOUGHT), *results("call_1"), dropped(second), *results("call_2"))
+    assert [message.get("reasoning_content") for message in messages] == [None, "Once more."]
+    assert rules == [LOST, "STATE_RESTORED"]
+
+
+async def test_details_that_come_in_pieces_return_whole(scene: Scene) -> None:
+    async def streaming(connection: Connection) -> None:
+        pieces = [{"type": "reasoning.text", "index": 0, "text": text} for text in ("I ", "greet.")]
+        deltas: list[Message] = [{"reasoning_details": [piece]} for piece in pieces]
+        deltas += [
+            {"reasoning_details": [{"type": "reasoning.text", "index": 0, "signature": "s"}]},
+            {"content": "Hi."},
+        ]
+        chunks = [{"id": "c", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        chunks.append({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        frames = [chunk(b"data: " + msgspec.json.encode(one) + b"\n\n") for one in chunks]
+        await connection.send(HEAD, *frames, chunk(b"data: [DONE]\n\n"), END)
+
+    scene.provider.script = streaming
+    asked = {"model": "o", "messages": [ASK], "stream": True}
+    assert (await scene.gateway.client.post("/v1/chat/completions", json=asked)).text.endswith("data: [DONE]\n\n")
+    scene.provider.script = None
+    ((message,), _) = await scene.sent(ASK, said(content="Hi."), ASK, model="o")
+    assert message["reasoning_details"] == [
+        {"type": "reasoning.text", "index": 0, "text": "I greet.", "signature": "s"}
+    ]
 
 
 async def test_repeated_ids_are_told_apart_by_what_stands_before_them(scene: Scene) -> None:
@@ -404,24 +462,27 @@ async def test_a_gateway_without_the_keeper_does_not_even_import_it(tmp_path: Pa
 async def test_a_client_that_answers_at_once_finds_what_is_still_being_written(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("gateway.server.state.keeper.SETTLE_S", 30)
     store = scene.gateway.app.gateway_state.store
-    put, begun = store.put, list[str]()
+    put, may_write = store.put, asyncio.Event()
 
-    async def slowly(tenant: str, entry: Put) -> bool:
-        begun.append(tenant)
-        await asyncio.sleep(0.003)
+    async def later(tenant: str, entry: Put) -> bool:
+        await may_write.wait()
         return await put(tenant, entry)
 
-    monkeypatch.setattr(store, "put", slowly)
+    monkeypatch.setattr(store, "put", later)
+    # The client has its answer before anything is stored of it.
     await scene.answered(THOUGHT)
-    # Of the bytes and two anchors, not all are stored when the client has its answer.
-    assert len(begun) < 3
-    _, rules = await scene.sent(ASK, dropped(THOUGHT), *results("call_1"))
+    sent = asyncio.create_task(scene.sent(ASK, dropped(THOUGHT), *results("call_1")))
+    await asyncio.sleep(0.05)
+    assert len(scene.backend.seen) == 1
+    may_write.set()
+    _, rules = await sent
     assert rules == ["STATE_RESTORED"]
 
 
 async def test_workers_share_what_is_kept(start: Start, tmp_path: Path) -> None:
-    state: dict[str, Json] = {"store": f"sqlite:{tmp_path / 'state.db'}"}
+    state: dict[str, Json] = {"store": f"sqlite:{tmp_path / 'state.db'}", "deadline_ms": 5000}
     scene = await start(state=state)
     async with running_gateway(settings(scene.backend.base_url, state=state)) as worker:
         other = Scene(scene.provider, scene.backend, worker)
@@ -438,7 +499,7 @@ async def test_workers_share_what_is_kept(start: Start, tmp_path: Path) -> None:
 
 
 async def test_workers_that_keep_the_same_answer_at_once_lose_neither(start: Start, tmp_path: Path) -> None:
-    state: dict[str, Json] = {"store": f"sqlite:{tmp_path / 'state.db'}"}
+    state: dict[str, Json] = {"store": f"sqlite:{tmp_path / 'state.db'}", "deadline_ms": 5000}
     scene = await start(state=state)
     async with running_gateway(settings(scene.backend.base_url, state=state)) as worker:
         other = Scene(scene.provider, scene.backend, worker)

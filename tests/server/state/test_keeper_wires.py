@@ -103,7 +103,13 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
             "r2": {"backend": "r"},
             "r_other": {"backend": "r_other", "name": "r"},
         }
-        settings: dict[str, Any] = {"keeper": {"enabled": True}, "backends": backends, "models": models}
+        settings: dict[str, Any] = {
+            "keeper": {"enabled": True},
+            # A busy machine must not look like a slow store.
+            "state": {"deadline_ms": 5000},
+            "backends": backends,
+            "models": models,
+        }
         scene.gateway = await stack.enter_async_context(running_gateway(settings))
         yield scene
 
