@@ -92,8 +92,8 @@ def _complete(answer: JobAnswer) -> str:
 _THINKING: Final = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCED: Final = re.compile(r"```(?:json)?\s*\n(?P<body>.*?)\n?```", re.DOTALL)
 _ERROR: Final = re.compile(
-    r"\W*(?:error\b|exception\b|traceback\b|http/?[\d. ]*[45]\d\d|[45]\d\d\b|internal server error|todo\b"
-    r"|(?:i['\u2019]?m )?sorry\b|i (?:can(?:no|['\u2019])t|am unable)\b|as an ai\b"
+    r"\W*(?:(?:error|exception)\s*[:(\d]|traceback \(|(?:http/?[\d.]* )?[45]\d\d:? (?-i:[A-Z])[a-z]+"
+    r"|internal server error|(?:i['\u2019]?m )?sorry\b|i (?:can(?:no|['\u2019])t|am unable)\b|as an ai\b"
     r"|\[?(?:no )?summary (?:unavailable|failed|placeholder))",
     re.IGNORECASE,
 )

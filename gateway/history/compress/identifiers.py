@@ -1,4 +1,7 @@
-"""Finds the identifiers that several turns share: paths, hosts, versions, names of functions."""
+"""Finds the identifiers that several turns share: paths, hosts, versions, names of functions.
+
+A result of a tool repeats many that nobody ever needs. So only those count that the user or the model has used.
+"""
 
 import re
 from collections import Counter
@@ -7,6 +10,7 @@ from itertools import islice
 from typing import Final
 
 from gateway.core.conversation import Turn
+from gateway.history.compress.request import speaker
 from gateway.history.trim.truncate import shortened
 
 # The turns that must hold an identifier, and the number of identifiers that are looked at.
@@ -23,10 +27,13 @@ _TELLING: Final = re.compile(r"[./:@\\_-]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|\d{4}
 def shared_identifiers(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Returns the identifiers that stand in most turns, 24 at most, each in three or more turns."""
     seen: Counter[str] = Counter()
+    used: set[str] = set()
     for turn in turns:
-        words = (word.strip(_ENDS) for text in _texts(turn) for word in _WORD.findall(text))
-        seen.update([*dict.fromkeys(words)])
-    shared = (word for word, count in seen.most_common() if count >= SHARED_BY)
+        words = dict.fromkeys(word.strip(_ENDS) for text in _texts(turn) for word in _WORD.findall(text))
+        seen.update([*words])
+        if speaker(turn) != "tool":
+            used.update(words)
+    shared = (word for word, count in seen.most_common() if count >= SHARED_BY and word in used)
     return tuple(islice((word for word in shared if len(word) in _LENGTHS and _TELLING.search(word)), MOST))
 
 

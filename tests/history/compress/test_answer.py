@@ -237,20 +237,42 @@ def test_a_summary_that_names_none_of_the_shared_identifiers_is_refused() -> Non
                 result(f"c{n}", "db-prod-17.example.net: schema invoices_v2, /srv/data/ledger.sqlite"),
             )
         ),
+        assistant("The ledger of db-prod-17.example.net is /srv/data/ledger.sqlite; the schema is invoices_v2."),
         user("Next"),
     )
-    asked = cover(turns, 121)
+    asked = cover(turns, 122)
     wrong = {"facts": [{"text": "The database is db-test-1 with the schema orders.", "from": [3]}]}
     with pytest.raises(SummaryRejected, match=r"3 of 3 identifiers of several turns are missing"):
-        read_summary(JobAnswer(json.dumps(wrong), "stop"), turns[:121], asked)
+        read_summary(JobAnswer(json.dumps(wrong), "stop"), turns[:122], asked)
     right = {"facts": [{"text": "db-prod-17.example.net has the schema invoices_v2.", "from": [3]}]}
-    assert read_summary(JobAnswer(json.dumps(right), "stop"), turns[:121], asked).content.items
+    assert read_summary(JobAnswer(json.dumps(right), "stop"), turns[:122], asked).content.items
 
 
 CHINESE = "请把解析器的测试修好，不要推送到主分支，也不要修改设置文件。"
 ENGLISH = "Please fix the test of the parser, and do not push."
 JAPANESE = "川の水先案内人についての記事を直してください。画像は変えないこと。"
 RUSSIAN = "Исправь тест парсера и ничего не отправляй в main."
+
+
+def test_identifiers_that_only_results_hold_are_not_asked_for() -> None:
+    rounds = [
+        turn
+        for n in range(9)
+        for turn in (
+            Turn("assistant", (ToolCall(f"c{n}", "run", "{}"),)),
+            result(f"c{n}", "self.assert_equal(parser.next_token, lexer.last_token) at 0x7f3a"),
+        )
+    ]
+    turns = numbered(user("Look into it."), *rounds, user("Next"))
+    answer = JobAnswer(json.dumps({"facts": [{"text": "The tokens are equal.", "from": [3]}]}), "stop")
+    assert read_summary(answer, turns[:19], cover(turns, 19)).content.items
+
+
+@pytest.mark.parametrize(
+    "begins", ["Error handling was added", "500 tests were run", "Exceptions are logged", "Todo list: the app"]
+)
+def test_notes_about_errors_are_no_error(begins: str) -> None:
+    assert read(f"{begins}. {PROSE}").content.notes.startswith(begins)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Tests the request that a summary is asked with."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -54,11 +55,16 @@ def test_the_request_has_fixed_instructions_no_tools_and_a_limit() -> None:
     request = summary_conversation(Conversation(HISTORY), cover(HISTORY, 4), "small")
     assert [turn.role for turn in request.turns] == ["system", "user"]
     assert request.turns[0].text == INSTRUCTIONS
-    assert PROMPT_VERSION == 1
     assert (request.model, request.tools, request.stream) == ("small", (), False)
     assert request.sampling.max_tokens == request.params["max_tokens"] == cover(HISTORY, 4).output_tokens
     assert validate(request) == ()
     assert prepare(request, Policy()).conversation == request
+
+
+def test_other_instructions_have_another_version() -> None:
+    """A summary is stored under the version. Whoever changes the instructions raises it, and puts both in here."""
+    digest = hashlib.sha256(INSTRUCTIONS.encode()).hexdigest()[:16]
+    assert (PROMPT_VERSION, digest) == (1, "2442924d2820b410")
 
 
 def test_a_later_system_message_and_a_note_of_a_lost_result_name_their_speakers() -> None:
