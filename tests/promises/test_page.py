@@ -30,7 +30,7 @@ OTHERS: Final = (
         "for_long",
         "tool_call",
     ),
-    *("stop", "bad_settings", "reload", "log_full", "collector", "clock", "store"),
+    *("stop", "bad_settings", "reload", "log_full", "collector", "clock", "store", "answer_store", "leaked_id"),
     *("worker_killed", "supervisor_killed", "all_killed", "backend_killed", "store_killed", "bug", "memory"),
     "loop",
 )
