@@ -72,7 +72,7 @@ class Guard:
         self.count(op, space, failure.reason)
         self._warn(failure)
         # A full store can be read, and the next write may be smaller.
-        if failure.reason != "full" and self._circuit.fail():
+        if failure.reason != "full" and self._circuit.fail() and (self._reopening is None or self._reopening.done()):
             self._reopening = asyncio.create_task(self._reopen())
 
     def _warn(self, failure: StoreUnavailable) -> None:

@@ -136,13 +136,15 @@ class SharedRateLimits:
         """Asks for all that wait, in one call at a time, and states the rest; so the numbers reach the store in their
         order. After a failure, `settle` begins again within a second."""
         works = True
-        while shared.asking or (works and shared.stated != self._running(key, shared)):
-            try:
-                await (self._ask(key, shared) if shared.asking else self._state(key, shared))
-            except StoreUnavailable:
-                works = False
-                shared.stated = None
-        shared.task = None
+        try:
+            while shared.asking or (works and shared.stated != self._running(key, shared)):
+                try:
+                    await (self._ask(key, shared) if shared.asking else self._state(key, shared))
+                except StoreUnavailable:
+                    works = False
+                    shared.stated = None
+        finally:
+            shared.task = None
 
     async def _ask(self, key: str, shared: _Key) -> None:
         asking, shared.asking = shared.asking, []

@@ -214,3 +214,17 @@ async def test_the_last_writes_are_made_when_the_gateway_stops() -> None:
     guarded.store.write_later(write)
     await guarded.store.aclose()
     assert written == [True]
+
+
+async def test_one_task_pings_however_often_the_circuit_opens(guarded: Guarded, quick: None) -> None:
+    guarded.faulty.fault = "down"
+    await guarded.fail(3)
+    first = guarded.store._guard._reopening
+    # An operation that was running all the while succeeds; then the store fails again.
+    guarded.store._guard._circuit.succeed()
+    await guarded.fail(3)
+    assert guarded.store._guard._reopening is first
+    guarded.faulty.fault = None
+    assert first is not None
+    await first
+    assert await guarded.store.get("a", "ops", [b"k"]) == [None]
