@@ -31,6 +31,8 @@ from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
+from gateway.history.compress.chain import chain
+from gateway.history.prepare import repaired
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import LOGGER
@@ -133,6 +135,12 @@ def history_cost(messages: int) -> float:
     return calls(lambda: Exchange(NATIVE, decode(body), POLICY)) / messages
 
 
+def identity_cost(messages: int) -> float:
+    """Calls for each message of a history that is looked up because a summary may stand for its beginning."""
+    conversation = decode(payload.request("m", stream=False, messages=messages))
+    return calls(lambda: chain(repaired(conversation, POLICY).turns, b"secret", "-")) / messages
+
+
 def telemetry_cost() -> int:
     """Counts the calls that record one streamed request: its metrics, an access line below the log level, and an event
     bus without watchers."""
@@ -175,6 +183,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "text chunk beside tools": lambda: chunk_cost(TEXT, payload.words, 1, TOOLED),
     "text argument chunk": lambda: chunk_cost(TEXT, payload.written_call, 1, TOOLED),
     "message": lambda: history_cost(400),
+    "message that is looked up": lambda: identity_cost(400),
     "telemetry of a request": telemetry_cost,
 }
 
