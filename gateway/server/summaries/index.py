@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+# Grows with every change of the values below: it is a part of the key under which they are stored.
 FORM: Final = 1
 # Boundaries of one root. The one used least recently goes first.
 MOST_ENTRIES: Final = 32
@@ -45,7 +46,6 @@ class SummaryIndex(msgspec.Struct, frozen=True):
     entries: tuple[IndexEntry, ...] = ()
     attempts: tuple[float, ...] = ()
     futile: bool = False
-    form: int = FORM
 
     def encode(self) -> bytes:
         """Returns the index as MessagePack."""
@@ -54,10 +54,6 @@ class SummaryIndex(msgspec.Struct, frozen=True):
     def find(self, digest: bytes) -> IndexEntry | None:
         """Returns the entry of a boundary."""
         return next((entry for entry in self.entries if entry.digest == digest), None)
-
-    def digests(self, outcome: Outcome) -> frozenset[bytes]:
-        """Returns the digests of all boundaries with this outcome."""
-        return frozenset([entry.digest for entry in self.entries if entry.outcome == outcome])
 
     def with_entry(self, entry: IndexEntry) -> "SummaryIndex":
         """Returns the index with this entry, as the one used last, instead of its former one."""
@@ -105,13 +101,11 @@ def newest(index: SummaryIndex, outcome: Outcome, digests: Container[bytes]) -> 
 
 
 def decode_index(data: bytes) -> SummaryIndex:
-    """Returns the index in these bytes; an empty one for bytes of another form, which another version may have
-    written."""
+    """Returns the index in these bytes; an empty one for other bytes."""
     try:
-        index = _DECODER.decode(data)
+        return _DECODER.decode(data)
     except msgspec.DecodeError:
         return SummaryIndex()
-    return index if index.form == FORM else SummaryIndex()
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(SummaryIndex)

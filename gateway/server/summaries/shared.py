@@ -1,8 +1,9 @@
 """What all workers share about summaries, in the store: the index of each conversation, the records of its summaries,
 and the tokens of each day.
 
-A record is written once. The others are changed by compare-and-set. Keys hold the version of the job's instructions, so
-that a gateway with other ones neither uses these summaries nor disturbs them. Every coroutine raises StoreUnavailable.
+A record is written once. The others are changed by compare-and-set. Keys hold the version of the job's instructions and
+of what is stored, so that a gateway with other ones neither uses these summaries nor disturbs them. Every coroutine
+raises StoreUnavailable.
 """
 
 from collections.abc import Callable
@@ -10,9 +11,11 @@ from typing import Final
 
 import msgspec
 
+from gateway.history.compress.record import FORM as RECORD_FORM
 from gateway.history.compress.record import RecordUnreadable, SummaryRecord, decode_record
 from gateway.history.compress.request import PROMPT_VERSION
 from gateway.server.state.store import ABSENT, Entry, Put, StateStore
+from gateway.server.summaries.index import FORM as INDEX_FORM
 from gateway.server.summaries.index import SummaryIndex, decode_index
 
 # How long a conversation may pause before its summaries are forgotten; each use begins this time anew.
@@ -24,7 +27,7 @@ TRIES: Final = 8
 
 def shared_key(digest: bytes) -> bytes:
     """Returns the key of a record (by the digest of its turns) or of an index (by that of its root)."""
-    return b"%d:%s" % (PROMPT_VERSION, digest)
+    return b"%d.%d.%d:%s" % (PROMPT_VERSION, INDEX_FORM, RECORD_FORM, digest)
 
 
 def index_put(root: bytes, index: SummaryIndex, version: int) -> Put:

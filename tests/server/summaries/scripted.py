@@ -74,6 +74,9 @@ class ScriptedModel:
             if self.refusal:
                 await connection.send(self.refusal)
                 return
+        if body.get("stream"):
+            await connection.send(streamed(text))
+            return
         await connection.send(completion(text, finish, len(connection.body) // BYTES_A_TOKEN if self.counts else None))
 
     @property
@@ -89,6 +92,18 @@ def completion(text: str, finish: str = "stop", prompt_tokens: int | None = None
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
     body = json.dumps({"id": "c", "object": "chat.completion", "choices": [choice], **usage}).encode()
     return answer("200 OK", body, b"content-type: application/json")
+
+
+def streamed(text: str) -> bytes:
+    """Returns the response of a chat backend as a stream, without usage."""
+
+    def event(delta: Json, finish: str | None) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        body = {"id": "c", "object": "chat.completion.chunk", "choices": [choice]}
+        return b"data: %s\n\n" % json.dumps(body).encode()
+
+    body = event({"role": "assistant", "content": text}, None) + event({}, "stop") + b"data: [DONE]\n\n"
+    return answer("200 OK", body, b"content-type: text/event-stream")
 
 
 def _usage(prompt: int, completion: int) -> dict[str, int]:

@@ -109,6 +109,15 @@ async def test_no_request_waits_for_a_summary() -> None:
         assert is_summarised(model)
 
 
+async def test_streams_count_and_are_sent_short_as_well() -> None:
+    async with compressing_gateway() as (agent, model):
+        for rounds in range(LONG, LONG + 3):
+            response = await agent.post(agent_history(rounds), stream=True)
+            assert "Noted." in response.text and response.text.endswith("data: [DONE]\n\n")
+            await agent.settled()
+        assert is_summarised(model) and len(model.summarised) == 1
+
+
 async def test_fifty_equal_requests_cost_one_summary() -> None:
     async with compressing_gateway() as (agent, model):
         await agent.ask(agent_history(LONG))

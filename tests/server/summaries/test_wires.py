@@ -93,3 +93,22 @@ async def test_a_client_of_every_dialect_is_sent_short(name: str, caplog: pytest
             changes.append("state=1" in response.headers.get("x-dragoman-changes", ""))
             await settled(gateway)
         assert changes == [False, False, True], caplog.text
+
+
+async def test_a_client_that_refers_to_stored_responses_is_sent_short(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "gateway")
+    async with running_gateway(settings("chat")) as gateway:
+        previous, changes = None, []
+        for number in range(12):
+            text = "\n".join(
+                f"Line {number}-{line} of the log says value_{number}_{line} is fine." for line in range(130)
+            )
+            response = await gateway.client.post(
+                "/v1/responses", json={"model": "m", "input": text, "previous_response_id": previous}
+            )
+            assert response.status_code == 200, response.text
+            previous = response.json()["id"]
+            changes.append("state=1" in response.headers.get("x-dragoman-changes", ""))
+            await settled(gateway)
+        # Each request is short by itself; what it refers to is long.
+        assert changes[-1], caplog.text
