@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import mapping, schema, state
+from gateway.commands import mapping, recordings, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -56,6 +56,10 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
     state.add_parsers(commands.add_parser("state", help=state.HELP), environ)
+    recordings.add_record(commands.add_parser("record", help=recordings.RECORD_HELP))
+    recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP))
+    recordings.add_minimise(commands.add_parser("minimise", help=recordings.MINIMISE_HELP))
+    serve.add_argument("--record", metavar="DIR", help="save every request in this folder, redacted")
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
         command.add_argument(
@@ -89,7 +93,7 @@ class _Version(argparse.Action):
 
 def _serve(options: argparse.Namespace) -> int:
     from gateway.core.errors import SettingsError
-    from gateway.settings import Settings, load_settings, override_server, read_settings, with_place
+    from gateway.settings import Settings, load_settings, override_record, override_server, read_settings, with_place
 
     if options.command == "demo":
         from gateway.demo.settings import DEMO_SETTINGS
@@ -99,7 +103,8 @@ def _serve(options: argparse.Namespace) -> int:
         return 0
 
     def load() -> Settings:
-        return override_server(load_settings(options.settings), options.host, options.port, options.workers)
+        settings = override_server(load_settings(options.settings), options.host, options.port, options.workers)
+        return override_record(settings, options.record)
 
     try:
         _listen(load(), options.insecure_no_key, (options.settings, load))
@@ -249,4 +254,5 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "schema": schema.run,
     "map": mapping.run,
     "state": state.run,
+    **recordings.ACTIONS,
 }

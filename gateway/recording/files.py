@@ -1,6 +1,7 @@
 """Reads and writes the files of recordings. Only their owner may read them (mode 0600), and none is overwritten."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -32,6 +33,29 @@ def save_recording(path: Path, recording: Recording) -> int:
         return file.size
 
 
+def save_text(path: Path, text: str) -> int:
+    """Writes a new file and returns its size. Raises InvalidRequest for one that is there already."""
+    data = text.encode()
+    file = _created(path)
+    try:
+        _write(path, file, data)
+    finally:
+        os.close(file)
+    return len(data)
+
+
+def save_folder(path: Path, files: Mapping[str, bytes]) -> int:
+    """Writes a new folder with these files and returns their size. Raises InvalidRequest for one that is there
+    already."""
+    try:
+        path.mkdir(mode=0o700)
+        for name, content in files.items():
+            (path / name).write_bytes(content)
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be written: {error.strerror}") from error
+    return sum(map(len, files.values()))
+
+
 class RecordingFile:
     """A file that requests are appended to, each whole. Use with `with`."""
 
@@ -39,11 +63,7 @@ class RecordingFile:
         """Raises InvalidRequest for a file that is there already, or cannot be written."""
         self._path = path
         self.size = 0
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
-            self._file = os.open(path, flags, 0o600)
-        except OSError as error:
-            raise InvalidRequest(f"{path}: cannot be written: {error.strerror}") from error
+        self._file = _created(path)
         self._write(encode_line(header))
 
     def append(self, interaction: Interaction) -> None:
@@ -54,13 +74,8 @@ class RecordingFile:
         self._write(data)
 
     def _write(self, data: bytes) -> None:
-        try:
-            while data:
-                written = os.write(self._file, data)
-                self.size += written
-                data = data[written:]
-        except OSError as error:
-            raise InvalidRequest(f"{self._path}: cannot be written: {error.strerror}") from error
+        _write(self._path, self._file, data)
+        self.size += len(data)
 
     def close(self) -> None:
         """Closes the file."""
@@ -73,3 +88,18 @@ class RecordingFile:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _created(path: Path) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write(path: Path, file: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    except OSError as error:
+        raise InvalidRequest(f"{path}: cannot be written: {error.strerror}") from error

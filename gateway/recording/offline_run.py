@@ -141,7 +141,7 @@ class _Run:
             raise RecordingError(str(error)) from error.__cause__
         except GatewayError as error:
             return self._failed(error)
-        return self._result(200 if self._interaction.end is None else self._interaction.end.status)
+        return self._result(200)
 
     def _decoded_request(self, body: bytes) -> ClientRequest:
         route = self._interaction.route

@@ -5,7 +5,7 @@ Top level: the policy keys (defaults for every model), then `server`, `limits`, 
 """
 
 from gateway.settings.check import nearest
-from gateway.settings.environment import override_server, secret
+from gateway.settings.environment import override_record, override_server, secret
 from gateway.settings.read import (
     LIMITS,
     check_options,
@@ -58,6 +58,7 @@ __all__ = [
     "load_settings",
     "nearest",
     "override_policy",
+    "override_record",
     "override_server",
     "parse_settings",
     "read_settings",

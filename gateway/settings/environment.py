@@ -30,6 +30,13 @@ def override_server(settings: Settings, host: str | None, port: str | None, work
     return msgspec.structs.replace(settings, server=server)
 
 
+def override_record(settings: Settings, folder: str | None) -> Settings:
+    """Returns the settings with the command line's folder for recordings."""
+    if folder is None:
+        return settings
+    return msgspec.structs.replace(settings, inspector=msgspec.structs.replace(settings.inspector, record=folder))
+
+
 def secret(variable: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
     """Returns the secret in a setting's environment variable; None when it names none. Raises SettingsError."""
     if variable is None:

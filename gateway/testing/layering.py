@@ -88,6 +88,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
         "gateway.recording",
         _ours("core adapter dialects.base dialects.document exchange history registry settings"),
     ),
+    ImportRule(
+        "gateway.recording.playback",
+        _ours("core.conversation demo.player recording"),
+        others=("msgspec", "starlette"),
+        io=("asyncio",),
+    ),
     ImportRule("gateway.recording.files", _ours("core.errors recording"), io=("os",)),
     ImportRule(
         "gateway.protobuf",

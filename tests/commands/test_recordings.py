@@ -1,0 +1,223 @@
+"""`dragoman record`, `replay` and `minimise` as commands, against a running gateway."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import httpx
+import pytest
+
+from gateway.cli import main
+from gateway.core.conversation import Json
+from gateway.demo.settings import DEMO_SETTINGS
+from gateway.recording.files import load_recording, save_recording
+from gateway.testing.gateway import RunningGateway, gateway_command, running_gateway
+from gateway.testing.golden import read_golden
+from tests.paths import ROOT
+from tests.recording.samples import golden_recordings, names
+
+SAID = "Weltraumbahnhof"
+
+
+def settings(**inspector: Json) -> dict[str, Json]:
+    return {**cast("dict[str, Json]", DEMO_SETTINGS), "inspector": {"contents": "always", **inspector}}
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+async def running(*words: str) -> int:
+    """Runs a command beside the gateway of this loop."""
+    return await asyncio.to_thread(run, *words)
+
+
+async def ask(gateway: RunningGateway, text: str = SAID, **fields: Json) -> str:
+    answer = await gateway.chat(model="demo-chat", messages=[{"role": "user", "content": text}], **fields)
+    return answer.headers["x-request-id"]
+
+
+async def test_the_last_request_is_saved_and_redacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bug.dragoman.jsonl"
+    async with running_gateway(settings()) as gateway:
+        await ask(gateway)
+        last = await ask(gateway, stream=True)
+        words = ("record", "--last", "--out", str(path), "--url", gateway.base_url)
+        assert await running(*words) == 0
+        said = capsys.readouterr().out
+        assert said.startswith("1 request, ") and "Redacted: shape, 0 secrets" in said and "outcome: yes." in said
+        assert await running(*words) == 2, "no overwriting"
+    (one,) = load_recording(path).interactions()
+    assert one.request.id == last and SAID not in path.read_text()
+
+
+def test_a_replay_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.dragoman.jsonl"
+    save_recording(path, golden_recordings()[names().index("native_plain_answer")])
+    assert run("replay", str(path)) == 0
+    assert capsys.readouterr().out.count("same.") == 4
+    again = path.read_text().replace('"kind":"end","x":1,"status":200', '"kind":"end","x":1,"status":500')
+    path.write_text(again)
+    assert run("replay", str(path)) == 1
+    assert "outcome: now 200" in capsys.readouterr().out
+
+
+async def test_requests_are_chosen_by_filter_and_id(tmp_path: Path) -> None:
+    async with running_gateway(settings()) as gateway:
+        first, _, third = await ask(gateway), await ask(gateway, stream=True), await ask(gateway)
+        url = gateway.base_url
+        out = [str(tmp_path / name) for name in "abcd"]
+        assert await running("record", "--filter", "stream:no", "--out", out[0], "--url", url) == 0
+        assert await running("record", "--id", third, "--id", first, "--out", out[1], "--url", url) == 0
+        assert await running("record", "--last", "2", "--redact", "full", "--out", out[2], "--url", url) == 0
+        assert await running("record", "--filter", "status:500", "--out", out[3], "--url", url) == 1
+    ids = [[one.request.id for one in load_recording(Path(path)).interactions()] for path in out[:3]]
+    assert ids[0] == [first, third] and ids[1] == [third, first] and ids[2][1] == third
+    assert load_recording(Path(out[2])).header.redaction.level == "full"
+
+
+@pytest.mark.parametrize("form", ["har", "curl", "golden"])
+async def test_other_forms(form: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    async with running_gateway(settings()) as gateway:
+        await ask(gateway)
+        words = ("record", "--last", "--format", form, "--out", str(out), "--url", gateway.base_url)
+        assert await running(*words) == 0
+    if form == "golden":
+        assert read_golden(out, {}).scenario.adapter == "openai_chat"
+    elif form == "har":
+        assert json.loads(out.read_text())["log"]["version"] == "1.2"
+    else:
+        assert "curl -sS" in out.read_text()
+
+
+async def test_the_admin_key_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", "admin")
+    async with running_gateway(settings(enabled="on")) as gateway:
+        await ask(gateway)
+        words = ("record", "--last", "--url", gateway.base_url, "--out")
+        assert await running(*words, str(tmp_path / "a")) == 0
+        monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", "wrong")
+        assert await running(*words, str(tmp_path / "b")) == 2
+
+
+def test_unredacted_needs_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("record", "--last", "--redact", "none", "--out", str(tmp_path / "a")) == 2
+    assert "only at a terminal" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("", 2)])
+async def test_unredacted_asks_first(answer: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: answer)
+    out = tmp_path / "a"
+    async with running_gateway(settings()) as gateway:
+        await ask(gateway)
+        words = ("record", "--last", "--redact", "none", "--out", str(out), "--url", gateway.base_url)
+        assert await running(*words) == status
+    assert out.exists() == (status == 0)
+    assert status or SAID in out.read_text()
+
+
+@pytest.mark.parametrize("words", [(), ("--follow",)])
+def test_a_gateway_that_is_not_there_is_told(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = words or ("--last",)
+    assert run("record", *chosen, "--out", str(tmp_path / "a"), "--url", "http://127.0.0.1:1") == 2
+    assert "http://127.0.0.1:1" in capsys.readouterr().err
+
+
+async def _lines(process: asyncio.subprocess.Process, until: str) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(40):
+        while until not in (line := (await process.stdout.readline()).decode()):
+            assert line, "it has ended"
+    return line
+
+
+async def _started(*words: str) -> asyncio.subprocess.Process:
+    command = (sys.executable, "-m", "gateway", *words)
+    return await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, cwd=ROOT)
+
+
+async def test_what_is_followed_is_in_the_file_before_it_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "session.dragoman.jsonl"
+    async with running_gateway(settings(contents="watched")) as gateway:
+        process = await _started("record", "--follow", "--out", str(out), "--url", gateway.base_url)
+        try:
+            await _lines(process, "Following")
+            ids = []
+            for number in (1, 2):
+                ids.append(await ask(gateway, stream=True))
+                await _lines(process, f"{number} {ids[-1]} 200")
+                assert [one.request.id for one in load_recording(out).interactions()] == ids
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+
+async def test_a_recording_is_served(tmp_path: Path) -> None:
+    path = tmp_path / "a.dragoman.jsonl"
+    recording = golden_recordings()[names().index("native_plain_answer")]
+    save_recording(path, recording)
+    (one,) = recording.interactions()
+    assert one.sent is not None and one.sent.body is not None
+    process = await _started("replay", str(path), "--serve", "--speed", "0")
+    try:
+        line = await _lines(process, "1 request on http://127.0.0.1:")
+        url = line.split(" on ")[1].split(";")[0]
+        async with httpx.AsyncClient() as client:
+            answer = await client.post(f"{url}{one.sent.path}", content=one.sent.body.content)
+            assert answer.content == b"".join(read.data.content for read in one.reads)
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+
+
+def test_a_smaller_recording_is_written_beside_the_large_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.dragoman.jsonl"
+    save_recording(path, golden_recordings()[names().index("native_broken_history")])
+    assert run("minimise", str(path), "--until", "same") == 0
+    said = capsys.readouterr().out
+    small = tmp_path / "a.min.dragoman.jsonl"
+    assert small.exists() and " bytes, " in said and "tries. Wrote" in said
+    assert run("replay", str(small)) == 0
+    assert run("minimise", str(path), "--until", "rule:NO_SUCH") == 2
+    assert "No request of the recording shows" in capsys.readouterr().err
+
+
+def test_a_file_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("replay", "minimise"):
+        assert run(command, str(tmp_path / "none")) == 2
+        assert "cannot be read" in capsys.readouterr().err
+
+
+async def test_serve_records_every_request(tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    own: Mapping[str, Json] = {**cast("dict[str, Json]", DEMO_SETTINGS), "server": {"api_keys_env": None}}
+    async with gateway_command(tmp_path, own, "serve", "--port", "0", "--record", str(folder)) as command:
+        await command.wait_ready()
+        async with httpx.AsyncClient(base_url=command.base_url, timeout=20) as client:
+            body = {"model": "demo-chat", "messages": [{"role": "user", "content": SAID}]}
+            answer = await client.post("/v1/chat/completions", json=body)
+        command.process.send_signal(signal.SIGTERM)
+        status, errors = await command.ended()
+        assert status == 0 and f"every request is recorded in {folder}" in errors
+    (path,) = folder.iterdir()
+    (one,) = load_recording(path).interactions()
+    assert one.request.id == answer.headers["x-request-id"] and SAID not in path.read_text()

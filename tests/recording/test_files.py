@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import pytest
+
+from gateway.core.errors import InvalidRequest
+from gateway.recording.files import RecordingFile, load_recording, save_folder, save_recording, save_text
+from gateway.recording.lines import HeaderLine, RecordingError
+from tests.recording.samples import golden_recordings
+
+
+def test_a_file_comes_back_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.dragoman.jsonl"
+    recording = golden_recordings()[0]
+    assert save_recording(path, recording) == path.stat().st_size
+    assert load_recording(path) == recording
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("mine")
+    with pytest.raises(InvalidRequest, match="File exists"):
+        save_recording(path, golden_recordings()[0])
+    with pytest.raises(InvalidRequest, match="File exists"):
+        save_text(path, "x")
+    with pytest.raises(InvalidRequest, match="File exists"):
+        save_folder(path, {})
+    assert path.read_text() == "mine"
+
+
+def test_requests_are_appended_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    (one,) = golden_recordings()[0].interactions()
+    with RecordingFile(path, HeaderLine()) as file:
+        file.append(one)
+        size = file.size
+        monkeypatch.setattr("gateway.recording.files.MAX_FILE", size + 10)
+        with pytest.raises(RecordingError, match="larger than"):
+            file.append(one.numbered(2))
+    assert path.stat().st_size == size
+    monkeypatch.undo()
+    assert [each.x for each in load_recording(path).interactions()] == [1]
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidRequest, match="No such file"):
+        load_recording(tmp_path / "none")
+    (tmp_path / "text").write_text("hello\n")
+    with pytest.raises(RecordingError, match=r"text: Line 1"):
+        load_recording(tmp_path / "text")
+    monkeypatch.setattr("gateway.recording.files.MAX_FILE", 3)
+    with pytest.raises(RecordingError, match="at most 3 bytes"):
+        load_recording(tmp_path / "text")

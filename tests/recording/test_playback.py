@@ -1,0 +1,160 @@
+"""A recording, served as a fake backend to a real gateway, gives the clients what they got."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+import httpx
+import msgspec
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.demo.player.playback import Wait
+from gateway.demo.settings import DEMO_SETTINGS
+from gateway.recording.lines import BytesLine, RecordingError, data_of
+from gateway.recording.playback import recorded_response, serve_recording
+from gateway.recording.recording import Interaction, Recording
+from gateway.server.inspect.folder import new_recording
+from gateway.testing.gateway import RunningGateway, running_gateway
+
+DEMO = cast("dict[str, dict[str, dict[str, Json]]]", DEMO_SETTINGS)
+ALWAYS: Mapping[str, Json] = {"contents": "always"}
+
+
+async def recorded(bodies: Sequence[Mapping[str, Json]], settings: Mapping[str, Json]) -> tuple[Interaction, ...]:
+    async with running_gateway({**settings, "inspector": dict(ALWAYS)}) as gateway:
+        return await asked(gateway, bodies)
+
+
+async def asked(gateway: RunningGateway, bodies: Sequence[Mapping[str, Json]]) -> tuple[Interaction, ...]:
+    inspector = gateway.app.gateway_state.inspector
+    assert inspector is not None
+    found = []
+    for body in bodies:
+        answer = await gateway.chat(**body)
+        found.append(inspector.interaction(answer.headers["x-request-id"]))
+    return tuple(found)
+
+
+class Result(NamedTuple):
+    """What came of a request, without its times and ids. How many reads there are is up to the kernel."""
+
+    end: tuple[int, str, str | None] | None
+    response: bytes
+    notices: list[tuple[str, int | None]]
+
+
+def results(interactions: Sequence[Interaction]) -> list[Result]:
+    return [
+        Result(
+            None if one.end is None else (one.end.status, one.end.code, one.end.cut),
+            b"".join(read.data.content for read in one.reads),
+            [(notice.rule, notice.index) for notice in one.notices],
+        )
+        for one in interactions
+    ]
+
+
+def question(text: str = "Say hello.", **fields: Json) -> dict[str, Json]:
+    return {"messages": [{"role": "user", "content": text}], **fields}
+
+
+@pytest.mark.parametrize("model", [*DEMO["models"]])
+async def test_a_replayed_backend_is_recorded_as_it_was(model: str) -> None:
+    entry = DEMO["backends"][model]
+    bodies = [question(model=model), question(model=model, stream=True)]
+    first = await recorded(bodies, cast("dict[str, Json]", DEMO_SETTINGS))
+    async with serve_recording(new_recording(first), speed=0) as playing:
+        replayed: Json = {**entry, "base_url": playing.base_url}
+        settings: dict[str, Json] = {"backends": {model: replayed}, "models": {model: DEMO["models"][model]}}
+        second = await recorded(bodies, settings)
+        assert playing.matcher.unused == () and playing.misses == []
+    assert results(second) == results(first)
+
+
+@pytest.mark.parametrize("fault", ["truncated after=1", "reset after=1", "status code=429", "malformed"])
+async def test_a_fault_is_replayed(fault: str) -> None:
+    bodies = [question(f"[[demo:{fault}]]", model="demo-chat", stream=True)]
+    first = await recorded(bodies, cast("dict[str, Json]", DEMO_SETTINGS))
+    async with serve_recording(new_recording(first), speed=0) as playing:
+        settings: dict[str, Json] = {
+            "backends": {"demo-chat": {"adapter": "openai_chat", "base_url": playing.base_url}},
+            "models": {"demo-chat": {"backend": "demo-chat"}},
+        }
+        second = await recorded(bodies, settings)
+    assert second[0].end is not None and first[0].end is not None
+    assert (second[0].end.status, second[0].end.code) == (first[0].end.status, first[0].end.code)
+
+
+async def test_clients_get_what_clients_got() -> None:
+    body = question(model="demo-chat", stream=True)
+    async with running_gateway({**cast("dict[str, Json]", DEMO_SETTINGS), "inspector": dict(ALWAYS)}) as gateway:
+        (one,) = await asked(gateway, [body])
+    async with serve_recording(new_recording([one]), "openai", speed=0) as playing, httpx.AsyncClient() as client:
+        answer = await client.post(f"{playing.base_url}/v1/chat/completions", json=body)
+        assert answer.content == b"".join(write.data.content for write in one.writes)
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        missed = await client.post(f"{playing.base_url}/v1/chat/completions", json=body)
+        assert missed.status_code == 404 and "given already" in missed.json()["error"]["message"]
+        assert [miss.used for miss in playing.misses] == [True] and len(playing.requests) == 2
+
+
+def pauses(interaction: Interaction, speed: float) -> list[float]:
+    response = recorded_response(interaction, "backend", speed)
+    assert response is not None
+    return [round(part.seconds, 6) for part in response.parts if isinstance(part, Wait)]
+
+
+async def test_the_pauses_are_those_of_the_recording() -> None:
+    (one,) = await recorded([question(model="demo-chat", stream=True)], cast("dict[str, Json]", DEMO_SETTINGS))
+    head = one.head
+    assert head is not None
+    steps = [
+        msgspec.structs.replace(head, t=100),
+        *(BytesLine(1, "backend", t, data_of(b"x")) for t in (100, 350, 340, 1350)),
+    ]
+    timed = msgspec.structs.replace(one, steps=tuple(steps))
+    assert pauses(timed, 1) == [0.25, 1.0]
+    assert pauses(timed, 2) == [0.125, 0.5]
+    assert pauses(timed, 0) == []
+
+
+@pytest.mark.parametrize("how", ["truncated", "reset"])
+async def test_a_response_can_be_broken_on_purpose(how: str) -> None:
+    body = question(model="demo-chat", stream=True)
+    first = await recorded([body], cast("dict[str, Json]", DEMO_SETTINGS))
+    async with serve_recording(new_recording(first), speed=0) as playing:
+        playing.fail(how, after=1)
+        settings: dict[str, Json] = {
+            "backends": {"demo-chat": {"adapter": "openai_chat", "base_url": playing.base_url}},
+            "models": {"demo-chat": {"backend": "demo-chat"}},
+        }
+        (one,) = await recorded([body], settings)
+        assert one.end is not None and one.end.code == "upstream_stream_truncated"
+        with pytest.raises(ValueError, match="truncated, reset or stall"):
+            playing.fail("somehow")
+
+
+async def test_a_recording_without_responses_is_not_served() -> None:
+    with pytest.raises(RecordingError, match="no response"):
+        async with serve_recording(Recording()):
+            pass
+
+
+async def test_two_versions_of_http_are_not_served_together() -> None:
+    bodies = [question(model="demo-chat"), question(model="demo-grpc")]
+    found = await recorded(bodies, cast("dict[str, Json]", DEMO_SETTINGS))
+    with pytest.raises(RecordingError, match="HTTP/2"):
+        async with serve_recording(new_recording(found)):
+            pass
+
+
+async def test_an_unanswered_connection_breaks_again() -> None:
+    (one,) = await recorded([question(model="demo-chat")], cast("dict[str, Json]", DEMO_SETTINGS))
+
+    lost = msgspec.structs.replace(one, steps=())
+    async with serve_recording(new_recording([lost])) as playing, httpx.AsyncClient() as client:
+        assert lost.sent is not None and lost.sent.body is not None
+        with pytest.raises(httpx.TransportError):
+            await client.post(f"{playing.base_url}{lost.sent.path}", content=lost.sent.body.content)
+        await asyncio.sleep(0)
