@@ -8,6 +8,8 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.recording.recording import Interaction
+from gateway.recording.redact.wire import Redactor
+from gateway.recording.redact.words import Words
 
 Matching: TypeAlias = Literal["shape", "exact", "sequence"]
 RecordedSide: TypeAlias = Literal["backend", "openai"]
@@ -17,6 +19,7 @@ _PASSING: Final = frozenset(
     ["id", "call_id", "tool_call_id", "tool_use_id", "item_id", "previous_response_id", "user", "metadata", "created"]
 )
 _SHOWN: Final = 120
+_SECRETS_ONLY: Final = Words("none", b"")
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):
@@ -55,7 +58,9 @@ class Matcher:
         return tuple(one for at, (one, _) in enumerate(self._recorded) if at not in self._used)
 
     def find(self, request: RecordedRequest) -> Interaction | Miss:
-        """Returns the recorded request whose response fits, and marks it as used."""
+        """Returns the recorded request whose response fits, and marks it as used. A recording holds no secrets, and so
+        they are taken out of the request before."""
+        request = msgspec.structs.replace(request, body=Redactor(_SECRETS_ONLY).data(request.body))
         for at, (one, expected) in enumerate(self._recorded):
             if at not in self._used and (self._matching == "sequence" or self._fits(expected, request)):
                 self._used.add(at)

@@ -1,9 +1,9 @@
 """Serves a recording on a loopback port: a fake backend, or a fake gateway, with the recorded bytes at their times."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from starlette.requests import Request
@@ -13,7 +13,7 @@ from gateway.demo.player.connection import Http1Server
 from gateway.demo.player.endpoint import Connection, read_body
 from gateway.demo.player.http2_connection import Http2Server
 from gateway.demo.player.playback import Cut, Part, Response, Wait, json_answer, play
-from gateway.recording.lines import BytesLine, HeadLine, RecordingError
+from gateway.recording.lines import BytesLine, HeadLine, RecordingError, Side
 from gateway.recording.matching import Matcher, Matching, Miss, RecordedRequest, RecordedSide
 from gateway.recording.recording import Interaction, Recording
 
@@ -23,17 +23,22 @@ _OWN_HEADERS: Final = frozenset(
 )
 
 
+# Gets a request that no recorded one fits, and returns it with the response to play.
+Forward: TypeAlias = Callable[[RecordedRequest, Request], Awaitable[Interaction]]
+
+
 class Playback:
     """A served recording. `base_url` is its address; `requests` are those that came, `misses` those without a
     response."""
 
-    def __init__(self, matcher: Matcher, side: RecordedSide, speed: float) -> None:
+    def __init__(self, matcher: Matcher, side: RecordedSide, speed: float, forward: Forward | None = None) -> None:
         self.base_url = ""
         self.requests: list[RecordedRequest] = []
         self.misses: list[Miss] = []
         self.matcher = matcher
         self._side = side
         self._speed = speed
+        self._forward = forward
         self._faults: list[tuple[str, int]] = []
 
     def fail(self, how: str, after: int = 0) -> None:
@@ -61,6 +66,8 @@ class Playback:
         asked = RecordedRequest(request.method, target, await read_body(request))
         self.requests.append(asked)
         found = self.matcher.find(asked)
+        if isinstance(found, Miss) and self._forward is not None:
+            found = await self._forward(asked, request)
         if isinstance(found, Miss):
             self.misses.append(found)
             error = {
@@ -104,7 +111,7 @@ def _parts(interaction: Interaction, head: HeadLine, side: RecordedSide, speed: 
         yield Wait()
 
 
-def side_of(side: RecordedSide) -> str:
+def side_of(side: RecordedSide) -> Side:
     """Returns the side of the lines in a recording."""
     return "backend" if side == "backend" else "client"
 
@@ -126,12 +133,13 @@ async def serve_recording(
     matching: Matching = "shape",
     speed: float = 1.0,
     port: int = 0,
+    forward: Forward | None = None,
 ) -> AsyncIterator[Playback]:
-    """Serves the responses of one side until the block ends. Raises RecordingError for a recording without any, and for
-    one with both versions of HTTP."""
+    """Serves the responses of one side until the block ends. `forward` gets the requests that none fits. Raises
+    RecordingError for a recording without any response, and for one with both versions of HTTP."""
     interactions = recording.interactions()
-    playback = Playback(Matcher(interactions, side, matching), side, speed)
-    if not playback.matcher.unused:
+    playback = Playback(Matcher(interactions, side, matching), side, speed, forward)
+    if not playback.matcher.unused and forward is None:
         raise RecordingError(f"The recording has no response of the side {side}.")
     versions = (
         {one.sent.http2 for one in playback.matcher.unused if one.sent is not None} if side == "backend" else {False}

@@ -124,7 +124,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
         io=None,
     ),
     ImportRule("gateway.local", _ours("core.conversation core.errors"), others=("httpx", "xllamacpp"), io=None),
-    ImportRule("gateway.testing", gateway=("gateway",), others=("msgspec", "pytest", "hypothesis", "httpx"), io=None),
+    ImportRule(
+        "gateway.testing",
+        gateway=("gateway",),
+        others=("msgspec", "pytest", "hypothesis", "httpx", "starlette"),
+        io=None,
+    ),
     ImportRule("adapters", ADAPTER, others=("msgspec", "google.protobuf"), own_dialect=True),
 )
 
