@@ -138,7 +138,7 @@ sbom: $(BIN)/python ## Write the bill of materials to dist/sbom.json (CycloneDX)
 bench: $(DEV) ## Measure requests, chunks, latency and memory beside a relay and nginx (ARGS= goes to it)
 	$(BIN)/python -m bench $(ARGS)
 
-load: $(DEV) ## Hold the gateway to its promises under load (ARGS= names parts: streams idle descriptors readers soak)
+load: $(DEV) ## Hold the gateway to its promises under load (ARGS= names parts: streams idle descriptors readers soak state)
 	$(BIN)/python -m bench.load_test $(ARGS)
 
 pins: $(BIN)/python ## Resolve the pinned requirements anew

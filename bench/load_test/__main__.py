@@ -23,17 +23,20 @@ from bench.load_test.gateway_process import (
     GatewayProcess,
     allow_descriptors,
     backends,
+    free_ports,
     gateway_process,
 )
 from bench.load_test.idle import idle
 from bench.load_test.slow_clients import readers
 from bench.load_test.soak import soak
+from bench.load_test.store_outages import settings, store_outages
 from bench.load_test.streams import WIRES, streams
 from gateway.core.conversation import Json
 
 HEAD_TIMEOUT_S: Final = 10
 SPARE: Final = 1500
 WRITE_TIMEOUT_S: Final = 5
+STATE_S: Final = 1200
 READERS: Final = 10
 Table = tuple[str, list[Figure]]
 
@@ -47,7 +50,7 @@ def main() -> int:
     print(f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}")
     kept = True
     with tempfile.TemporaryDirectory() as name, backends(Path(name), pinned=True) as behind:
-        for part in options.parts or PARTS:
+        for part in options.parts or [part for part in PARTS if part != "state"]:
             for title, figures in PARTS[part](options, behind):
                 print(f"\n{table(title, figures)}", flush=True)
                 kept = kept and all(figure.kept for figure in figures)
@@ -61,10 +64,13 @@ def _load() -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.load_test", description="The promises under load.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all where none is named")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all but state where none is named"
+    )
     parser.add_argument("--streams", type=int, default=1100, help="how many are asked for at once")
     parser.add_argument("--connections", type=int, default=10_000, help="how many are idle")
     parser.add_argument("--minutes", type=float, default=2, help="how long the soak lasts")
+    parser.add_argument("--seconds", type=float, help=f"how long the part state lasts; {STATE_S} by default")
     options = parser.parse_args()
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"there is no part {unknown[0]!r}")
@@ -110,6 +116,17 @@ def _soak(options: argparse.Namespace, behind: BackendAddresses) -> Iterable[Tab
         yield "soak", uvloop.run(soak(opened, options.minutes, _tell))
 
 
+def _state(options: argparse.Namespace, behind: BackendAddresses) -> Iterable[Table]:
+    print()
+    (port,) = free_ports(1)
+    minutes = (options.seconds or STATE_S) / 60
+    with (
+        tempfile.TemporaryDirectory() as name,
+        gateway_process(Path(name), behind, pinned=True, more=settings(port)) as opened,
+    ):
+        yield "store outages", uvloop.run(store_outages(opened, port, Path(name), minutes, _tell))
+
+
 def _tell(line: str) -> None:
     print(line, flush=True)
 
@@ -120,6 +137,7 @@ PARTS: Final[Mapping[str, Callable[[argparse.Namespace, BackendAddresses], Itera
     "descriptors": _descriptors,
     "readers": _readers,
     "soak": _soak,
+    "state": _state,
 }
 
 if __name__ == "__main__":

@@ -96,11 +96,12 @@ def gateway_process(
     server: Mapping[str, Json] | None = None,
     descriptors: int = 0,
     pinned: bool = False,
+    more: Mapping[str, Json] | None = None,
 ) -> Iterator[GatewayProcess]:
-    """Start the gateway with this limit of open descriptors (0: the system's limit); with `pinned` on the first
-    core."""
+    """Start the gateway with this limit of open descriptors (0: the system's limit) and `more` parts of its settings;
+    with `pinned` on the first core."""
     (port,) = free_ports(1)
-    settings = _settings(folder, behind, {"port": port, **(server or {})})
+    settings = {**_settings(folder, behind, {"port": port, **(server or {})}), **(more or {})}
     (folder / "settings.json").write_bytes(msgspec.json.encode(settings))
     serve = ("serve", "--settings", f"{folder}/settings.json")
     command = (sys.executable, "-m", "bench.load_test.instrumented_app", f"{folder}/reading.json", *serve)

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
 
 import msgspec
 
 from bench.load_test.client_workload import VISITS, Visitor, plain
 from bench.load_test.figures import Figure, number, quantile, slope
 from bench.load_test.gateway_process import GatewayProcess
+
+# Each kind of request, with its weight and its outcome.
+Visits: TypeAlias = Mapping[Callable[[Visitor], Awaitable[str]], tuple[int, str]]
 
 CLIENTS: Final = 24
 SAMPLES: Final = 20
@@ -42,8 +45,9 @@ class SoakSample(msgspec.Struct, frozen=True):
 class Mixture:
     """The clients and their outcomes so far."""
 
-    def __init__(self, gateway_process: GatewayProcess) -> None:
+    def __init__(self, gateway_process: GatewayProcess, visits: Visits) -> None:
         self._gateway = gateway_process
+        self._visits = visits
         self._loop = asyncio.get_running_loop()
         self._until = 0.0
         self._times: list[float] = []
@@ -56,13 +60,13 @@ class Mixture:
         await asyncio.gather(*(self._visit(Visitor(self._gateway.target, seed)) for seed in range(CLIENTS)))
 
     async def _visit(self, visitor: Visitor) -> None:
-        kinds, weights = list(VISITS), [weight for weight, _ in VISITS.values()]
+        kinds, weights = list(self._visits), [weight for weight, _ in self._visits.values()]
         while self._loop.time() < self._until:
             visit = visitor.chance.choices(kinds, weights)[0]
             begun = self._loop.time()
             came = await _outcome(visit, visitor)
             self.done[visit.__name__] += 1
-            if came != VISITS[visit][1]:
+            if came != self._visits[visit][1]:
                 self.wrong[f"{visit.__name__}: {came}"] += 1
             if visit is plain:
                 self._times.append(1000 * (self._loop.time() - begun))
@@ -101,10 +105,13 @@ async def soak(
     tell: Callable[[str], None],
     samples: int = SAMPLES,
     settled_s: float = SETTLED_S,
+    visits: Visits = VISITS,
+    pooled: int = 0,
 ) -> list[Figure]:
-    """Report every sample as a line of a table. The final comparison uses readings without any requests in progress."""
+    """Report every sample as a line of a table. The final comparison uses readings without any requests in progress.
+    So many connections may stay open in pools (`pooled`)."""
     seconds = 60 * minutes
-    mixture = Mixture(gateway_process)
+    mixture = Mixture(gateway_process, visits)
     await mixture.run(WARM_SHARE * seconds)
     before = await quiet(gateway_process, settled_s)
     warm, begun = mixture.done.total(), asyncio.get_running_loop().time()
@@ -117,7 +124,7 @@ async def soak(
         tell(f"| {' | '.join(number(value) for value in msgspec.structs.astuple(told[-1]))} |")
     await running
     after = await quiet(gateway_process, settled_s)
-    return [*_asked(mixture, warm), *_grown(told, mixture.done.total() - warm), *_kept(before, after)]
+    return [*_asked(mixture, warm), *_grown(told, mixture.done.total() - warm), *_kept(before, after, pooled)]
 
 
 class Quiet(msgspec.Struct, frozen=True):
@@ -156,7 +163,7 @@ def _grown(told: list[SoakSample], requests: int) -> list[Figure]:
     ]
 
 
-def _kept(before: Quiet, after: Quiet) -> list[Figure]:
+def _kept(before: Quiet, after: Quiet, pooled: int) -> list[Figure]:
     return [
         Figure("quiet memory before, MB", before.memory_mb),
         Figure("quiet memory afterwards, MB", after.memory_mb, most=before.memory_mb + GROWN_MB),
@@ -165,5 +172,5 @@ def _kept(before: Quiet, after: Quiet) -> list[Figure]:
         Figure("tasks before", before.tasks),
         Figure("tasks afterwards", after.tasks, most=before.tasks),
         Figure("descriptors before", before.descriptors),
-        Figure("descriptors afterwards", after.descriptors, most=before.descriptors),
+        Figure("descriptors afterwards", after.descriptors, most=before.descriptors + pooled),
     ]
