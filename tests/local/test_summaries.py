@@ -45,6 +45,7 @@ async def test_a_real_model_writes_the_summary(model_server: LocalModel, caplog:
         assert isinstance(backends, dict) and isinstance(models, dict)
         settings: dict[str, Json] = {
             "compress": {"enabled": True, "model": MODEL, "deadline_s": 900},
+            "state": {"deadline_ms": 10_000},
             "backends": {**backends, "b": {"adapter": "openai_chat", "base_url": backend.base_url}},
             "models": {
                 "m": {"backend": "b", "context_length": WINDOW},

@@ -57,10 +57,12 @@ class SummaryTask(msgspec.Struct, frozen=True):
         """The digest under which the conversation is indexed."""
         return self.recalled.root
 
-    @property
-    def request(self) -> Conversation:
-        """The job's own request."""
-        return summary_conversation(self.conversation, self.cover, self.writer.sent_name)
+
+class JobRequest(msgspec.Struct, frozen=True):
+    """The job's own request, ready to be sent, and the tokens that it is expected to use."""
+
+    exchange: Exchange
+    tokens: int
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -71,14 +73,21 @@ class Written(msgspec.Struct, frozen=True):
     milliseconds: int
 
 
-async def ask(transport: Transport, task: SummaryTask) -> Written:
+def prepare_job(task: SummaryTask) -> JobRequest:
+    """Writes the job's request. Raises GatewayError where its backend cannot be sent it."""
+    writer, cover = task.writer, task.cover
+    request = summary_conversation(task.conversation, cover, writer.sent_name)
+    exchange = Exchange(writer.backend.adapter, request, writer.route.policy)
+    return JobRequest(exchange, estimate_view(request) + cover.output_tokens)
+
+
+async def ask(transport: Transport, task: SummaryTask, request: JobRequest) -> Written:
     """Returns the model's answer. Raises GatewayError."""
     began = time.monotonic()
-    backend, request = task.writer.backend, task.request
-    exchange = Exchange(backend.adapter, request, task.writer.route.policy)
-    events = await complete(transport, backend, exchange, task.deadline_s)
+    events = await complete(transport, task.writer.backend, request.exchange, task.deadline_s)
     answer = _answer(events)
-    return Written(answer, _usage(events, request, answer), int((time.monotonic() - began) * 1000))
+    usage = _usage(events, request.tokens - task.cover.output_tokens, answer)
+    return Written(answer, usage, int((time.monotonic() - began) * 1000))
 
 
 def _answer(events: Sequence[Event]) -> JobAnswer:
@@ -87,13 +96,13 @@ def _answer(events: Sequence[Event]) -> JobAnswer:
     return JobAnswer(text, finish, sum(isinstance(event, ToolCallStart) for event in events))
 
 
-def _usage(events: Sequence[Event], request: Conversation, answer: JobAnswer) -> UsageReport:
+def _usage(events: Sequence[Event], prompt_estimate: int, answer: JobAnswer) -> UsageReport:
     """Returns the tokens that the backend reports; estimates where it reports none."""
     reports = [event for event in events if isinstance(event, UsageReport) and not event.estimated]
     prompt = max((report.prompt_tokens or 0 for report in reports), default=0)
     completion = max((report.completion_tokens or 0 for report in reports), default=0)
     return UsageReport(
-        prompt or estimate_view(request),
+        prompt or prompt_estimate,
         completion or estimate_text(answer.text),
         estimated=not (prompt and completion),
     )

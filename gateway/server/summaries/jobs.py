@@ -17,12 +17,11 @@ import msgspec
 from gateway.core.errors import BackendTimeout, GatewayError
 from gateway.core.notices import Notice
 from gateway.history.compress.answer import SummaryRejected
-from gateway.history.compress.estimate import estimate_view
 from gateway.history.compress.record import SummaryRecord
 from gateway.server.state.store import Lease, StateStore, StoreUnavailable
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, failed
-from gateway.server.summaries.job import SummaryTask, Written, ask, record_of
+from gateway.server.summaries.job import JobRequest, SummaryTask, Written, ask, prepare_job, record_of
 from gateway.server.summaries.shared import TRIES, change_index, has_record, index_put, read_index, record_put, spend
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.transport import Transport
@@ -94,37 +93,42 @@ class SummaryJobs:
     async def _attempt(
         self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits, index: SummaryIndex, version: int
     ) -> None:
-        """Counts the attempt before it is made: a worker that is killed in its midst has made one, too."""
-        expected = estimate_view(task.request) + task.cover.output_tokens
-        if not await self._spend(task, expected, limits.tokens_per_day):
-            over = notices.over_budget(task.cover.boundary.turns, expected)
+        """Counts the attempt before it is made: a worker that is killed in its midst has made one, too. What looks
+        through the history runs in a thread, because requests are being served meanwhile."""
+        turns = task.cover.boundary.turns
+        try:
+            request = await asyncio.to_thread(prepare_job, task)
+        except GatewayError as error:
+            await self._fail(task, candidate, "failed", notices.failed(turns, f"{error.code}: {error.message}"))
+            return
+        if not await self._spend(task, request.tokens, limits.tokens_per_day):
+            over = notices.over_budget(turns, request.tokens)
             self._reporter.tell_daily(over, task.request_id, task.tenant)
             return
         attempted = index_put(task.root, index.with_attempt(self._clock()), version)
         if not await task.store.commit(lease, [attempted]):
-            await self._spend(task, -expected)
+            await self._spend(task, -request.tokens)
             return
-        cover = task.cover
-        self._tell(notices.started(cover.boundary.turns, cover.covered_tokens, task.writer.name), task)
+        self._tell(notices.started(turns, task.cover.covered_tokens, task.writer.name), task)
         try:
-            written = await self._held(lease, task)
-            await self._count(task, written, expected)
-            await self._keep(lease, record_of(task, written), task)
+            written = await self._held(lease, task, request)
+            await self._count(task, written, request.tokens)
+            await self._keep(lease, await asyncio.to_thread(record_of, task, written), task)
         except SummaryRejected as error:
-            await self._fail(task, candidate, "rejected", notices.rejected(cover.boundary.turns, str(error)))
+            await self._fail(task, candidate, "rejected", notices.rejected(turns, str(error)))
         except LeaseLost:
-            self._end(task, "lost", notices.failed(cover.boundary.turns, "its lease has ended"))
+            self._end(task, "lost", notices.failed(turns, "its lease has ended"))
         except StoreUnavailable as error:
-            self._end(task, "failed", notices.failed(cover.boundary.turns, str(error)))
+            self._end(task, "failed", notices.failed(turns, str(error)))
         except GatewayError as error:
             if not isinstance(error, BackendTimeout):
-                await self._spend(task, -expected)
+                await self._spend(task, -request.tokens)
             reason = f"{error.code}: {task.writer.backend.redact(error.message)}"
-            await self._fail(task, candidate, "failed", notices.failed(cover.boundary.turns, reason))
+            await self._fail(task, candidate, "failed", notices.failed(turns, reason))
 
-    async def _held(self, lease: Lease, task: SummaryTask) -> Written:
+    async def _held(self, lease: Lease, task: SummaryTask, request: JobRequest) -> Written:
         """Waits for the answer while it renews the lease. Raises LeaseLost and GatewayError."""
-        work = asyncio.create_task(ask(self._transport, task))
+        work = asyncio.create_task(ask(self._transport, task, request))
         try:
             while not (await asyncio.wait({work}, timeout=lease.ttl_s / 3))[0]:
                 if not await _renewed(task.store, lease):

@@ -142,7 +142,7 @@ class Summaries:
             allowed = [one for one in recalled.boundaries if turns is None or one.turns <= turns]
             return plan_cover(conversation, allowed, sizes, limits, calibration, applied)
 
-        planned = plan()
+        planned = await asyncio.to_thread(plan)
         if isinstance(planned, NoCover):
             if planned.reason == "futile":
                 await self._tell_futile(request, recalled, planned, limits)
@@ -150,7 +150,7 @@ class Summaries:
         entry = await self._sight(request, recalled, planned)
         if entry is None:
             return
-        cover = planned if entry.turns == planned.boundary.turns else plan(entry.turns)
+        cover = planned if entry.turns == planned.boundary.turns else await asyncio.to_thread(plan, entry.turns)
         if isinstance(cover, Cover):
             await self._start(request, recalled, cover, entry)
 

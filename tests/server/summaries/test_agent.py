@@ -56,6 +56,7 @@ async def test_what_was_said_at_the_beginning_is_sent_after_sixty_rounds(caplog:
     caplog.set_level("INFO", "gateway")
     settings: dict[str, Json] = {
         "compress": {"enabled": True},
+        "state": {"deadline_ms": 10_000},
         "backends": {"b": {"adapter": "openai_chat", "base_url": "demo:chat"}},
         "models": {"m": {"backend": "b", "context_length": WINDOW}},
     }

@@ -40,6 +40,7 @@ def settings(demo: str) -> dict[str, Json]:
     entry: Json = {**BACKENDS[demo], "base_url": f"demo:{demo}"}
     return {
         "compress": {"enabled": True},
+        "state": {"deadline_ms": 10_000},
         "backends": {"b": entry},
         "models": {"m": {"backend": "b", "context_length": WINDOW}},
     }
