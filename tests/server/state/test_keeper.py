@@ -362,7 +362,7 @@ async def test_another_credential_after_a_reload_gets_nothing_either(
 ) -> None:
     await scene.answered(THOUGHT)
     monkeypatch.setenv("KEEPER_TEST_KEY", "sk-another-one")
-    changed = settings(scene.backend.base_url, log={"file": None, "level": "warning"})
+    changed = settings(scene.backend.base_url, log={"file": None})
     changed["server"] = {"api_keys_env": None}
     backends = changed["backends"]
     assert isinstance(backends, dict)
