@@ -2,10 +2,9 @@
 backend, and sends the response."""
 
 import asyncio
-import math
 from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
-from typing import Final, ParamSpec, cast
+from typing import Final, cast
 
 import msgspec
 
@@ -13,7 +12,6 @@ from gateway.adapter import Adapter, BackendRequest
 from gateway.core.backend_status import NO_RETRY, public_text
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
-from gateway.core.events import Event
 from gateway.core.policy import Policy
 from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
@@ -24,6 +22,7 @@ from gateway.response.usage_estimate import prompt_size
 from gateway.server.access.request_checks import check_media_type
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.api.gateway_state import GatewayState
+from gateway.server.api.relay import relay
 from gateway.server.api.responders import Responder, StateResponder, StreamResponder, WholeResponder
 from gateway.server.http.read_body import BODY_S, read_body
 from gateway.server.inspect.captured import CapturedResponse
@@ -32,7 +31,6 @@ from gateway.server.state.answer_store import AnswerStore, with_stored
 from gateway.server.telemetry.debug_log import log_request
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.telemetry.tracing.traceparent import traceparent_header
-from gateway.server.upstream.backend_faults import truncated
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.deadlines import (
@@ -40,25 +38,17 @@ from gateway.server.upstream.deadlines import (
     Deadlines,
     body_timeout,
     first_byte_timeout,
-    idle_timeout,
     total_timeout,
 )
 from gateway.server.upstream.timeout_header import timeout_header
 
 # The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
 SETTLE_S: Final = 0.05
-# Only usage and a closing event may follow the finish.
-REST_S: Final = 0.8
-# Of a first read with many events, this many bytes are decoded and sent before the rest.
-FIRST: Final = 512
 # Reading and preparing less than this takes some milliseconds, unless it is made of many small values: of those each
 # takes up to twelve microseconds.
 LARGE: Final = 128 * 1024
 SOME: Final = 16 * 1024
 MANY: Final = 4000
-
-
-P = ParamSpec("P")
 
 
 class GenerateEndpoint:
@@ -220,7 +210,7 @@ class GenerateEndpoint:
             exchange.on_response_head(200, answer.headers)
             if answer.compressed:
                 await writer.send((COMPRESSED,))
-            await self._relay(context, backend, exchange, answer, deadlines, writer)
+            await relay(context, backend, exchange, answer, deadlines, writer)
             context.conclude(200)
             # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
             self._state.scheduler.discard(deadlines)
@@ -228,66 +218,6 @@ class GenerateEndpoint:
                 await answer.drain(SETTLE_S)
         finally:
             answer.close()
-
-    async def _relay(
-        self,
-        context: RequestContext,
-        backend: Backend,
-        exchange: Exchange,
-        answer: BackendResponse,
-        deadlines: Deadlines,
-        writer: Responder,
-    ) -> None:
-        arrived = exchange.progress
-        # Bytes that have brought no event yet: most likely the beginning of one large event.
-        gathered = 0
-        until: float | None = None
-        most = FIRST if writer.opening else 0
-        while True:
-            read_at = monotonic()
-            # Only progress counts: a backend that sends nothing but comments is stalled all the same.
-            if (progress := exchange.progress) != arrived:
-                arrived = progress
-                deadlines.expect(read_at + backend.timeouts.idle, idle_timeout)
-            data = await (answer.read(most) if until is None else _read_rest(answer, until))
-            context.waited += monotonic() - read_at
-            try:
-                gathered += len(data)
-                large = gathered >= LARGE
-                if not data:
-                    events, ended = [], True
-                elif large:
-                    # More may arrive while a thread decodes this.
-                    ended = answer.ended
-                    events = await _in_thread(deadlines, exchange.feed, data)
-                else:
-                    events = exchange.feed(data)
-                    ended = not events and answer.ended
-                # A response that yields no events before its end, as a whole one does, needs no further read to detect
-                # the end.
-                over = ended and not events
-                if over:
-                    trailers = answer.trailers
-                    events = (
-                        await _in_thread(deadlines, exchange.close, trailers) if large else exchange.close(trailers)
-                    )
-            except BackendError as error:
-                await writer.rescue(error.take_events())
-                raise
-            if over or (exchange.done and not answer.keeps):
-                if not exchange.finished:
-                    raise truncated()
-                await writer.finish([*events, *exchange.estimate()] if exchange.uncounted else events)
-                return
-            if exchange.finished and until is None:
-                until = monotonic() + REST_S
-            if events:
-                gathered = 0
-                context.begin_response()
-                await writer.send(events)
-            if most:
-                # While nothing can be shown yet, the pieces grow, so that there are few of them.
-                most = 2 * most if writer.opening and most < LARGE else 0
 
     def _send(
         self,
@@ -342,25 +272,3 @@ def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy, summ
     if exchange.uncounted:
         exchange.size_prompt()
     return exchange
-
-
-async def _in_thread(
-    deadlines: Deadlines, decode: Callable[P, list[Event]], *args: P.args, **kwargs: P.kwargs
-) -> list[Event]:
-    """Decodes while other requests are served. The backend is not waited for: only the total limit applies."""
-    due, began = deadlines.due, monotonic()
-    deadlines.due = math.inf
-    try:
-        return await asyncio.to_thread(decode, *args, **kwargs)
-    finally:
-        deadlines.due = due + monotonic() - began
-
-
-async def _read_rest(answer: BackendResponse, until: float) -> bytes:
-    """Returns the next bytes after the finish; empty when they do not come soon. A failure after the finish does not
-    invalidate a complete response."""
-    try:
-        async with asyncio.timeout(until - monotonic()):
-            return await answer.read()
-    except (TimeoutError, BackendError):
-        return b""

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.exchange import Exchange
-from gateway.server.api.endpoint import FIRST
+from gateway.server.api.relay import FIRST
 from gateway.server.http.response_writer import ResponseWriter
 from gateway.testing.gateway import hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, chunk, events, faulty_backend
