@@ -63,10 +63,6 @@ class EncryptedSeal:
             raise Unreadable("seal") from None
         return unpack(header[1], packed)
 
-    def is_current(self, sealed: bytes) -> bool:
-        """Returns whether it was sealed with the first key."""
-        return sealed[2:HEADER] == self._first
-
     def _tenant_cipher(self, key_id: bytes, scope: Scope) -> AESGCM:
         return AESGCM(_derive(self._keys[key_id], scope.salt, b"state of " + scope.tenant.encode(), 32))
 
