@@ -6,7 +6,8 @@ from pathlib import Path
 from types import TracebackType
 
 from gateway.core.errors import InvalidRequest
-from gateway.recording.lines import MAX_FILE, HeaderLine, RecordingError, encode_line
+from gateway.recording.line_format import encode_line
+from gateway.recording.lines import MAX_FILE, HeaderLine, RecordingError
 from gateway.recording.recording import Interaction, Recording, read_recording
 
 

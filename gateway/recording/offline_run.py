@@ -12,19 +12,21 @@ from typing import Final
 import msgspec
 
 from gateway.adapter import Adapter, BackendRequest
-from gateway.core.conversation import Conversation, JsonObject, Violation
-from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords, SettingsError
+from gateway.core.conversation import Conversation, Violation
+from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, RequestHead, StreamEncoder
+from gateway.dialects.base import AnswerHead, ClientRequest, Dialect
 from gateway.dialects.document import read_document
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.history.validate import validate
-from gateway.recording.lines import AnswerLine, BytesLine, Failure, HeadLine, RecordingError, RouteLine
+from gateway.recording.lines import AnswerLine, BytesLine, Failure, HeadLine, RecordingError
+from gateway.recording.offline_answer import OfflineAnswer
 from gateway.recording.recording import Interaction
-from gateway.registry import ADAPTERS, load_adapter, load_dialect
-from gateway.settings import BackendSettings, Settings
+from gateway.recording.route import adapter_of, policy_of, request_head
+from gateway.registry import load_dialect
+from gateway.settings import Settings
 
 _DISCONNECTED: Final = 499
 
@@ -62,47 +64,6 @@ class OfflineRun(msgspec.Struct, frozen=True):
         return "" if self.error is None else self.error.code or ""
 
 
-def adapter_of(route: RouteLine, settings: Settings | None = None) -> Adapter:
-    """Returns the adapter of a route. A recording may name the built-in adapters, and those that the settings use; a
-    backend of the settings with the recorded name and adapter gives its own options. Raises SettingsError for any other
-    adapter, and RecordingError for options that it does not take."""
-    known = {} if settings is None else settings.backends
-    own = known.get(route.backend)
-    if own is not None and own.adapter == route.adapter:
-        return load_adapter(route.backend, own, route.max_event)
-    if route.adapter not in {*ADAPTERS, *ADAPTERS.values(), *(entry.adapter for entry in known.values())}:
-        raise SettingsError(
-            f"the recording names the adapter {route.adapter!r}, which is not built in: name a settings file that uses "
-            "it with --settings"
-        )
-    entry = BackendSettings(route.adapter, "", options=route.options)
-    try:
-        return load_adapter(route.backend, entry, route.max_event)
-    except SettingsError as error:
-        raise RecordingError(f"The recorded options cannot be used: {error.message}") from error
-
-
-def policy_fields(policy: Policy) -> JsonObject:
-    """Returns a policy as a recording holds it."""
-    fields: JsonObject = msgspec.json.decode(msgspec.json.encode(policy))
-    return fields
-
-
-def policy_of(route: RouteLine) -> Policy:
-    """Returns the policy of a route. Raises RecordingError."""
-    try:
-        return msgspec.convert(route.policy, Policy)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise RecordingError(f"The recorded policy cannot be used: {error}") from error
-
-
-def request_head(interaction: Interaction) -> RequestHead:
-    """Returns the head of the client's request."""
-    path, _, query = interaction.request.path.partition("?")
-    headers = {name.encode(): value.encode("latin-1", "replace") for name, value in interaction.request.headers.items()}
-    return RequestHead(path, query.encode(), headers)
-
-
 def run_offline(interaction: Interaction, settings: Settings | None = None) -> OfflineRun:
     """Runs one recorded request. Raises RecordingError where the recording lacks its body, and for a route that cannot
     be used; SettingsError for an adapter that must be named in settings."""
@@ -127,7 +88,7 @@ class _Run:
         self._exchange: Exchange | None = None
         self._notices: list[Notice] = []
         self._events: list[tuple[Event, ...]] = []
-        self._answer: _Answer | None = None
+        self._answer: OfflineAnswer | None = None
 
     def play(self, body: bytes, adapter: Adapter | None, policy: Policy) -> OfflineRun:
         try:
@@ -164,14 +125,14 @@ class _Run:
             raise self._external()
         if not request.generates:
             self._notices += conversation.notices
-            self._answer = _Answer(self._dialect, request, self._head(), [*conversation.notices])
+            self._answer = OfflineAnswer(self._dialect, request, self._head(), [*conversation.notices])
             self._answer.finish(())
             return
         if route.name and route.name != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=route.name)
         self._exchange = Exchange(adapter, conversation, policy)
         self._notices += self._exchange.notices
-        self._answer = _Answer(self._dialect, request, self._head(), self._exchange.notices)
+        self._answer = OfflineAnswer(self._dialect, request, self._head(), self._exchange.notices)
 
     def _head(self) -> AnswerHead:
         model = "" if self._conversation is None else self._conversation.model
@@ -181,7 +142,7 @@ class _Run:
         request_id = self._interaction.request.id
         return AnswerHead(facts.unique, facts.created, model, clock, self._explains, request_id, facts.stored)
 
-    def _relay(self, exchange: Exchange, answer: "_Answer") -> None:
+    def _relay(self, exchange: Exchange, answer: "OfflineAnswer") -> None:
         interaction = self._interaction
         head = interaction.head
         if interaction.gaps:
@@ -205,13 +166,13 @@ class _Run:
             body = b"".join(read.data.content for read in self._interaction.reads)
         exchange.on_response_head(head.status, head.headers, body)
 
-    def _keep_alive(self, answer: "_Answer") -> None:
+    def _keep_alive(self, answer: "OfflineAnswer") -> None:
         for write in self._interaction.writes:
             if write.quiet:
                 answer.quiet()
 
     def _decoded(
-        self, answer: "_Answer", exchange: Exchange, data: bytes | None, trailers: Mapping[str, str] | None = None
+        self, answer: "OfflineAnswer", exchange: Exchange, data: bytes | None, trailers: Mapping[str, str] | None = None
     ) -> list[Event]:
         try:
             return exchange.close(trailers or {}) if data is None else exchange.feed(data)
@@ -223,7 +184,7 @@ class _Run:
                 self._events.append(tuple(rescued))
             raise
 
-    def _finish(self, exchange: Exchange, answer: "_Answer") -> None:
+    def _finish(self, exchange: Exchange, answer: "OfflineAnswer") -> None:
         close = self._interaction.close
         events: list[Event] = []
         if not exchange.done:
@@ -247,7 +208,7 @@ class _Run:
         end = self._interaction.end
         return end is not None and end.cut == "client_gone"
 
-    def _send(self, answer: "_Answer", events: list[Event]) -> None:
+    def _send(self, answer: "OfflineAnswer", events: list[Event]) -> None:
         self._record(events)
         answer.send(events)
 
@@ -315,44 +276,3 @@ def error_of(failure: Failure) -> GatewayError:
     error.code = failure.code
     error.own_words = None if failure.own_words is None else OwnWords(*failure.own_words)
     return error
-
-
-class _Answer:
-    """The answer to the client, streamed or whole, as the server sends it. `begun`: its status is sent."""
-
-    def __init__(self, dialect: Dialect, request: ClientRequest, head: AnswerHead, notices: list[Notice]) -> None:
-        self._dialect = dialect
-        self._request = request
-        self._head = head
-        self.begun = False
-        self.writes: list[bytes] = []
-        self._whole: list[Event] = [*notices]
-        self._encoder: StreamEncoder | None = None
-        if request.conversation.stream and request.generates:
-            self._encoder = dialect.stream_encoder(request, head)
-            self._encoder.feed(notices)
-
-    def send(self, events: list[Event]) -> None:
-        if self._encoder is None:
-            self._whole += events
-        else:
-            self._write(self._encoder.feed(events))
-
-    def quiet(self) -> None:
-        if self._encoder is not None:
-            self._write(self._encoder.quiet())
-
-    def finish(self, events: list[Event] | tuple[()]) -> None:
-        if self._encoder is None:
-            self._write(self._dialect.encode_answer(self._request, self._head, [*self._whole, *events]))
-        else:
-            self._write(self._encoder.feed(events) + self._encoder.close())
-
-    def fail(self, error: GatewayError) -> None:
-        if self._encoder is not None:
-            self._write(self._encoder.fail(error))
-
-    def _write(self, data: bytes) -> None:
-        if data:
-            self.begun = True
-            self.writes.append(data)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import msgspec
 
 from gateway.core.notices import Notice
+from gateway.recording.line_format import decode_line, encode_line
 from gateway.recording.lines import (
     FORMAT,
     MAX_FILE,
@@ -23,8 +24,6 @@ from gateway.recording.lines import (
     RouteLine,
     SentLine,
     UnknownLine,
-    decode_line,
-    encode_line,
 )
 
 # What went over the two wires after the request, in the order in which it happened.

@@ -12,9 +12,10 @@ from gateway.recording.lines import (
     RouteLine,
     data_of,
 )
-from gateway.recording.offline_run import policy_fields, run_offline
+from gateway.recording.offline_run import run_offline
 from gateway.recording.recording import Interaction, Recording, Step
 from gateway.recording.remake import remade
+from gateway.recording.route import policy_fields
 from gateway.registry import load_dialect
 from gateway.testing.golden import Golden, read_all
 from gateway.testing.golden_runner import COMPLETED, CREATED

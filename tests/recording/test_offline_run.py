@@ -3,8 +3,9 @@ import pytest
 
 from gateway.core.errors import SettingsError
 from gateway.recording.lines import RecordingError, RouteLine, data_of
-from gateway.recording.offline_run import policy_of, run_offline
+from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded
+from gateway.recording.route import policy_of
 from gateway.testing.golden import Golden
 from gateway.testing.golden_runner import play
 from gateway.testing.replay import cut

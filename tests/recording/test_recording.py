@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from gateway.core.notices import Notice
 from gateway.recording import lines as kinds
+from gateway.recording.line_format import decode_line, encode_line
 from gateway.recording.lines import (
     BytesLine,
     CloseLine,
@@ -19,8 +20,6 @@ from gateway.recording.lines import (
     SentLine,
     UnknownLine,
     data_of,
-    decode_line,
-    encode_line,
 )
 from gateway.recording.recording import Recording, read_recording, write_recording
 from tests.recording.samples import golden_recordings
@@ -128,7 +127,7 @@ def test_what_a_killed_writer_left_is_dropped() -> None:
 
 def test_the_caps_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     line: Line = BytesLine(1, "client", 1, data_of(b"x" * 300))
-    monkeypatch.setattr(kinds, "MAX_LINE", 200)
+    monkeypatch.setattr("gateway.recording.line_format.MAX_LINE", 200)
     with pytest.raises(RecordingError, match="longer than the 200"):
         encode_line(line)
     with pytest.raises(RecordingError, match="longer than 200"):

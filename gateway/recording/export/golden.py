@@ -9,8 +9,8 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.policy import Policy
 from gateway.recording.lines import RecordingError
-from gateway.recording.offline_run import policy_fields
 from gateway.recording.recording import Interaction
+from gateway.recording.route import policy_fields
 
 # TOML has no null: a limit that nothing reaches.
 _NO_LIMIT: Final = 1_000_000_000

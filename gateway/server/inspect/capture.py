@@ -33,9 +33,9 @@ from gateway.recording.lines import (
     Tokens,
     data_of,
 )
-from gateway.recording.offline_run import policy_fields
 from gateway.recording.recording import Interaction
 from gateway.recording.remake import failure_of
+from gateway.recording.route import policy_fields
 from gateway.server.inspect.kept_bytes import KeptBytes, Piece
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings

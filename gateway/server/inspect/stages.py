@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 
 from gateway.diagnostics.explain import Explanation, explain
-from gateway.recording.offline_run import adapter_of, policy_of, run_offline
+from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import Check, compare_to_recorded
 from gateway.recording.recording import Interaction
+from gateway.recording.route import adapter_of, policy_of
 from gateway.registry import load_dialect
 from gateway.settings import Settings
 

@@ -7,7 +7,7 @@ from gateway.core.policy import Policy
 from gateway.recording.export.golden import golden_files
 from gateway.recording.files import save_folder
 from gateway.recording.lines import RecordingError
-from gateway.recording.offline_run import policy_fields
+from gateway.recording.route import policy_fields
 from gateway.testing.golden import Golden, read_golden
 from gateway.testing.golden_runner import play
 from tests.recording.samples import goldens, interaction_of, names

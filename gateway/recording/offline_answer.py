@@ -1,0 +1,47 @@
+"""Makes the answer to a client from the events of a run, streamed or whole, as the server sends it."""
+
+from gateway.core.errors import GatewayError
+from gateway.core.events import Event
+from gateway.core.notices import Notice
+from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, StreamEncoder
+
+
+class OfflineAnswer:
+    """The answer to the client, streamed or whole, as the server sends it. `begun`: its status is sent."""
+
+    def __init__(self, dialect: Dialect, request: ClientRequest, head: AnswerHead, notices: list[Notice]) -> None:
+        self._dialect = dialect
+        self._request = request
+        self._head = head
+        self.begun = False
+        self.writes: list[bytes] = []
+        self._whole: list[Event] = [*notices]
+        self._encoder: StreamEncoder | None = None
+        if request.conversation.stream and request.generates:
+            self._encoder = dialect.stream_encoder(request, head)
+            self._encoder.feed(notices)
+
+    def send(self, events: list[Event]) -> None:
+        if self._encoder is None:
+            self._whole += events
+        else:
+            self._write(self._encoder.feed(events))
+
+    def quiet(self) -> None:
+        if self._encoder is not None:
+            self._write(self._encoder.quiet())
+
+    def finish(self, events: list[Event] | tuple[()]) -> None:
+        if self._encoder is None:
+            self._write(self._dialect.encode_answer(self._request, self._head, [*self._whole, *events]))
+        else:
+            self._write(self._encoder.feed(events) + self._encoder.close())
+
+    def fail(self, error: GatewayError) -> None:
+        if self._encoder is not None:
+            self._write(self._encoder.fail(error))
+
+    def _write(self, data: bytes) -> None:
+        if data:
+            self.begun = True
+            self.writes.append(data)

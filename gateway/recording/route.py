@@ -1,0 +1,54 @@
+"""Makes the adapter, the policy and the head of a recorded request again."""
+
+import msgspec
+
+from gateway.adapter import Adapter
+from gateway.core.conversation import JsonObject
+from gateway.core.errors import SettingsError
+from gateway.core.policy import Policy
+from gateway.dialects.base import RequestHead
+from gateway.recording.lines import RecordingError, RouteLine
+from gateway.recording.recording import Interaction
+from gateway.registry import ADAPTERS, load_adapter
+from gateway.settings import BackendSettings, Settings
+
+
+def adapter_of(route: RouteLine, settings: Settings | None = None) -> Adapter:
+    """Returns the adapter of a route. A recording may name the built-in adapters, and those that the settings use; a
+    backend of the settings with the recorded name and adapter gives its own options. Raises SettingsError for any other
+    adapter, and RecordingError for options that it does not take."""
+    known = {} if settings is None else settings.backends
+    own = known.get(route.backend)
+    if own is not None and own.adapter == route.adapter:
+        return load_adapter(route.backend, own, route.max_event)
+    if route.adapter not in {*ADAPTERS, *ADAPTERS.values(), *(entry.adapter for entry in known.values())}:
+        raise SettingsError(
+            f"the recording names the adapter {route.adapter!r}, which is not built in: name a settings file that uses "
+            "it with --settings"
+        )
+    entry = BackendSettings(route.adapter, "", options=route.options)
+    try:
+        return load_adapter(route.backend, entry, route.max_event)
+    except SettingsError as error:
+        raise RecordingError(f"The recorded options cannot be used: {error.message}") from error
+
+
+def policy_fields(policy: Policy) -> JsonObject:
+    """Returns a policy as a recording holds it."""
+    fields: JsonObject = msgspec.json.decode(msgspec.json.encode(policy))
+    return fields
+
+
+def policy_of(route: RouteLine) -> Policy:
+    """Returns the policy of a route. Raises RecordingError."""
+    try:
+        return msgspec.convert(route.policy, Policy)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RecordingError(f"The recorded policy cannot be used: {error}") from error
+
+
+def request_head(interaction: Interaction) -> RequestHead:
+    """Returns the head of the client's request."""
+    path, _, query = interaction.request.path.partition("?")
+    headers = {name.encode(): value.encode("latin-1", "replace") for name, value in interaction.request.headers.items()}
+    return RequestHead(path, query.encode(), headers)
