@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import mapping, recordings, schema, state
+from gateway.commands import config, mapping, recordings, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -53,6 +53,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--profile", default="none", help="the provider profile whose rules are checked as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
+    config.add_parsers(commands.add_parser("config", help=config.HELP))
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
     state.add_parsers(commands.add_parser("state", help=state.HELP), environ)
@@ -251,6 +252,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "local": _local,
     "explain": _explain,
     "lint": _lint,
+    "config": config.run,
     "schema": schema.run,
     "map": mapping.run,
     "state": state.run,

@@ -10,13 +10,13 @@ from gateway.settings.model_names import ModelNames
 from gateway.settings.values import CompressSettings, ModelSettings
 
 # A worker has one number of running summaries, whichever models they are of.
-_OF_ALL_MODELS: Final = frozenset({"max_running"})
+MODEL_COMPRESS_KEYS: Final = frozenset(CompressSettings.__struct_fields__) - {"max_running"}
 
 
 def compress_settings(defaults: JsonObject, own: Json, where: str) -> CompressSettings:
     """Returns the settings of one model: those of the file, changed by the model's entry. Raises SettingsError."""
     entry = read_object(own, where)
-    check_keys(entry, frozenset(CompressSettings.__struct_fields__) - _OF_ALL_MODELS, where)
+    check_keys(entry, MODEL_COMPRESS_KEYS, where)
     return read_struct({**defaults, **entry}, CompressSettings, where)
 
 

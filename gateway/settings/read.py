@@ -50,6 +50,13 @@ _POLICY_KEYS: Final = frozenset(Policy.__struct_fields__)
 LIMITS: Final = ("max_tool_results", "max_history_messages")
 STORE: Final = re.compile(r"memory|sqlite:.+|(valkeys?|rediss?)://.+")
 _BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
+# Names the JSON Schema of the file, for editors; the gateway does not read it.
+SCHEMA_KEY: Final = "$schema"
+MODEL_KEYS: Final = _POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses", "keeper"}
+# The responses of one history may be of several models: they live as long as each other.
+MODEL_RESPONSES_KEYS: Final = frozenset({"store"})
+# A worker has one memory, whichever models the states are of.
+MODEL_KEEPER_KEYS: Final = frozenset(KeeperSettings.__struct_fields__) - {"max_mb"}
 
 
 def load_settings(path: Path) -> Settings:
@@ -98,6 +105,8 @@ def read_settings(raw: Json) -> Settings:
     """Returns decoded JSON as Settings. Raises SettingsError."""
     top = read_object(raw, "settings")
     top = _without_aliases(top, "")
+    if not isinstance(top.pop(SCHEMA_KEY, ""), str):
+        raise SettingsError(f"{SCHEMA_KEY} must be text: the address of a JSON Schema")
     check_keys(top, _POLICY_KEYS | (frozenset(Settings.__struct_fields__) - {"policy"}), "")
     profiles = _profiles(read_object(top.get("profiles", {}), "profiles"))
     policy_part = {key: value for key, value in top.items() if key in _POLICY_KEYS}
@@ -188,7 +197,7 @@ def _model(
     profiles: Mapping[str, Profile],
 ) -> ModelSettings:
     entry = _without_aliases(read_object(raw, where), where)
-    check_keys(entry, _POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses", "keeper"}, where)
+    check_keys(entry, MODEL_KEYS, where)
     backend, name = entry.get("backend"), entry.get("name")
     if not isinstance(backend, str):
         raise SettingsError(f"{where}.backend must name one of the backends")
@@ -214,15 +223,13 @@ def _model(
 
 def _responses(defaults: JsonObject, own: Json, where: str) -> ResponsesSettings:
     entry = read_object(own, where)
-    # The responses of one history may be of several models: they live as long as each other.
-    check_keys(entry, {"store"}, where)
+    check_keys(entry, MODEL_RESPONSES_KEYS, where)
     return read_struct({**defaults, **entry}, ResponsesSettings, where)
 
 
 def _keeper(defaults: JsonObject, own: Json, where: str) -> KeeperSettings:
     entry = read_object(own, where)
-    # A worker has one memory, whichever models the states are of.
-    check_keys(entry, frozenset(KeeperSettings.__struct_fields__) - {"max_mb"}, where)
+    check_keys(entry, MODEL_KEEPER_KEYS, where)
     return read_struct({**defaults, **entry}, KeeperSettings, where)
 
 
