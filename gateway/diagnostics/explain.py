@@ -12,13 +12,12 @@ from gateway.core.errors import GatewayError, InvalidRequest
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.diagnostics.routed_request import RoutedRequest, route_document
-from gateway.diagnostics.summary_state import SummaryState, compress_limits, explain_summary
+from gateway.diagnostics.summary_state import SummaryState
 from gateway.dialects.base import Dialect
 from gateway.dialects.document import Document, read_document
 from gateway.exchange import Exchange
 from gateway.history.apply_profile import apply_profile
 from gateway.history.classify import classify
-from gateway.history.compress.chain import chain
 from gateway.history.groups import groups
 from gateway.history.prepare import Prepared, Substitution, prepare, repaired
 from gateway.history.transcript.render import CONTINUATION_ADDED, flatten
@@ -319,6 +318,10 @@ def _state(routed: RoutedRequest, settings: Settings) -> StateExplanation | None
     entry = settings.route(ModelNames(settings.models).known_name(routed.model))
     if entry is None or not entry.compress.enabled:
         return None
+    # Loaded where compression is on.
+    from gateway.diagnostics.explain_summary import compress_limits, explain_summary
+    from gateway.history.compress.chain import chain
+
     writer = entry if entry.compress.model is None else settings.route(entry.compress.model)
     try:
         history = repaired(routed.conversation, routed.policy)

@@ -1,26 +1,19 @@
-"""Explains what compression does with a conversation: its size, its summary, and what a job would cover."""
+"""What explain tells of compression: the size of a conversation, its summary, and what a job would cover.
 
-from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+The values load nothing of compression: `explain_summary` fills them where it is on.
+"""
+
+from typing import Literal, TypeAlias
 
 import msgspec
-
-from gateway.core.conversation import Conversation
-from gateway.history.compress.chain import Boundary
-from gateway.history.compress.estimate import Calibration, estimate_turn
-from gateway.history.compress.plan import CompressLimits, NoCover, NoCoverReason, plan_cover, view_tokens
-from gateway.history.compress.record import SummaryRecord
-from gateway.settings import ModelSettings
-
-UNCALIBRATED: Final = Calibration()
 
 # Why no job would start, beside the reasons of a plan: too few requests have carried the boundary (`unseen`); a job has
 # failed and the next one waits (`backoff`), or no other one follows (`abandoned`); six attempts in an hour (`hourly`);
 # the tokens of the day (`budget`); a job runs (`running`); the store is away (`store`); the model, the key, the header
 # x-dragoman-state or the client's own context_management switches compression off (`off`).
-WhyNot: TypeAlias = (
-    NoCoverReason | Literal["unseen", "backoff", "abandoned", "hourly", "budget", "running", "store", "off"]
-)
+NotPlanned: TypeAlias = Literal["below", "futile", "small", "input"]
+NotDue: TypeAlias = Literal["unseen", "backoff", "abandoned", "hourly", "budget", "running", "store", "off"]
+WhyNot: TypeAlias = NotPlanned | NotDue
 
 
 class SeenBoundary(msgspec.Struct, frozen=True):
@@ -76,52 +69,6 @@ class SummaryState(msgspec.Struct, frozen=True, kw_only=True):
     applied: UsedSummary | None = None
     would_cover: WouldCover | None = None
     why_not: WhyNot | None = None
-
-
-def compress_limits(entry: ModelSettings, writer: ModelSettings) -> CompressLimits:
-    """Returns the limits of a model whose summaries another model (or itself) writes."""
-    compress, window = entry.compress, entry.context_length
-    assert window is not None, "the settings have a window where compression is enabled"
-    return CompressLimits(
-        window, compress.trigger, compress.target, compress.tail, compress.least_gain, writer.context_length
-    )
-
-
-def explain_summary(
-    conversation: Conversation,
-    boundaries: Sequence[Boundary],
-    limits: CompressLimits,
-    calibration: Calibration = UNCALIBRATED,
-    applied: SummaryRecord | None = None,
-) -> SummaryState:
-    """Returns what follows from a repaired conversation alone; the caller adds what is stored of it."""
-    sizes = [estimate_turn(turn) for turn in conversation.turns]
-    planned = plan_cover(conversation, boundaries, sizes, limits, calibration, applied)
-    state = SummaryState(
-        estimate=calibration.tokens(view_tokens(conversation, sizes, applied)),
-        ratio=round(calibration.ratio, 3),
-        window=limits.window,
-        trigger=round(limits.trigger * limits.window),
-        applied=None if applied is None else _used(applied),
-    )
-    if isinstance(planned, NoCover):
-        return msgspec.structs.replace(state, why_not=planned.reason)
-    cover = WouldCover(planned.boundary.turns, planned.covered_tokens, planned.view_after, planned.generation)
-    return msgspec.structs.replace(state, would_cover=cover, why_not="unseen")
-
-
-def _used(record: SummaryRecord) -> UsedSummary:
-    return UsedSummary(
-        record.digest.hex(),
-        record.turns,
-        record.generation,
-        record.created,
-        record.producer.backend,
-        record.producer.model,
-        record.cost.covered_tokens,
-        record.cost.summary_tokens,
-        record.text,
-    )
 
 
 def summary_state_text(state: SummaryState) -> str:

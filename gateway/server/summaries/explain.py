@@ -5,8 +5,9 @@ import time
 
 import msgspec
 
+from gateway.diagnostics.explain_summary import explain_summary
 from gateway.diagnostics.routed_request import RoutedRequest
-from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot, WouldCover, explain_summary
+from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot, WouldCover
 from gateway.history.compress.native import asks_for_compaction
 from gateway.history.compress.substitute import AppliedSummary
 from gateway.server.state.request_store import RequestStore

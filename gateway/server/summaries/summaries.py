@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from gateway.core.conversation import Conversation, Turn
-from gateway.diagnostics.summary_state import compress_limits
+from gateway.diagnostics.explain_summary import compress_limits
 from gateway.history.compress.estimate import Calibration, estimate_turn
 from gateway.history.compress.native import asks_for_compaction
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover, view_tokens
