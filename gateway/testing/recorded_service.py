@@ -18,6 +18,7 @@ from gateway.recording.matching import Matching, RecordedRequest, RecordedSide
 from gateway.recording.playback import Playback, serve_recording, side_of
 from gateway.recording.recording import Interaction, Recording, Step
 from gateway.recording.redact.redact import redact
+from gateway.registry import DEFAULT_DIALECT
 
 _WAIT_S: Final = 40
 # Headers of the client that concern its own connection.
@@ -80,7 +81,7 @@ class _Recorder:
     def _interaction(self, asked: RecordedRequest, steps: tuple[Step, ...], status: int) -> Interaction:
         path, body = asked.path.partition("?")[0], data_of(asked.body)
         sent = SentLine(1, asked.method, path, body=body) if self._side == "backend" else None
-        request = RequestLine(1, f"req_{secrets.token_hex(12)}", "openai_chat", asked.method, path, body=body)
+        request = RequestLine(1, f"req_{secrets.token_hex(12)}", DEFAULT_DIALECT, asked.method, path, body=body)
         return Interaction(request, sent=sent, steps=steps, end=EndLine(1, status))
 
     def save(self, before: Sequence[Interaction]) -> None:
