@@ -25,8 +25,8 @@ from tests.paths import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
 GATEWAYS: Final = ("gateway1", "gateway2")
-# A key without limits for most of the tests, and one whose limits a test reaches.
-CLIENT_KEYS: Final = {"alice": "sk-alice-0123456789", "bob": "sk-bob-0123456789"}
+# A key without limits for most of the tests, and two whose limits a test reaches.
+CLIENT_KEYS: Final = {"alice": "sk-alice-0123456789", "bob": "sk-bob-0123456789", "carol": "sk-carol-0123456789"}
 STATE_KEY: Final = "5" * 64
 PASSWORD: Final = "store-password"
 STORE_PORT: Final = 6379
@@ -126,6 +126,8 @@ class Cluster:
         settings["server"] |= {"host": self.hosts[name].address, "api_keys_file": str(keys)}
         store = settings["state"]["store"]
         settings["state"]["store"] = re.sub(r"//valkey:", f"//{self.hosts['store'].address}:", store)
+        # A busy machine may take longer than the deadline of the shipped file, which only costs what a store remembers.
+        settings["state"]["deadline_ms"] = 250
         return settings | self._settings
 
     def _own(self, name: str, process: Process) -> None:
