@@ -220,11 +220,13 @@ async def test_while_a_machine_fails_clients_see_only_what_it_explains(machines:
         during = sent.take()
         await asyncio.sleep(2)
         after = sent.take()
-    assert set(before) == GOOD, before
-    assert set(during) - GOOD <= fault.allowed, during
+    # The store of a busy machine may confirm too late, and the client is told.
+    good = GOOD | {"chain not stored"}
+    assert GOOD <= set(before) <= good, before
+    assert set(during) - good <= fault.allowed, during
     assert during["chat whole"] and during["stream whole"], during
     # Requests that were waiting for a machine that had vanished end later.
-    assert set(after) - GOOD <= each("timeout") & fault.allowed, after
+    assert set(after) - good <= each("timeout") & fault.allowed, after
     assert set(after) >= GOOD, after
 
 
