@@ -53,7 +53,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--profile", default="none", help="the provider profile whose rules are checked as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
-    config.add_parsers(commands.add_parser("config", help=config.HELP))
+    config.add_parsers(commands.add_parser("config", help=config.HELP), environ)
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
     state.add_parsers(commands.add_parser("state", help=state.HELP), environ)

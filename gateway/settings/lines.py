@@ -10,12 +10,17 @@ _UNKNOWN: Final = "unknown setting '"
 
 def with_line(text: str, message: str) -> str:
     """Returns `line 3: server.port: ...` for a message that begins with a key of this (well-formed) JSON text."""
-    about = message.removeprefix(_UNKNOWN)
-    found = max(((path, line) for path, line in _keys(text) if _begins(about, path)), default=None, key=_length)
+    found = find_key(text, message)
     return f"line {found[1]}: {message}" if found else message
 
 
-def _keys(text: str) -> Iterator[tuple[str, int]]:
+def find_key(text: str, message: str) -> tuple[str, int] | None:
+    """Returns the path of the key with which a message begins, and its line; None for another message."""
+    about = message.removeprefix(_UNKNOWN)
+    return max(((path, line) for path, line in key_lines(text) if begins(about, path)), default=None, key=_length)
+
+
+def key_lines(text: str) -> Iterator[tuple[str, int]]:
     """Yields every key with its parent keys, and its line. Contents of a list have no key of their own."""
     above: list[str | None] = []
     key: str | None = None
@@ -33,7 +38,8 @@ def _keys(text: str) -> Iterator[tuple[str, int]]:
             yield ".".join(part for part in (*above, key) if part is not None), line
 
 
-def _begins(about: str, path: str) -> bool:
+def begins(about: str, path: str) -> bool:
+    """Returns whether a message is about the key at this path."""
     return about.startswith(path) and not about[len(path) : len(path) + 1].isalnum()
 
 

@@ -61,15 +61,20 @@ MODEL_KEEPER_KEYS: Final = frozenset(KeeperSettings.__struct_fields__) - {"max_m
 
 def load_settings(path: Path) -> Settings:
     """Reads and checks a settings file. Raises SettingsError that names the setting (or the line of bad JSON)."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise SettingsError(f"{path}: cannot be read: {reason}") from error
+    text = read_text(path)
     try:
         return parse_settings(text)
     except SettingsError as error:
         raise SettingsError(f"{path}: {error.message}") from error
+
+
+def read_text(path: Path) -> str:
+    """Returns the text of a settings file. Raises SettingsError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError(f"{path}: cannot be read: {reason}") from error
 
 
 def with_place(path: Path, message: str) -> str:
@@ -84,21 +89,27 @@ def with_place(path: Path, message: str) -> str:
 
 def parse_settings(text: str) -> Settings:
     """Returns the text of a settings file as Settings. Raises SettingsError."""
+    raw = decode_settings(text)
+    try:
+        return read_settings(raw)
+    except SettingsError as error:
+        raise SettingsError(with_line(text, error.message)) from error
+
+
+def decode_settings(text: str) -> Json:
+    """Returns the JSON of a settings file. Raises SettingsError for text that is none, or that sets a key twice."""
     # json, not msgspec: it reports the line of a mistake, and start-up is no hot path.
     import json
 
     try:
-        raw = json.loads(text, object_pairs_hook=_no_duplicates, parse_float=_finite, parse_constant=_finite)
+        decoded: Json = json.loads(text, object_pairs_hook=_no_duplicates, parse_float=_finite, parse_constant=_finite)
     except json.JSONDecodeError as error:
         raise SettingsError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
         raise SettingsError("it is nested too deep") from error
     except ValueError as error:
         raise SettingsError(f"it contains a number that is too large: {error}") from error
-    try:
-        return read_settings(raw)
-    except SettingsError as error:
-        raise SettingsError(with_line(text, error.message)) from error
+    return decoded
 
 
 def read_settings(raw: Json) -> Settings:

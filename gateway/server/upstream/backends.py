@@ -41,8 +41,8 @@ class Backend:
         self.settings = settings
         self.max_event = max_event
         self.base_url = settings.base_url
-        _check_address(f"backends.{name}", settings.base_url)
-        _check_headers(f"backends.{name}", settings.headers)
+        check_address(f"backends.{name}", settings.base_url)
+        check_headers(f"backends.{name}", settings.headers)
         self.adapter = load_adapter(name, settings, max_event)
         self.credential: Credential = credential or credential_for(settings)
         self.timeouts: Timeouts = settings.timeouts
@@ -180,7 +180,8 @@ def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
     return Backend(name, entry, max_event, old.credential if bought else None)
 
 
-def _check_address(where: str, base_url: str) -> None:
+def check_address(where: str, base_url: str) -> None:
+    """Raises SettingsError for a `base_url` that names no backend."""
     if base_url.startswith(DEMO):
         if base_url.removeprefix(DEMO) not in DEMOS:
             *first, last = [f"'{DEMO}{kind}'" for kind in DEMOS]
@@ -197,7 +198,8 @@ def _check_address(where: str, base_url: str) -> None:
         raise SettingsError(f"{where}.base_url {error}") from error
 
 
-def _check_headers(where: str, headers: Mapping[str, str]) -> None:
+def check_headers(where: str, headers: Mapping[str, str]) -> None:
+    """Raises SettingsError for headers that cannot be sent."""
     for name, value in headers.items():
         try:
             check_header(name, value)

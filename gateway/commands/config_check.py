@@ -1,0 +1,139 @@
+"""Runs `dragoman config check`: prints every fault of a settings file, and what it warns of."""
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from gateway.core.conversation import Json
+    from gateway.core.errors import SettingsError
+    from gateway.settings import BackendSettings, Settings
+    from gateway.settings.faults import Faults
+
+FORMAT: Final = 1
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One fault or warning: the path of its key and the line, where it has them, and the nearest known key."""
+
+    message: str
+    path: str | None = None
+    line: int | None = None
+    nearest: str | None = None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What `--json` prints."""
+
+    format: int
+    file: str
+    errors: tuple[Finding, ...]
+    warnings: tuple[Finding, ...]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the findings; returns 1 for errors, and with `--strict` for warnings. Raises SettingsError for a file
+    that cannot be read or is not JSON."""
+    from gateway.core.errors import SettingsError
+    from gateway.settings.read import decode_settings, read_text
+
+    text = read_text(options.file)
+    try:
+        raw = decode_settings(text)
+    except SettingsError as error:
+        raise SettingsError(f"{options.file}: {error.message}") from error
+    report = check(str(options.file), text, raw, os.environ)
+    print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() if options.json else _text(report))
+    return 1 if report.errors or (options.strict and report.warnings) else 0
+
+
+def check(file: str, text: str, raw: "Json", environ: Mapping[str, str]) -> Report:
+    """Returns the findings of a settings file: its text, and the same decoded."""
+    from gateway.settings.faults import settings_faults
+
+    faults = settings_faults(raw)
+    errors = [*faults.errors, *_start_errors(faults, environ)]
+    warnings = _warnings(faults.settings, environ)
+    return Report(
+        FORMAT,
+        file,
+        tuple(sorted((_finding(text, error.message, error) for error in errors), key=_place)),
+        tuple(sorted((_finding(text, warning) for warning in warnings), key=_place)),
+    )
+
+
+def _place(finding: Finding) -> tuple[int, str]:
+    return finding.line or 0, finding.message
+
+
+def _finding(text: str, message: str, error: "SettingsError | None" = None) -> Finding:
+    from gateway.settings.lines import find_key
+
+    path, line = find_key(text, message) or (None, None)
+    correction = error.correction if error is not None else None
+    return Finding(message, path, line, correction.nearest if correction is not None else None)
+
+
+def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[SettingsError]":
+    """Yields what the start would refuse besides: backends that cannot be built, and keys that cannot be read."""
+    from gateway.core.errors import SettingsError
+    from gateway.server.access.api_keys import check_names, load_keys
+
+    settings = faults.settings
+    for name, entry in settings.backends.items():
+        if name not in faults.without_adapter:
+            yield from _backend_errors(name, entry, int(settings.limits.max_event_mb * 2**20))
+    try:
+        check_names(settings, load_keys(settings.server, environ))
+    except SettingsError as error:
+        yield error
+
+
+def _backend_errors(name: str, entry: "BackendSettings", max_event: int) -> "Iterator[SettingsError]":
+    from gateway.core.errors import SettingsError
+    from gateway.diagnostics.entry_check import entry_faults
+    from gateway.server.upstream.backends import check_address, check_headers
+
+    where = f"backends.{name}"
+    try:
+        check_address(where, entry.base_url)
+    except SettingsError as error:
+        yield error
+    try:
+        check_headers(where, entry.headers)
+    except SettingsError as error:
+        yield error
+    for message in entry_faults(name, entry, max_event):
+        yield SettingsError(message)
+
+
+def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]:
+    from gateway.core.profiles import PROFILES
+    from gateway.settings.compression import cut_before_summary
+
+    used = {entry.backend for entry in settings.models.values()}
+    for name, entry in settings.backends.items():
+        if name not in used:
+            yield f"backends.{name}: no model uses this backend"
+        if entry.credential_variable and not environ.get(entry.credential_variable, "").strip():
+            key = "refresh.refresh_token_env" if entry.refresh is not None else "api_key_env"
+            yield f"backends.{name}.{key}: the environment variable {entry.credential_variable} is not set"
+    for name, profile in settings.profiles.items():
+        if name in PROFILES and profile is not PROFILES[name]:
+            yield f"profiles.{name}: it replaces the built-in profile of this name"
+    password = settings.state.password_env
+    if password is not None and not environ.get(password, ""):
+        yield f"state.password_env: the environment variable {password} is not set"
+    yield from cut_before_summary(settings.models)
+
+
+def _text(report: Report) -> str:
+    lines = [*_lines("error", report.file, report.errors), *_lines("warning", report.file, report.warnings)]
+    return "\n".join([*lines, f"{report.file}: {len(report.errors)} errors, {len(report.warnings)} warnings"])
+
+
+def _lines(kind: str, file: str, findings: Iterable[Finding]) -> list[str]:
+    return [f"{file}:{found.line or 1}: {kind}: {found.message}" for found in findings]

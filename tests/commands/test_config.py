@@ -1,0 +1,123 @@
+"""`dragoman config check`: what it reports, and its exit status."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.cli import main
+from tests.paths import ROOT
+
+BROKEN = """{
+  "repiar": "strict",
+  "server": {"port": "8000"},
+  "backends": {
+    "local": {"adapter": "text", "base_url": "ftp://host", "wire": "olama"},
+    "paid": {"adapter": "openai_chat", "base_url": "http://host", "api_key_env": "PAID_KEY"}
+  },
+  "models": {
+    "m": {"backend": "locl"}
+  }
+}"""
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["config", *arguments])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    path = tmp_path / "settings.json"
+    path.write_text(BROKEN)
+    return str(path)
+
+
+def sound(tmp_path: Path, **more: Any) -> str:
+    """A file without a fault, and with what `more` says. (Any: JSON.)"""
+    path = tmp_path / "settings.json"
+    backend = {"adapter": "openai_chat", "base_url": "http://host"}
+    path.write_text(json.dumps({"backends": {"b": backend}, "models": {"m": {"backend": "b"}}, **more}, indent=1))
+    return str(path)
+
+
+def test_every_error_is_reported_with_its_line(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", broken) == 1
+    lines = capsys.readouterr().out.replace(broken, "FILE").splitlines()
+    assert [line.split(";")[0] for line in lines if "error:" in line] == [
+        "FILE:2: error: unknown setting 'repiar'",
+        "FILE:3: error: server.port: Expected `int`, got `str`",
+        "FILE:5: error: backends.local.base_url must begin with http:// or https:// and name a host",
+        "FILE:5: error: backends.local: there is no wire 'olama'",
+        "FILE:9: error: models.m.backend: there is no backend 'locl'",
+    ]
+    assert lines[-1] == "FILE: 5 errors, 2 warnings"
+
+
+def test_the_report_as_json_has_path_line_and_nearest_key(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", broken, "--json") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["format"], report["file"], len(report["errors"])) == (1, broken, 5)
+    assert report["errors"][0] == {
+        "message": "unknown setting 'repiar'; did you mean 'repair'?",
+        "path": "repiar",
+        "line": 2,
+        "nearest": "repair",
+    }
+
+
+def test_a_missing_variable_is_a_warning_and_a_set_one_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = {"adapter": "openai_chat", "base_url": "http://host", "api_key_env": "PAID_KEY"}
+    path = sound(tmp_path, backends={"b": backend})
+    monkeypatch.delenv("PAID_KEY", raising=False)
+    assert (run("check", path), run("check", path, "--strict")) == (0, 1)
+    assert "warning: backends.b.api_key_env: the environment variable PAID_KEY is not set" in capsys.readouterr().out
+    monkeypatch.setenv("PAID_KEY", "a-secret-value")
+    assert run("check", path, "--strict", "--json") == 0
+    assert "a-secret-value" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "warning"),
+    [
+        ({"models": {}}, "backends.b: no model uses this backend"),
+        ({"profiles": {"openai": {}}}, "profiles.openai: it replaces the built-in profile of this name"),
+        ({"state": {"password_env": "NOT_SET_HERE"}}, "the environment variable NOT_SET_HERE is not set"),
+    ],
+)
+def test_what_is_suspicious_is_a_warning(
+    more: dict[str, Any], warning: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sound(tmp_path, **more)
+    assert (run("check", path), run("check", "--strict", path)) == (0, 1)
+    assert warning in capsys.readouterr().out
+
+
+def test_keys_that_cannot_be_read_are_an_error_as_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = sound(tmp_path, server={"api_keys_file": str(tmp_path / "none")})
+    assert run("check", path) == 1
+    assert "server.api_keys_file" in capsys.readouterr().out
+
+
+def test_the_file_of_the_project_has_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "settings.json"
+    assert run("check", "--strict", str(path)) == 0
+    assert capsys.readouterr().out == f"{path}: 0 errors, 0 warnings\n"
+
+
+@pytest.mark.parametrize("text", ["{", '{"server": {}, "server": {}}', None])
+def test_a_file_that_is_no_json_is_told_as_by_the_start(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "settings.json"
+    if text is not None:
+        path.write_text(text)
+    assert run("check", str(path)) == 2
+    assert f"dragoman: {path}" in capsys.readouterr().err
