@@ -1,13 +1,13 @@
-"""Runs `dragoman config`: checks the settings file, or prints its JSON Schema."""
+"""Runs `dragoman config`: checks the settings file, shows what it sets, or prints its JSON Schema."""
 
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from gateway.commands import config_check
+from gateway.commands import config_check, config_show
 
-HELP: Final = "check the settings file, or print its JSON Schema"
+HELP: Final = "check the settings file, show what it sets, or print its JSON Schema"
 SCHEMA_FILE: Final = "settings.schema.json"
 
 
@@ -15,16 +15,18 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     """Adds the arguments of each action."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     check = actions.add_parser("check", help="report every error of the settings file at once, and what is suspicious")
-    check.add_argument(
-        "file",
-        metavar="FILE",
-        nargs="?",
-        type=Path,
-        default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
-        help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
-    )
+    default = Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json")
+    file_help = "the settings file (DRAGOMAN_SETTINGS; default settings.json)"
+    check.add_argument("file", metavar="FILE", nargs="?", type=Path, default=default, help=file_help)
     check.add_argument("--json", action="store_true", help="print the report as JSON")
     check.add_argument("--strict", action="store_true", help="exit with status 1 for a warning, too")
+    show = actions.add_parser("show", help="show the effective settings, and where each value comes from")
+    show.add_argument("path", metavar="PATH", nargs="?", help="only this key, or those below it, such as models.qwen")
+    show.add_argument("--settings", type=Path, default=default, help=file_help)
+    show.add_argument("--host", help="the address, as for serve")
+    show.add_argument("--port", help="the port, as for serve (DRAGOMAN_PORT)")
+    show.add_argument("--workers", help="the number of serving processes, as for serve (DRAGOMAN_WORKERS)")
+    show.add_argument("--json", action="store_true", help="print the values as JSON")
     actions.add_parser("schema", help="print the JSON Schema of the settings file, for editors")
 
 
@@ -40,4 +42,8 @@ def _schema(options: argparse.Namespace) -> int:
     return 0
 
 
-_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {"check": config_check.run, "schema": _schema}
+_ACTIONS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "check": config_check.run,
+    "show": config_show.run,
+    "schema": _schema,
+}

@@ -1,4 +1,4 @@
-"""`dragoman config check`: what it reports, and its exit status."""
+"""`dragoman config check` and `config show`: what they print, and their exit status."""
 
 import json
 from pathlib import Path
@@ -121,3 +121,31 @@ def test_a_file_that_is_no_json_is_told_as_by_the_start(
         path.write_text(text)
     assert run("check", str(path)) == 2
     assert f"dragoman: {path}" in capsys.readouterr().err
+
+
+def test_a_value_is_shown_with_its_origin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_WORKERS", "3")
+    path = sound(tmp_path, server={"port": 9000})
+    assert run("show", "server.port", "--settings", path, "--port", "8010") == 0
+    assert capsys.readouterr().out.split() == [
+        *["server.port", "8010", "--port", "over", "9000", "(settings.json:14),", "8000", "(default)"]
+    ]
+    assert run("show", "server", "--settings", path, "--json") == 0
+    values = {one["path"]: one for one in json.loads(capsys.readouterr().out)}
+    assert (values["server.workers"]["value"], values["server.workers"]["origin"]) == (3, "DRAGOMAN_WORKERS")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["server.prot"], "there is no setting 'server.prot'; did you mean 'server.port'?"),
+        (["--port", "70000"], "server.port"),
+    ],
+)
+def test_what_cannot_be_shown_is_an_error(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("show", *arguments, "--settings", sound(tmp_path)) == 2
+    assert message in capsys.readouterr().err
