@@ -75,6 +75,10 @@ class ChunkReader:
             self._usage = chunk.usage_metadata
         return TextDelta(chunk.text)
 
+    def late(self, events: list[Event]) -> None:
+        """Report an event after the last one of a complete response, which is not read."""
+        self._note(events, "ignored", "LATE_EVENT", "the backend sent more data after it had ended its stream")
+
     def _read(self, chunk: dict[str, Json], events: list[Event]) -> None:
         candidates = chunk.get("candidates") or []
         if not isinstance(candidates, list):

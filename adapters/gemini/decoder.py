@@ -50,7 +50,8 @@ class GeminiDecoder:
 
 
 class _Stream:
-    """Reads server-sent events with one chunk each. Nothing but the end of the bytes follows the finish reason."""
+    """Reads server-sent events with one chunk each, up to the finish reason with the counts, or to the end of the
+    bytes."""
 
     def __init__(self, reader: ChunkReader, max_event: int) -> None:
         self.done = False
@@ -61,6 +62,9 @@ class _Stream:
         events: list[Event] = []
         try:
             for chunk in self._sse.feed(data):
+                if self._reader.complete:
+                    self._reader.late(events)
+                    break
                 self._event(chunk, events)
             if self._sse.fault is not None and not self._reader.finished:
                 raise self._sse.fault
@@ -73,7 +77,7 @@ class _Stream:
     def close(self) -> list[Event]:
         events: list[Event] = []
         try:
-            tail = self._sse.tail()
+            tail = None if self.done else self._sse.tail()
             if tail is not None:
                 self._tail(tail, events)
             if not self._reader.finished:

@@ -161,6 +161,37 @@ def test_what_follows_a_complete_response_changes_nothing() -> None:
     assert {event.rule for event in late if isinstance(event, Notice)} == {"LATE_CONTENT", "LATE_EVENT", "LATE_FAULT"}
 
 
+COMPLETE = [chunk(text("a"), finish="STOP", **usage())]
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        sse(chunk(text("b"))),
+        sse(chunk(finish="MAX_TOKENS", **usage(5, 6))),
+        sse(usage(5, 6)),
+        sse({"error": {"code": 500, "message": "no"}}),
+        b"data: oops\n\n",
+        b"data: " + b"x" * MAX_EVENT + b"\n\n",
+    ],
+    ids=["content", "a second end", "other counts", "an error", "no JSON", "a large event"],
+)
+@pytest.mark.parametrize("ended", [True, False], ids=["whole", "without its blank line"])
+def test_after_the_counts_of_a_finished_response_nothing_is_read_however_it_is_cut(late: bytes, ended: bool) -> None:
+    if not ended:
+        late = late.rstrip()
+    apart = replay(GeminiDecoder(MAX_EVENT, 1, passes=False), [sse(*COMPLETE), late])
+    decoder = GeminiDecoder(MAX_EVENT, 1, passes=False)
+    together = decoder.feed(sse(*COMPLETE) + late)
+    assert decoder.done and decoder.close() == []
+    assert [event for event in together if not isinstance(event, Notice)] == apart == decode(*COMPLETE)
+    assert {event.rule for event in together if isinstance(event, Notice)} <= {"LATE_EVENT"}
+
+
+def test_more_after_the_end_of_a_response_is_reported() -> None:
+    assert [event.rule for event in decode(*COMPLETE, *COMPLETE) if isinstance(event, Notice)] == ["LATE_EVENT"]
+
+
 @pytest.mark.parametrize(
     ("counts", "report"),
     [
