@@ -35,9 +35,9 @@ from tests.server.summaries.scripted import WINDOW, ScriptedModel, agent_history
 
 SECRET: Final = b"secret of the tests"
 LIMITS: Final = JobLimits(sightings=2, max_running=2, tokens_per_day=None)
-# Of a lease that is to end, and of one that is to be renewed in time by a busy machine.
-LEASE_S: Final = 0.09
-RENEWED_S: Final = 0.9
+# What a worker that renews often believes its lease to be: a third of it lies between two renewals.
+LEASE_S: Final = 0.03
+PATIENCE_S: Final = 30
 
 
 class Workers:
@@ -123,14 +123,14 @@ async def test_four_workers_make_one_call(pair: Pair) -> None:
 
 
 async def test_a_lease_is_renewed_while_the_model_writes(pair: Pair) -> None:
-    store, other = pair
-    async with workers_on(store) as workers:
+    async with workers_on(pair[0]) as workers:
         workers.model.gate.clear()
-        counted = RenewedStore(store)
-        running = asyncio.create_task(workers.run(workers.worker(RENEWED_S), on=cast(StateStore, counted)))
+        store = LongLeases(pair[1])
+        running = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, store)))
         await workers.model.begun.wait()
-        await counted.renewed.wait()
-        await workers.run(workers.worker(), on=other)
+        await store.is_renewed(3)
+        async with asyncio.timeout(PATIENCE_S):
+            await workers.run(workers.worker())
         workers.model.gate.set()
         await running
         assert len(workers.model.summarised) == 1
@@ -147,23 +147,42 @@ class OtherStore:
         return getattr(self.store, name)
 
 
-class RenewedStore(OtherStore):
-    """Tells when a lease was renewed so often that it would have ended without."""
+class LongLeases(OtherStore):
+    """A store whose leases outlive every pause of the machine, whatever a worker asks for. The worker renews them as
+    often as those that it asked for. `end` ends the lease as if its time had passed."""
 
-    def __init__(self, store: StateStore) -> None:
-        super().__init__(store)
-        self.renewed = asyncio.Event()
-        self.renewals = 0
+    held: Lease | None = None
+    renewals = 0
+
+    async def acquire(self, tenant: str, name: str, ttl_s: float) -> Lease | None:
+        self.held = await self.store.acquire(tenant, name, 600)
+        return None if self.held is None else msgspec.structs.replace(self.held, ttl_s=ttl_s)
 
     async def renew(self, lease: Lease) -> bool:
-        renewed = await self.store.renew(lease)
-        self.renewals += 1
-        if self.renewals > 3:
-            self.renewed.set()
+        renewed = await self.store.renew(msgspec.structs.replace(lease, ttl_s=600))
+        self.renewals += renewed
         return renewed
 
+    async def is_renewed(self, times: int) -> None:
+        """Waits until the lease has been renewed so often."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.renewals < times:  # noqa: ASYNC110 (a count tells it, no event)
+                await asyncio.sleep(LEASE_S / 3)
 
-class StaleStore(OtherStore):
+    async def end(self) -> None:
+        assert self.held is not None
+        assert await self.store.renew(msgspec.structs.replace(self.held, ttl_s=0.001))
+
+
+async def acquired(store: StateStore, name: str) -> Lease:
+    """Returns the lease, as soon as nobody holds it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (lease := await store.acquire("-", name, 30)) is None:  # noqa: ASYNC110 (no event tells it)
+            await asyncio.sleep(0.01)
+    return lease
+
+
+class StaleStore(LongLeases):
     """As a worker sees the store that was held up past its lease, and does not know it."""
 
     async def renew(self, lease: Lease) -> bool:
@@ -176,12 +195,12 @@ async def test_a_worker_that_was_held_up_past_its_lease_stores_nothing(
     store, other = pair
     async with workers_on(store) as workers:
         workers.model.gate.clear()
-        held_up = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, StaleStore(other))))
+        stale = StaleStore(other)
+        held_up = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, stale)))
         await workers.model.begun.wait()
-        await asyncio.sleep(2 * LEASE_S)
+        await stale.end()
         # Its attempt counts, and now another worker has the lease.
-        lease = await store.acquire("-", f"summary:{workers.task.root.hex()}", 30)
-        assert lease is not None
+        lease = await acquired(store, f"summary:{workers.task.root.hex()}")
         first = Put("sum", b"first", b"of the other worker", 60)
         assert await store.commit(lease, [first])
         workers.model.gate.set()
@@ -244,11 +263,15 @@ async def test_an_attempt_that_was_killed_counts_and_the_next_one_follows_the_le
     store, other = pair
     async with workers_on(store) as workers:
         workers.model.gate.clear()
-        killed = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, UnreleasedStore(other))))
+        unreleased = UnreleasedStore(other)
+        killed = asyncio.create_task(workers.run(workers.worker(), on=cast(StateStore, unreleased)))
         await workers.model.begun.wait()
         killed.cancel()
         await asyncio.wait({killed})
-        await asyncio.sleep(1.5 * LEASE_S)
+        await workers.run(workers.worker())
+        assert len(workers.model.summarised) == 1
+        await unreleased.end()
+        await store.release(await acquired(store, f"summary:{workers.task.root.hex()}"))
         workers.model.gate.set()
         await workers.run(workers.worker())
         assert len(workers.model.summarised) == 2
@@ -256,7 +279,7 @@ async def test_an_attempt_that_was_killed_counts_and_the_next_one_follows_the_le
         assert await workers.summarised() == {workers.candidate}
 
 
-class UnreleasedStore(OtherStore):
+class UnreleasedStore(LongLeases):
     """The store of a worker that is killed: it releases nothing."""
 
     async def release(self, lease: Lease) -> None:
@@ -267,24 +290,25 @@ async def test_a_store_that_is_away_for_a_moment_ends_no_job(pair: Pair) -> None
     store, other = pair
     async with workers_on(store) as workers:
         workers.model.gate.clear()
-        running = asyncio.create_task(workers.run(workers.worker(0.3), on=cast(StateStore, FlakyStore(other))))
+        flaky = FlakyStore(other)
+        running = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, flaky)))
         await workers.model.begun.wait()
-        await asyncio.sleep(0.15)
+        await flaky.is_renewed(2)
         workers.model.gate.set()
         await running
         assert await workers.summarised() == {workers.candidate}
 
 
-class FlakyStore(OtherStore):
+class FlakyStore(LongLeases):
     """A store that cannot be reached the first time that a lease is renewed."""
 
-    renewals = 0
+    away = True
 
     async def renew(self, lease: Lease) -> bool:
-        self.renewals += 1
-        if self.renewals == 1:
+        if self.away:
+            self.away = False
             raise StoreUnavailable("slow", "renew")
-        return await self.store.renew(lease)
+        return await super().renew(lease)
 
 
 async def test_tokens_are_spent_given_back_and_limited(pair: Pair) -> None:
