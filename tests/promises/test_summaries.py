@@ -35,7 +35,7 @@ async def gateway(folder: Path, model: ScriptedModel, workers: int = 1) -> Async
     settings: dict[str, Json] = {
         "server": {"port": 0, "workers": workers, "api_keys_env": None},
         "log": {"file": None},
-        "state": {"store": f"sqlite:{folder / 'state.db'}", "encrypt": False, "deadline_ms": 10_000},
+        "state": {"store": f"sqlite:{folder / 'state.db'}", "encrypt": False, "deadline_ms": PATIENCE_S * 1000},
         "compress": {"enabled": True},
         "backends": {"b": {"adapter": "openai_chat", "base_url": model.base_url}},
         "models": {"m": {"backend": "b", "context_length": WINDOW}},
