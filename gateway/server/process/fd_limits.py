@@ -6,10 +6,16 @@ nor open a file. So the gateway refuses clients before that point, with an error
 
 import contextlib
 import errno
-import resource
 from typing import Final
 
 from gateway.core.errors import BackendError, GatewayError
+
+try:
+    import resource
+except ModuleNotFoundError:  # on Windows, which has no such limit
+    LIMITED = False
+else:
+    LIMITED = True
 
 # For the log, settings.json, name look-ups, and connections to backends.
 KEPT_BACK: Final = 64
@@ -21,6 +27,8 @@ _LACK: Final = (errno.EMFILE, errno.ENFILE)
 def raise_limit() -> None:
     """Raises this process's limit of open files to the highest value that the system allows. The lower limit that most
     systems start a process with is meant for programs that use select(2)."""
+    if not LIMITED:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -32,6 +40,8 @@ def raise_limit() -> None:
 
 def most_descriptors() -> int:
     """Returns how many descriptors may be open at once."""
+    if not LIMITED:
+        return MOST
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else min(soft, MOST)
 

@@ -1,9 +1,17 @@
 """Binds the listening socket to the host and port of the settings, and returns the URL of that socket."""
 
 import socket
+import sys
+from typing import Final
 
 from gateway.core.errors import SettingsError
 from gateway.settings import ServerSettings
+
+if sys.platform == "win32":
+    # There, SO_REUSEADDR would let another program take the port.
+    _REUSE: Final = socket.SO_EXCLUSIVEADDRUSE
+else:
+    _REUSE: Final = socket.SO_REUSEADDR
 
 
 def bind(server: ServerSettings) -> socket.socket:
@@ -14,7 +22,7 @@ def bind(server: ServerSettings) -> socket.socket:
     # response.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, _REUSE, 1)
         listener.bind((host, server.port))
         listener.listen(256)
     except OSError as error:

@@ -9,7 +9,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
@@ -22,7 +22,6 @@ from gateway.server.process.lifecycle_log import log_end, log_start, log_stop
 from gateway.server.process.listener import address, bind
 from gateway.server.process.loop_exception_handler import LoopExceptionHandler
 from gateway.server.process.settings_reload import Reloader, SettingsSource
-from gateway.server.process.workers import Supervisor, Worker
 from gateway.server.telemetry.log import LOGGER, logging_to
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.server.upstream.schema_cache import update_caches
@@ -30,7 +29,12 @@ from gateway.settings import ServerSettings, Settings
 from gateway.settings.compression import cut_before_summary
 from gateway.settings.descriptor_files import reflection_cache
 
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+if TYPE_CHECKING:
+    from gateway.server.process.workers import Worker
+
+# Windows has SIGBREAK in addition, and sends it to a program whose window is closed.
+SIGNALS: Final = tuple(one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGBREAK"))
+HAS_HANG_UP: Final = hasattr(signal, "SIGHUP")
 BEAT_S: Final = 1
 # The time in which clients get an error when the gateway stops at once.
 LAST_S: Final = 0.5
@@ -44,7 +48,7 @@ class GatewayServer(uvicorn.Server):
     once on SIGQUIT."""
 
     def __init__(
-        self, app: Gateway, signals: bool = True, source: SettingsSource | None = None, worker: Worker | None = None
+        self, app: Gateway, signals: bool = True, source: SettingsSource | None = None, worker: "Worker | None" = None
     ) -> None:
         super().__init__(_config(app))
         self._state = app.gateway_state
@@ -87,7 +91,8 @@ class GatewayServer(uvicorn.Server):
         if self.started:
             if self._source is not None:
                 self._watch(Reloader(self._state, self._source, logs=self._logs))
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+            if self._supervisor is not None:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
             self._tasks.append(asyncio.create_task(self._beat()))
             self.on_ready()
 
@@ -102,7 +107,7 @@ class GatewayServer(uvicorn.Server):
 
     def _watch(self, reloader: Reloader) -> None:
         self._tasks.append(asyncio.create_task(reloader.run()))
-        if self._signals:
+        if self._signals and HAS_HANG_UP:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up, reloader)
 
     def _hang_up(self, reloader: Reloader) -> None:
@@ -140,6 +145,7 @@ def serve(
 ) -> None:
     """Serves until a signal. Calls `announce` with the address once requests are accepted; reads the settings again
     from `source`. Raises SettingsError."""
+    _check_workers(settings.server)
     raise_limit()
     _fetch_schemas(settings)
     app = _checked_app(settings, insecure)
@@ -153,6 +159,9 @@ def serve(
         if settings.server.workers == 1:
             _run(app, listener, source, ready)
             return
+        # Forks: a system without that cannot even import it.
+        from gateway.server.process.workers import Supervisor
+
         supervisor = Supervisor(settings, source)
         worker = supervisor.run(ready)
         if worker is not None:
@@ -162,6 +171,13 @@ def serve(
                 worker.folder.release()
         elif supervisor.failed:
             raise _not_started()
+
+
+def _check_workers(server: ServerSettings) -> None:
+    if server.workers > 1 and not hasattr(os, "fork"):
+        raise SettingsError(
+            f"server.workers is {server.workers}, but this system can run 1 worker only: it has no fork"
+        )
 
 
 def _fetch_schemas(settings: Settings) -> None:
@@ -184,7 +200,7 @@ def _run(
     listener: socket.socket,
     source: SettingsSource | None,
     on_ready: Callable[[], None],
-    worker: Worker | None = None,
+    worker: "Worker | None" = None,
 ) -> None:
     """Serves in this process, until a signal."""
     gateway_state = app.gateway_state
@@ -220,6 +236,13 @@ def _warn(server: ServerSettings) -> None:
             most_descriptors(),
             default_connections(),
         )
+    if not HAS_HANG_UP:
+        LOGGER.warning(
+            "this system has no SIGHUP: %s",
+            "settings are read again only when their file changes"
+            if server.reload
+            else "with server.reload false, settings are read only at the start",
+        )
 
 
 def _log_models(gateway_state: GatewayState) -> None:
@@ -237,7 +260,7 @@ def _log_models(gateway_state: GatewayState) -> None:
         LOGGER.warning("the settings define no models: every chat request gets status 404; see docs/settings.md")
 
 
-def _share(gateway_state: GatewayState, worker: Worker | None) -> None:
+def _share(gateway_state: GatewayState, worker: "Worker | None") -> None:
     """Connects this process to the other workers, and to all processes that count the usage of keys with it."""
     server = gateway_state.settings.server
     if worker is not None:
@@ -294,8 +317,8 @@ def _config(app: Gateway) -> uvicorn.Config:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if os.name == "nt":
+    try:
+        import uvloop
+    except ModuleNotFoundError:  # on Windows, and without CPython
         return None
-    import uvloop
-
     return uvloop.new_event_loop

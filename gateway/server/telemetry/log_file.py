@@ -1,10 +1,16 @@
 """Writes lines to one rotated log file that several processes may write, and that another program may rename."""
 
-import fcntl
 import logging
 import os
 from logging.handlers import RotatingFileHandler, WatchedFileHandler
 from pathlib import Path
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows, where one process writes the file
+    LOCKS = False
+else:
+    LOCKS = True
 
 
 class SharedFile(RotatingFileHandler, WatchedFileHandler):
@@ -21,12 +27,19 @@ class SharedFile(RotatingFileHandler, WatchedFileHandler):
 
     def doRollover(self) -> None:
         """Rotates the file once: a process that waited for the lock finds a new file at the path, and opens that."""
+        if not LOCKS:
+            # A second descriptor, open for a lock, would prevent the file from being renamed there.
+            self._rotate()
+            return
         lock = os.open(self.baseFilename, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.reopenIfNeeded()
             if self.stream is not None and os.path.sameopenfile(self.stream.fileno(), lock):
-                super().doRollover()
-                self._statstream()
+                self._rotate()
         finally:
             os.close(lock)
+
+    def _rotate(self) -> None:
+        super().doRollover()
+        self._statstream()

@@ -6,7 +6,8 @@ from typing import Final
 
 _ids: Final = random.Random()
 # Forked workers would otherwise continue with one and the same sequence.
-os.register_at_fork(after_in_child=_ids.seed)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ids.seed)
 _ID_CHARS: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
 
 

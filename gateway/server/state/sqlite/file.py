@@ -82,7 +82,7 @@ class SqliteFile:
     def _opened(self) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite itself would create it readable by others. The journal gets the permissions of the file.
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         self._inode = None
         inode = _inode(self._path)
         if is_foreign(self._path):

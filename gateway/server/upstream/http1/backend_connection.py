@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import select
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +13,7 @@ from gateway.server.upstream.http.errors import (
     StaleConnection,
     Truncated,
 )
+from gateway.server.upstream.http.socket_poll import poll_received
 from gateway.server.upstream.http1.backend_connection_state import ACTIVE, BACKEND_TRANSITIONS, BackendState
 from gateway.server.upstream.http1.response_decoder import ResponseDecoder
 
@@ -107,8 +107,7 @@ class BackendConnection(SocketProtocol):
         # With this limit the transport reports every byte that is not sent at once, which shows whether a request has
         # been written in full.
         transport.set_write_buffer_limits(high=1)
-        self._poll = select.poll()
-        self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._poll = poll_received(transport.get_extra_info("socket").fileno())
         self._on_open(self)
 
     def pause_writing(self) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import select
 import ssl
 from collections.abc import Callable
 from typing import Final
@@ -17,6 +16,7 @@ from gateway.server.upstream.http.errors import (
     Truncated,
     Unprocessed,
 )
+from gateway.server.upstream.http.socket_poll import poll_closed
 from gateway.server.upstream.http2.connection_state import HTTP2_TRANSITIONS, Http2Input, Http2State
 from gateway.server.upstream.http2.multiplexer import Multiplexer
 from gateway.server.upstream.http2.request_head import Http2Request
@@ -25,8 +25,6 @@ from gateway.server.upstream.http2.stream_response import WINDOW, StreamResponse
 _NO_SOCKET: Final = (Http2State.NEW, Http2State.CLOSED)
 _ENDED: Final = (Http2State.FAILED, Http2State.CLOSED)
 _USABLE: Final = (Http2State.OPEN, Http2State.DRAINING)
-# Where the system cannot tell, a closed connection is noticed by the event loop alone.
-_PEER_CLOSED: Final[int] = getattr(select, "POLLRDHUP", 0)
 # The beginning of a response of HTTP/1.1, which is no frame.
 _HTTP1: Final = b"HTTP/1."
 # A backend that has sent nothing, not even for another stream, since a request that was given up after so long may be
@@ -172,8 +170,7 @@ class Http2Connection(SocketProtocol):
         # With this limit the transport reports every byte that is not sent at once, which shows whether a request has
         # been written in full.
         transport.set_write_buffer_limits(high=1)
-        self._poll = select.poll()
-        self._poll.register(transport.get_extra_info("socket").fileno(), _PEER_CLOSED)
+        self._poll = poll_closed(transport.get_extra_info("socket").fileno())
         self._on_open(self)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != self.alpn:
