@@ -57,7 +57,7 @@ class CompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `least_gain`. `model` is the model that writes summaries; null: that of the conversation. `sightings` is how many
     requests must carry the same old turns before they are summarised. `max_running` limits the summaries that one
     worker writes at the same time, `tokens_per_day` what those of one client key may cost, and `deadline_s` the time
-    of one.
+    of one. `json_schema`: the writing model's backend is asked to enforce the form of a summary.
     """
 
     enabled: bool = False
@@ -70,6 +70,7 @@ class CompressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_running: Count = 2
     tokens_per_day: Count | None = 2_000_000
     deadline_s: Positive = 120
+    json_schema: bool = False
 
     def __post_init__(self) -> None:
         """Raises ValueError for shares that leave nothing to summarise."""

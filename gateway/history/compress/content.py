@@ -52,14 +52,23 @@ class CallEntry(msgspec.Struct, frozen=True):
     characters: int
 
 
+class ErrorLine(msgspec.Struct, frozen=True):
+    """The line of a result that tells of an error, shortened."""
+
+    turn: int
+    text: str
+
+
 class Known(msgspec.Struct, frozen=True):
     """What the gateway tells of the covered turns without a model.
 
-    `words` are the newest that have room, in the order of the turns; `calls` the newest calls. `words_left_out` and
-    `calls_left_out` count the others.
+    `words` are the newest that have room, in the order of the turns; `calls` and `errors` the newest ones.
+    `words_left_out` and so on count the others.
     """
 
     words: tuple[Words, ...] = ()
     calls: tuple[CallEntry, ...] = ()
     words_left_out: int = 0
     calls_left_out: int = 0
+    errors: tuple[ErrorLine, ...] = ()
+    errors_left_out: int = 0

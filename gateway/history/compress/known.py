@@ -1,17 +1,24 @@
-"""Gathers what the gateway knows of the covered turns without a model: the words of the user, and the calls."""
+"""Gathers what the gateway knows of the covered turns without a model: the words of the user, the calls, and the errors
+that tools returned."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateway.core.conversation import Turn
+from gateway.core.conversation import ToolResult, Turn
 from gateway.history.classify import is_system
-from gateway.history.compress.content import CallEntry, Known, Words
+from gateway.history.compress.content import CallEntry, ErrorLine, Known, Words
 from gateway.history.compress.estimate import estimate_text
 from gateway.history.trim.truncate import shortened
 
 MAX_ARGUMENTS: Final = 160
 # Of a longer message, a pasted log mostly, the beginning and the end are told around a marker.
 MAX_WORDS: Final = 2_000
+MAX_ERROR: Final = 200
+# A summary that tells so many calls tells one error.
+CALLS_OF_AN_ERROR: Final = 4
+# A line that begins as programs begin a message of an error, and not one that only has the word.
+_ERROR: Final = re.compile(r"^[ \t]*\[?(?:(?i:error|fatal|panic)|[\w.]+(?:Error|Exception))\]?:? .*\S", re.MULTILINE)
 
 
 def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
@@ -23,7 +30,9 @@ def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
     kept = len(words) - _with_room(words, words_tokens)
     calls = [*_calls(turns)]
     left_out = max(len(calls) - max_calls, 0)
-    return Known(tuple(words[kept:]), tuple(calls[left_out:]), kept, left_out)
+    errors = [*_errors(turns)]
+    untold = max(len(errors) - max_calls // CALLS_OF_AN_ERROR, 0)
+    return Known(tuple(words[kept:]), tuple(calls[left_out:]), kept, left_out, tuple(errors[untold:]), untold)
 
 
 def _words(turns: Sequence[Turn]) -> Iterator[Words]:
@@ -59,6 +68,26 @@ def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:
                 result is not None and result.is_error,
                 0 if result is None else len(result.text),
             )
+
+
+def _errors(turns: Sequence[Turn]) -> Iterator[ErrorLine]:
+    """Yields the errors in results, each text once, where it stands first."""
+    told: set[str] = set()
+    for number, turn in enumerate(turns, 1):
+        for result in turn.results:
+            line = _error_line(result)
+            if line is not None and line not in told:
+                told.add(line)
+                yield ErrorLine(number, line)
+
+
+def _error_line(result: ToolResult) -> str | None:
+    """Returns the first line that tells of an error; of a result that is one as a whole, its first line at least."""
+    found = _ERROR.search(result.text)
+    if found is None and not (result.is_error and result.text.strip()):
+        return None
+    line = result.text.strip().splitlines()[0] if found is None else found[0].strip()
+    return line if len(line) <= MAX_ERROR else f"{line[:MAX_ERROR]}…"
 
 
 def _answers(turns: Sequence[Turn], start: int) -> Iterator[Turn]:

@@ -15,6 +15,7 @@ from gateway.history.classify import classify, is_system
 from gateway.history.compress.chain import Boundary, system_run
 from gateway.history.compress.estimate import UNCALIBRATED, Calibration, estimate_text, estimate_tools
 from gateway.history.compress.job_input import JobInput, ResultLimit, sums
+from gateway.history.compress.known import CALLS_OF_AN_ERROR
 from gateway.history.compress.record import SummaryRecord
 
 # A summary that saves less costs more than it is worth, unless the window is small.
@@ -38,7 +39,7 @@ FROM_ORIGINALS: Final = 4
 USER_TURN_SHARE: Final = 0.1
 # The share of the window that stays free beside the job's input and output, because both are estimates.
 SPARE_SHARE: Final = 0.05
-# The job's instructions; a listed call; the lines around a summary.
+# The job's instructions; a listed call or error; the lines around a summary.
 _INSTRUCTIONS: Final = 800
 _CALL_ENTRY: Final = 30
 _FRAME: Final = 100
@@ -70,9 +71,9 @@ class Cover(msgspec.Struct, frozen=True):
 
     The summary covers the turns before `boundary`. The job reads those from `start` on (counted behind the system run,
     as the boundary's), and the summary of those before, `previous`. `result_limit`: the characters to which it sees
-    results shortened, `output_tokens` the limit of its answer, with what the model thinks before. `summary_limit` is
-    the largest estimate of a summary's text that is as short as expected and still gains enough.
-    `covered_tokens` is the size of all covered turns.
+    results shortened, `output_tokens` the limit of its answer, with what the model thinks before; `prose_tokens` is the
+    part of it for the summary itself. `summary_limit` is the largest estimate of a summary's text that is as short as
+    expected and still gains enough. `covered_tokens` is the size of all covered turns.
     """
 
     boundary: Boundary
@@ -81,6 +82,7 @@ class Cover(msgspec.Struct, frozen=True):
     generation: int
     result_limit: ResultLimit
     output_tokens: int
+    prose_tokens: int
     words_tokens: int
     max_calls: int
     summary_limit: int
@@ -239,6 +241,7 @@ class _Planner:
             generation=self._generation,
             result_limit=limit,
             output_tokens=self._output(boundary),
+            prose_tokens=self._prose(boundary),
             words_tokens=round(self.tokens(WORDS_SHARE)),
             max_calls=self._max_calls,
             summary_limit=round(self._summary_limit(boundary)),
@@ -263,7 +266,8 @@ class _Planner:
         return self._prose(boundary) + min(REASONING_TOKENS, round(REASONING_WINDOW_SHARE * window))
 
     def _prose(self, boundary: Boundary) -> int:
-        of_window = round(PROSE_WINDOW_SHARE * self._limits.window)
+        # The model of a small job window has no room for more, beside what it reads.
+        of_window = round(PROSE_WINDOW_SHARE * min(self._limits.window, self._limits.job_window or self._limits.window))
         return min(PROSE_TOKENS, of_window, self.model_tokens(PROSE_SHARE * self._covered(boundary)))
 
     def _summary_limit(self, boundary: Boundary) -> float:
@@ -273,7 +277,8 @@ class _Planner:
     def _summary(self, boundary: Boundary) -> float:
         """Returns the size that the text of a summary is expected to have at most."""
         known = min(self._words[boundary.turns], self.tokens(WORDS_SHARE))
-        known += _CALL_ENTRY * min(self._calls[boundary.turns], self._max_calls)
+        calls = min(self._calls[boundary.turns], self._max_calls)
+        known += _CALL_ENTRY * (calls + calls / CALLS_OF_AN_ERROR)
         return self._prose(boundary) / self._ratio + known + _FRAME
 
 

@@ -11,6 +11,7 @@ from gateway.core.conversation import Conversation, File, Image, Json, Sampling,
 from gateway.history.compress.chain import system_run
 from gateway.history.compress.content import MAX_ITEM, Item, SummaryContent
 from gateway.history.compress.plan import Cover
+from gateway.history.compress.schema import summary_schema
 from gateway.history.transcript.styles import one_line
 from gateway.history.trim.truncate import shortened
 
@@ -45,19 +46,24 @@ elided is unknown. Where a later turn supersedes an earlier one, tell only what 
 or tokens."""
 
 
-def summary_conversation(conversation: Conversation, cover: Cover, model: str) -> Conversation:
+def summary_conversation(conversation: Conversation, cover: Cover, model: str, schema: bool = False) -> Conversation:
     """Returns the request for a summary of these turns of a repaired conversation, to be sent to `model`.
 
-    It is not streamed, offers no tools, and limits the answer to the cover's output tokens.
+    It is not streamed, offers no tools, and limits the answer to the cover's output tokens. `schema`: it asks for JSON
+    of the summary's schema.
     """
     start = system_run(conversation.turns)
     turns = conversation.turns[start : start + cover.boundary.turns]
     text = "\n".join(map(one_line, _lines(turns, cover)))
+    params: dict[str, Json] = {"max_tokens": cover.output_tokens}
+    if schema:
+        form: Json = {"name": "summary", "schema": summary_schema(cover)}
+        params["response_format"] = {"type": "json_schema", "json_schema": form}
     return Conversation(
         (Turn("system", (Text(INSTRUCTIONS),)), Turn("user", (Text(text),))),
         model=model,
         sampling=Sampling(max_tokens=cover.output_tokens),
-        params={"max_tokens": cover.output_tokens},
+        params=params,
     )
 
 

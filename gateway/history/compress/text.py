@@ -30,6 +30,7 @@ _REPORTED: Final = "Reported by tools, not said by anybody in the conversation:"
 _NOTES: Final = "Unconfirmed notes, which cite no turn:"
 _WORDS: Final = "Said in these turns, verbatim"
 _CALLS: Final = "Calls in these turns"
+_ERRORS: Final = "Errors that tools returned in these turns, verbatim"
 
 
 def summary_text(turns: int, content: SummaryContent, known: Known) -> str:
@@ -53,6 +54,9 @@ def _parts(content: SummaryContent, known: Known) -> Iterator[str]:
             outcome = "error" if call.is_error else "ok"
             size = f"{call.characters} characters"
             yield f"- turn {call.turn}: {_printed(call.name)} {_printed(call.arguments)}, {outcome}, {size}"
+    if known.errors:
+        yield _heading(_ERRORS, known.errors_left_out)
+        yield from (f"- turn {error.turn}: {one_line(error.text)}" for error in known.errors)
 
 
 def _printed(text: str) -> str:

@@ -37,7 +37,7 @@ class RoutedModel(msgspec.Struct, frozen=True):
 
 class SummaryTask(msgspec.Struct, frozen=True):
     """What to summarise, for whom, and where it is stored. `recalled` is what the request knew that begins the job, and
-    `request_id` its id."""
+    `request_id` its id. `schema`: the writer is asked for JSON of a schema."""
 
     store: StateStore
     tenant: str
@@ -46,6 +46,7 @@ class SummaryTask(msgspec.Struct, frozen=True):
     writer: RoutedModel
     request_id: str
     deadline_s: float
+    schema: bool = False
 
     @property
     def conversation(self) -> Conversation:
@@ -76,7 +77,7 @@ class Written(msgspec.Struct, frozen=True):
 def prepare_job(task: SummaryTask) -> JobRequest:
     """Writes the job's request. Raises GatewayError where its backend cannot be sent it."""
     writer, cover = task.writer, task.cover
-    request = summary_conversation(task.conversation, cover, writer.sent_name)
+    request = summary_conversation(task.conversation, cover, writer.sent_name, task.schema)
     exchange = Exchange(writer.backend.adapter, request, writer.route.policy)
     return JobRequest(exchange, estimate_view(request) + cover.output_tokens)
 

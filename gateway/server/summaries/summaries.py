@@ -195,6 +195,7 @@ class Summaries:
             self.writer(request.model),
             request.request_id,
             compress.deadline_s,
+            compress.json_schema,
         )
         limits = self.job_limits(task.tenant, compress)
         await self.jobs.run(task, entry.digest, limits)

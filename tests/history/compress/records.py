@@ -55,6 +55,7 @@ def cover(turns: tuple[Turn, ...], covered: int) -> Cover:
         generation=1,
         result_limit=None,
         output_tokens=500,
+        prose_tokens=400,
         words_tokens=2_000,
         max_calls=40,
         summary_limit=4_000,

@@ -5,7 +5,7 @@ import msgspec
 from gateway.core.conversation import Text, ToolCall, ToolResult, Turn
 from gateway.history.compress.content import CallEntry, Words
 from gateway.history.compress.estimate import estimate_text
-from gateway.history.compress.known import known_of
+from gateway.history.compress.known import MAX_ERROR, known_of
 from tests.history.strategies import assistant, calling, result, system, user
 
 
@@ -60,3 +60,32 @@ def test_long_arguments_are_cut() -> None:
     turns = [user(), Turn("assistant", (ToolCall("a", "write", "x" * 5_000),)), result("a")]
     (call,) = known_of(turns, 100, 40).calls
     assert call.arguments == "x" * 160 + "…"
+
+
+def test_errors_are_told_once_by_the_line_that_says_so() -> None:
+    log = "collected 3 items\nE   assert 1 == 2\nKeyError: 'total'\n1 failed"
+    turns = (
+        user("Go on. Error: this is no result."),
+        calling("a"),
+        result("a", log),
+        calling("b"),
+        result("b", log),
+        calling("c"),
+        result("c", "def on_error(error):\n    raise ValueError(error)"),
+    )
+    known = known_of(turns, 1_000, 40)
+    assert [(error.turn, error.text) for error in known.errors] == [(3, "KeyError: 'total'")]
+
+
+def test_a_result_that_is_an_error_is_told_by_its_first_line() -> None:
+    turns = (calling("a"), Turn("tool", (ToolResult("a", (Text("\nno such file\nsorry"),), is_error=True),)))
+    assert [error.text for error in known_of(turns, 1_000, 40).errors] == ["no such file"]
+
+
+def test_the_newest_errors_are_told_and_the_others_counted() -> None:
+    turns = tuple(
+        turn for at in range(9) for turn in (calling(f"c{at}"), result(f"c{at}", f"Error: {at} " + "long " * 90))
+    )
+    known = known_of(turns, 1_000, 8)
+    assert [error.text[:8] for error in known.errors] == ["Error: 7", "Error: 8"] and known.errors_left_out == 7
+    assert max(len(error.text) for error in known.errors) == MAX_ERROR + 1

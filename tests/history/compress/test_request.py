@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from hypothesis import given, settings
@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.policy import Policy
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.content import Item, SummaryContent
+from gateway.history.compress.content import Item, Kind, SummaryContent
 from gateway.history.compress.plan import Cover
 from gateway.history.compress.record import SummaryRecord
 from gateway.history.compress.request import INSTRUCTIONS, PROMPT_VERSION, summary_conversation
+from gateway.history.compress.schema import summary_schema
 from gateway.history.prepare import prepare
 from gateway.history.validate import validate
 from gateway.testing.strategies import conversations
@@ -121,3 +122,23 @@ def test_law_no_text_ends_a_line_or_leaves_it(given_: Conversation) -> None:
 def test_the_name_of_a_result_is_that_of_its_call() -> None:
     turns = numbered(user(), calling("a", "b"), result("b", "2"), result("a", "1"), user("next"))
     assert [line["results"][0]["tool"] for line in lines(turns, cover(turns, 4))[2:]] == ["read", "read"]
+
+
+def test_a_schema_has_room_for_every_item_within_the_limit() -> None:
+    for prose in (300, 1_000, 2_000):
+        asked = msgspec.structs.replace(cover(HISTORY, 4), prose_tokens=prose)
+        schema: Any = summary_schema(asked)
+        members = schema["properties"]
+        assert [*members] == [*get_args(Kind)]
+        item = members["goal"]["items"]["properties"]
+        longest = members["goal"]["maxItems"] * (item["text"]["maxLength"] / 2.5 + 30) * len(members)
+        assert longest <= max(prose, 9 * (60 / 2.5 + 30))
+        assert item["from"]["items"]["maximum"] == asked.boundary.turns
+
+
+def test_a_schema_is_asked_for_only_where_the_settings_say_so() -> None:
+    given_ = Conversation(HISTORY), cover(HISTORY, 4), "m"
+    assert "response_format" not in summary_conversation(*given_).params
+    asked: Any = summary_conversation(*given_, schema=True).params
+    assert asked["response_format"]["type"] == "json_schema"
+    assert asked["response_format"]["json_schema"]["schema"] == summary_schema(cover(HISTORY, 4))
