@@ -124,6 +124,8 @@ def _settings(folder: Path, behind: BackendAddresses, server: Mapping[str, Json]
     return {
         "server": {"api_keys_env": None, **server},
         "log": {"file": str(folder / "gateway.log")},
+        # Full after the warm-up: what the inspector keeps may grow up to its limit.
+        "inspector": {"keep": 20},
         "backends": {
             **patient,
             "faulty": {**faulty, "timeouts": dict(IMPATIENT)},

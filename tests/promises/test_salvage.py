@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.server.api import endpoint
+from gateway.server.api import relay
 from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, Script, chunk, faulty_backend, head
 from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway
@@ -117,7 +117,7 @@ TWO_ENDS: Final = {"native": WIRES["native"], "completions": COMPLETIONS}
 async def test_a_fault_behind_the_finish_takes_nothing_back(
     wire: str, name: str, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "REST_S", 0.2)
+    monkeypatch.setattr(relay, "REST_S", 0.2)
     behind = BEHIND[name]
     begin = b'data: {"choices":[%s]}\n\n' % BEGIN[wire]
 
