@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import config, mapping, recordings, schema, state
+from gateway.commands import completion, config, mapping, recordings, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -60,6 +60,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     recordings.add_record(commands.add_parser("record", help=recordings.RECORD_HELP))
     recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP))
     recordings.add_minimise(commands.add_parser("minimise", help=recordings.MINIMISE_HELP))
+    completion.add_arguments(commands.add_parser("completion", help=completion.HELP))
     serve.add_argument("--record", metavar="DIR", help="save every request in this folder, redacted")
     for command in (serve, demo, local):
         command.add_argument("--host", help="the address to bind to, instead of server.host")
@@ -257,4 +258,5 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "map": mapping.run,
     "state": state.run,
     **recordings.ACTIONS,
+    "completion": completion.run,
 }
