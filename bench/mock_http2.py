@@ -74,9 +74,12 @@ class MockHttp2Protocol(asyncio.Protocol):
         self._streams: dict[int, _Stream] = {}
         self._waiting: list[_Stream] = []
         self._newest = 0
+        self._ended = False
         transport.write(_GREETING)
 
     def data_received(self, data: bytes) -> None:
+        if self._ended:
+            return
         self._held += data
         at = 0
         while len(self._held) - at >= _HEADER:
@@ -151,4 +154,7 @@ class MockHttp2Protocol(asyncio.Protocol):
         self._transport.write(_frame(_HEADERS, _END_HEADERS | _END_STREAM, stream.number, _TRAILERS))
         if stream.answer.last and not self._streams:
             self._transport.write(_frame(_GO_AWAY, 0, 0, self._newest.to_bytes(4, "big") + bytes(4)))
-            self._transport.close()
+            # The client closes the connection. If this side did while a request arrives, the reset would take the end
+            # of the response with it.
+            self._ended = True
+            self._transport.write_eof()
