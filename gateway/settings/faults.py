@@ -20,7 +20,7 @@ from gateway.settings.values import Settings
 # Each fault costs one reading of the whole file.
 MOST: Final = 100
 # These stand in for keys that an entry must have.
-_SOUND_BACKEND: Final = {"adapter": "openai_chat", "base_url": "http://localhost"}
+_SOUND_BACKEND: Final = {"adapter": "any", "base_url": "http://localhost"}
 _SOUND: Final[Mapping[str, JsonObject]] = {"backends": _SOUND_BACKEND, "models": {"context_length": 1}}
 _WORD: Final = re.compile(r"[.:]? ?(\w+)")
 _ABSENT: Final = re.compile(r"there is no (backend|model|profile) '(.+?)'(?:;|$)")
