@@ -117,7 +117,7 @@ class ListInputItems:
         for position, item in enumerate(items):
             if item["id"] == self._page.after:
                 return position + 1
-        raise InvalidRequest(f"after names no item of the list: '{self._page.after[:80]}'.", param="after")
+        raise InvalidRequest(f"after names no item of the list: '{self._page.after[:80]}'.", status=404, param="after")
 
 
 def _listed(identity: str, stored: StoredResponse, found: Entries) -> Iterator[Item]:

@@ -1,7 +1,7 @@
 """Builds the FastAPI application from settings: every route but the hot one, behind the middleware."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, cast
@@ -14,6 +14,7 @@ from sse_starlette.sse import AppStatus
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
@@ -156,9 +157,20 @@ async def _http_error(request: Request, error: Exception) -> Response:
         f"Unknown route {request.method} {path:.240}. {advice}.",
         status=error.status_code,
         code="unknown_url" if unknown else "method_not_allowed",
-        headers=error.headers,
+        headers=error.headers if unknown else {"allow": ", ".join(_methods(request))},
     )
     return await _gateway_error(request, refusal)
+
+
+def _methods(request: Request) -> Sequence[str]:
+    """Returns the methods of a path, each of which may be a route of its own (RFC 9110, 10.2.1)."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    # The first one that fits: a later one may have a parameter where this one has a word.
+    path = next(route.path for route in routes if route.matches(request.scope)[0] is Match.PARTIAL)
+    found = [route for route in routes if route.path == path]
+    # A route that the document does not show beside others only refuses.
+    shown = [route for route in found if route.include_in_schema] or found
+    return sorted({method for route in shown for method in route.methods or ()})
 
 
 async def _gateway_error(request: Request, error: Exception) -> Response:

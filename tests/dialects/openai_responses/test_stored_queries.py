@@ -92,13 +92,17 @@ def test_a_listed_item_can_be_referred_to(shelf: Shelf) -> None:
     [
         *((f"limit={limit}", "limit") for limit in ("0", "101", "x", "-1", "1.5", "")),
         ("order=up", "order"),
-        ("after=nothing", "after"),
         ("before=x", "before"),
     ],
 )
 def test_a_wrong_parameter_is_named(shelf: Shelf, parameters: str, param: str) -> None:
     error = refused(shelf, "GET", ITEMS, shelf.answer(), parameters)
     assert (error.status, error.param) == (400, param)
+
+
+def test_an_item_that_is_not_in_the_list_is_not_found(shelf: Shelf) -> None:
+    error = refused(shelf, "GET", ITEMS, shelf.answer(), "after=nothing")
+    assert (error.status, error.param) == (404, "after") and "'nothing'" in error.message
 
 
 def test_a_stored_response_is_not_streamed(shelf: Shelf) -> None:

@@ -188,6 +188,16 @@ async def test_unknown_paths_and_methods(start: Start, method: str, path: str, s
     assert response.headers["x-request-id"]
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/v1/models", "GET"), ("/v1/chat/completions", "POST"), ("/v1/responses/resp_1", "DELETE, GET")],
+)
+async def test_a_refused_method_is_answered_with_those_of_the_path(start: Start, path: str, allowed: str) -> None:
+    gateway, _ = await start(well)
+    response = await gateway.client.request("PATCH", path)
+    assert (response.status_code, response.headers["allow"]) == (405, allowed)
+
+
 @pytest.mark.parametrize("path", ["/v1/v1/messages", "/v1/v1beta/models/m:generateContent", "/v1/api/chat"])
 async def test_a_path_behind_a_base_url_with_a_version_is_told_so(start: Start, path: str) -> None:
     gateway, _ = await start(well)
