@@ -67,7 +67,7 @@ def _with_body(interaction: Interaction, body: bytes) -> Interaction:
     inputs = tuple(
         step
         for step in interaction.steps
-        if isinstance(step, BytesLine) is False or step.side == "backend"  # type: ignore[union-attr]
+        if not isinstance(step, BytesLine) or step.side == "backend"
     )
     request = msgspec.structs.replace(interaction.request, body=data_of(body))
     return msgspec.structs.replace(interaction, request=request, steps=inputs[:-1], end=None, notice_lines=())

@@ -246,7 +246,7 @@ async def test_a_ping_of_a_working_store_raises_nothing(pair: Pair) -> None:
 
 
 async def test_no_reply_of_a_cancelled_get_reaches_another_one(pair: Pair) -> None:
-    """A thousand gets end at any of their steps; of those that go on, each gets its own entry."""
+    """Many gets are cancelled at any of their steps; of those that go on, each gets its own entry."""
     mine, _ = pair
     content = {b"%d" % number: (b"%d " % number) * (1 + 97 * number) for number in range(40)}
     for key, value in content.items():
