@@ -64,11 +64,7 @@ def test_no_text_is_left(name: str = "native_round_trip") -> None:
 
 
 def _with_body(interaction: Interaction, body: bytes) -> Interaction:
-    inputs = tuple(
-        step
-        for step in interaction.steps
-        if not isinstance(step, BytesLine) or step.side == "backend"
-    )
+    inputs = tuple(step for step in interaction.steps if not isinstance(step, BytesLine) or step.side == "backend")
     request = msgspec.structs.replace(interaction.request, body=data_of(body))
     return msgspec.structs.replace(interaction, request=request, steps=inputs[:-1], end=None, notice_lines=())
 
