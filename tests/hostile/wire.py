@@ -25,7 +25,7 @@ class Hostile(msgspec.Struct, frozen=True):
     code: str | None = None
 
 
-async def said(gateway: RunningGateway, sent: bytes, seconds: float = 3) -> bytes:
+async def said(gateway: RunningGateway, sent: bytes, seconds: float = 30) -> bytes:
     """Everything that comes back until the gateway hangs up."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     received = b""
