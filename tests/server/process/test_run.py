@@ -66,7 +66,7 @@ async def test_a_stop_ends_what_takes_too_long_with_an_error_frame(tmp_path: Pat
             await gateway.wait_ready()
             text = await stream_while_stopping(gateway, asyncio.Event())
             status, _ = await gateway.ended()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(5):
             await backend.closed.wait()
     last = text.rstrip().rpartition("\n\n")[2]
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "server_shutdown"

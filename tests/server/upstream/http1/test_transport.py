@@ -191,7 +191,7 @@ async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(pool, "TICK_S", 0.05)
     async with talking(says(WHOLE)) as (client, backend, numbers):
         await asyncio.gather(client.ask(), client.ask())
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(5):
             await backend.closed.wait()
         # The other was perhaps given back a little later, and is closed at the next look.
         await asyncio.sleep(2 * pool.TICK_S)
@@ -222,7 +222,7 @@ async def test_faults_before_the_body(script: Script, code: str) -> None:
         with pytest.raises(BackendError) as caught:
             await client.send()
         assert (caught.value.code, numbers, client.tries) == (code, [0], 1)
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(5):
             await backend.closed.wait()
 
 
@@ -417,7 +417,7 @@ async def test_who_is_cancelled_lets_go(script: Script) -> None:
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(5):
             await backend.closed.wait()
 
 
