@@ -13,10 +13,25 @@ if TYPE_CHECKING:
     from gateway.settings import Settings
 
 DIALECT_HELP: Final = "the dialect of the request, if its shape does not tell"
+# What a shell shows of a program that SIGPIPE has ended.
+PIPE_CLOSED: Final = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs one command and exits: 0 on success, 1 for findings, 2 when arguments, settings or files are wrong."""
+    """Runs one command and exits: 0 on success, 1 for findings, 2 when arguments, settings or files are wrong, 141 when
+    nobody reads its output any more."""
+    try:
+        try:
+            _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered would fail again at the end of the interpreter, which prints that.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(PIPE_CLOSED)
+
+
+def _run(arguments: Sequence[str] | None) -> NoReturn:
     options = _parser(os.environ).parse_args(arguments)
     # Imported only now: the command line responds to --help and --version at once.
     from gateway.core.errors import InvalidRequest, SettingsError

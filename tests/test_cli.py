@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import curl, key_to_show, main
+from tests.paths import ROOT
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,6 +82,16 @@ def test_what_is_printed_at_the_start_is_one_write(monkeypatch: pytest.MonkeyPat
     (printed,) = [piece for piece in pieces if piece]
     assert printed.startswith("dragoman listens on http://127.0.0.1:8000/v1\nTry it:\n  curl ")
     assert printed.count("\n") == 5 and printed.endswith("/__demo/requests\n")
+
+
+@pytest.mark.parametrize("arguments", [["config", "show"], ["--version"], ["completion", "bash"]])
+def test_a_reader_that_has_gone_ends_a_command_without_a_traceback(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "gateway", *arguments]
+    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, cwd=ROOT)
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (141, b"")
 
 
 def test_little_is_imported_before_the_arguments_are_known() -> None:
