@@ -8,7 +8,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.demo.chat.request import ChatRequest
 from gateway.demo.scripted_model.arguments import build_value
-from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.dialogue import Model, PlannedCall
 from gateway.demo.scripted_model.limits import End, limit_reply
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count
@@ -39,9 +39,9 @@ class Answer(msgspec.Struct, frozen=True):
         return usage | {"completion_tokens_details": {"reasoning_tokens": len(self.reasoning)}}
 
 
-def answer_chat(request: ChatRequest, number: int) -> Answer:
-    """Compute the scripted reply, cut by `stop` and `max_tokens`, and shaped by `response_format`."""
-    planned = reply(request.dialogue)
+def answer_chat(request: ChatRequest, number: int, model: Model = reply) -> Answer:
+    """Compute the model's reply, cut by `stop` and `max_tokens`, and shaped by `response_format`."""
+    planned = model(request.dialogue)
     text = planned.text if planned.calls else _shaped(request, planned.text)
     found = limit_reply(planned, text, request.stop, request.max_tokens)
     return Answer(

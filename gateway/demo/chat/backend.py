@@ -10,6 +10,7 @@ from gateway.demo.chat.answer import Answer, answer_chat
 from gateway.demo.chat.faults import FAULTS
 from gateway.demo.chat.request import ChatRequest, Refused, read_chat
 from gateway.demo.chat.response import DONE, completion, deltas, error_body, finish_chunk, frame, usage_chunk
+from gateway.demo.defects.defect import NO_DEFECT, Defect
 from gateway.demo.openai_models import model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
@@ -20,11 +21,11 @@ from gateway.demo.scripted_model.markers import find_marker
 MODELS = ("demo-chat",)
 
 
-def chat_routes(recorder: Recorder) -> list[Route]:
+def chat_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     """Return the routes: chat completions, the models list and the recorded requests."""
 
     async def chat(request: Request) -> Response:
-        return await _chat(request, recorder)
+        return await _chat(request, recorder, defect)
 
     return [
         post("/v1/chat/completions", chat, recorder),
@@ -33,18 +34,20 @@ def chat_routes(recorder: Recorder) -> list[Route]:
     ]
 
 
-async def _chat(request: Request, recorder: Recorder) -> Response:
+async def _chat(request: Request, recorder: Recorder, defect: Defect) -> Response:
     body = await read_body(request)
     recorder.record(request, body, json_body)
     try:
         decoded = msgspec.json.decode(body, type=dict)
     except ValueError as error:
         return _refusal(f"the body is not a JSON object: {error}", None)
+    if (words := defect.refuses(decoded)) is not None:
+        return _refusal(words, None)
     try:
-        chat_request = read_chat(decoded)
+        chat_request = read_chat(defect.reads(decoded))
     except Refused as error:
         return _refusal(error.message, error.param)
-    answer = answer_chat(chat_request, recorder.count)
+    answer = answer_chat(chat_request, recorder.count, defect.model)
     marker = find_marker(chat_request.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "messages")

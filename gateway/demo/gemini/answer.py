@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.demo.gemini.request import GeminiRequest
 from gateway.demo.scripted_model.arguments import build_value
-from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.dialogue import Model, PlannedCall
 from gateway.demo.scripted_model.limits import End, limit_reply
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count
@@ -39,20 +39,20 @@ class Answer(msgspec.Struct, frozen=True):
         return len(self.text) + sum(count(msgspec.json.encode(call.arguments).decode()) for call in self.calls)
 
 
-def answer_gemini(request: GeminiRequest, model: str, number: int) -> Answer:
-    """Compute the scripted reply, cut by the stop sequences and the limit, and shaped by the schema."""
-    planned = reply(request.dialogue)
+def answer_gemini(request: GeminiRequest, name: str, number: int, model: Model = reply) -> Answer:
+    """Compute the model's reply, cut by the stop sequences and the limit, and shaped by the schema."""
+    planned = model(request.dialogue)
     text = planned.text if planned.calls else _shaped(request, planned.text)
     found = limit_reply(planned, text, request.stop, request.max_tokens)
     return Answer(
         number=number,
-        model=model,
+        model=name,
         text=found.text,
         reasoning=found.reasoning,
         calls=found.calls,
         finish=_FINISH[found.end],
         prompt_tokens=count(request.prompt),
-        strict=is_strict(model),
+        strict=is_strict(name),
     )
 
 

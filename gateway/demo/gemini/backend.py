@@ -7,9 +7,10 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.core.conversation import Json
+from gateway.demo.defects.defect import NO_DEFECT, Defect
 from gateway.demo.gemini.answer import answer_gemini
 from gateway.demo.gemini.faults import FAULTS
-from gateway.demo.gemini.request import Refused, read_gemini
+from gateway.demo.gemini.request import GeminiRequest, Refused, read_gemini
 from gateway.demo.gemini.response import error_body, frames, whole
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
@@ -22,11 +23,11 @@ _STREAM: Final = "streamGenerateContent"
 _METHODS: Final[list[Json]] = ["generateContent", _STREAM]
 
 
-def gemini_routes(recorder: Recorder) -> list[Route]:
+def gemini_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     """Return the routes: both verbs of a model, the models list and the recorded requests."""
 
     async def generate(request: Request) -> Response:
-        return await _generate(request, recorder)
+        return await _generate(request, recorder, defect)
 
     def models() -> Json:
         listed: list[Json] = [{"name": f"models/{name}", "supportedGenerationMethods": _METHODS} for name in MODELS]
@@ -39,17 +40,17 @@ def gemini_routes(recorder: Recorder) -> list[Route]:
     ]
 
 
-async def _generate(request: Request, recorder: Recorder) -> Response:
+async def _generate(request: Request, recorder: Recorder, defect: Defect) -> Response:
     body = await read_body(request)
     recorder.record(request, body, json_body)
     model, _, verb = str(request.path_params["call"]).rpartition(":")
     if verb not in _METHODS or (verb == _STREAM and request.query_params.get("alt") != "sse"):
         return json_answer(error_body(404, f"there is no method {verb!r} of this form", "NOT_FOUND"), 404)
     try:
-        asked = read_gemini(msgspec.json.decode(body, type=dict), model)
+        asked = _read(body, model, defect)
     except (ValueError, Refused) as error:
         return _refusal(str(error))
-    answer = answer_gemini(asked, model, recorder.count)
+    answer = answer_gemini(asked, model, recorder.count, defect.model)
     marker = find_marker(asked.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")
@@ -58,6 +59,13 @@ async def _generate(request: Request, recorder: Recorder) -> Response:
         fault = FAULTS[marker.name].play(answer, marker.options)
         return fault if streams else as_object(fault, msgspec.json.encode(whole(answer)))
     return Response(frames(answer)) if streams else json_answer(whole(answer))
+
+
+def _read(body: bytes, model: str, defect: Defect) -> GeminiRequest:
+    decoded = msgspec.json.decode(body, type=dict)
+    if (words := defect.refuses(decoded)) is not None:
+        raise Refused(words)
+    return read_gemini(defect.reads(decoded), model)
 
 
 def _refusal(message: str) -> Response:

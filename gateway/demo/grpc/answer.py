@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from gateway.demo.grpc.request import GrpcRequest
-from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.dialogue import Model, PlannedCall
 from gateway.demo.scripted_model.limits import End, limit_reply
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count
@@ -36,9 +36,9 @@ class Answer(msgspec.Struct, frozen=True):
         return len(self.text) + len(self.reasoning) + arguments
 
 
-def answer_grpc(request: GrpcRequest, number: int) -> Answer:
-    """Compute the scripted reply, cut by the stop sequences and the limit."""
-    planned = reply(request.dialogue)
+def answer_grpc(request: GrpcRequest, number: int, model: Model = reply) -> Answer:
+    """Compute the model's reply, cut by the stop sequences and the limit."""
+    planned = model(request.dialogue)
     found = limit_reply(planned, planned.text, request.stop, request.max_tokens)
     return Answer(
         id=f"demo-{number}",

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.core.conversation import Json
+from gateway.demo.defects.defect import NO_DEFECT, Defect
 from gateway.demo.grpc import generation_pb2 as pb
 from gateway.demo.grpc.answer import answer_grpc
 from gateway.demo.grpc.faults import FAULTS
@@ -23,11 +24,11 @@ _MEDIA_TYPES: Final = ("application/grpc", "application/grpc+proto")
 _PREFIX: Final = 5
 
 
-def grpc_routes(recorder: Recorder) -> list[Route]:
+def grpc_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     """Return the routes: the method, every other path, and the recorded requests."""
 
     async def generate(request: Request) -> Response:
-        return await _generate(request, recorder)
+        return await _generate(request, recorder, defect)
 
     async def unknown(request: Request) -> Response:
         return failed(UNIMPLEMENTED, f"there is no method {request.url.path}; there is {METHOD}")
@@ -39,7 +40,7 @@ def grpc_routes(recorder: Recorder) -> list[Route]:
     ]
 
 
-async def _generate(request: Request, recorder: Recorder) -> Response:
+async def _generate(request: Request, recorder: Recorder, defect: Defect) -> Response:
     body = await read_body(request)
     recorder.record(request, body, _shown)
     if request.headers.get("content-type") not in _MEDIA_TYPES:
@@ -52,7 +53,7 @@ async def _generate(request: Request, recorder: Recorder) -> Response:
         asked = read_grpc(_message(body))
     except (ValueError, DecodeError, Refused) as error:
         return failed(INVALID_ARGUMENT, str(error))
-    answer = answer_grpc(asked, recorder.count)
+    answer = answer_grpc(asked, recorder.count, defect.model)
     marker = find_marker(asked.marked_question, "demo")
     if marker is None:
         return complete(answer)

@@ -5,7 +5,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.demo.messages.request import MessagesRequest
 from gateway.demo.scripted_model.arguments import build_value
-from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.dialogue import Model, PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count, pieces
 
@@ -27,9 +27,9 @@ class Answer(msgspec.Struct, frozen=True):
         return len(self.thinking) + len(self.text) + sum(count(arguments_of(call)) for call in self.calls)
 
 
-def answer_request(request: MessagesRequest, number: int) -> Answer:
-    """Compute the scripted reply, cut by `stop_sequences` and `max_tokens`, and shaped by `output_config.format`."""
-    planned = reply(request.dialogue)
+def answer_request(request: MessagesRequest, number: int, model: Model = reply) -> Answer:
+    """Compute the model's reply, cut by `stop_sequences` and `max_tokens`, and shaped by `output_config.format`."""
+    planned = model(request.dialogue)
     calls = tuple(msgspec.structs.replace(call, id=call.id.replace("call_", "toolu_")) for call in planned.calls)
     text, stop = _stopped(planned.text if calls else _shaped(request, planned.text), request.stop)
     words, reason = pieces(text), "tool_use" if calls else "end_turn"

@@ -5,6 +5,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.core.conversation import Json
+from gateway.demo.defects.defect import NO_DEFECT, Defect
 from gateway.demo.messages.answer import answer_request
 from gateway.demo.messages.faults import FAULTS
 from gateway.demo.messages.request import read_request
@@ -19,11 +20,11 @@ from gateway.demo.scripted_model.markers import find_marker
 MODELS = ("demo-messages",)
 
 
-def messages_routes(recorder: Recorder) -> list[Route]:
+def messages_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     """Return the routes: messages, the models list and the recorded requests."""
 
     async def messages(request: Request) -> Response:
-        return await _messages(request, recorder)
+        return await _messages(request, recorder, defect)
 
     def models() -> Json:
         listed: list[Json] = [
@@ -38,18 +39,18 @@ def messages_routes(recorder: Recorder) -> list[Route]:
     ]
 
 
-async def _messages(request: Request, recorder: Recorder) -> Response:
+async def _messages(request: Request, recorder: Recorder, defect: Defect) -> Response:
     body = await read_body(request)
     recorder.record(request, body, json_body)
     if "anthropic-version" not in request.headers:
         return _refusal("anthropic-version: header is required")
     try:
-        decoded = read_request(msgspec.json.decode(body, type=dict))
+        decoded = read_request(defect.reads(msgspec.json.decode(body, type=dict)))
     except ValueError as error:
         return _refusal(f"the body is not a JSON object: {error}")
     except Refused as error:
         return _refusal(str(error))
-    answer = answer_request(decoded, recorder.count)
+    answer = answer_request(decoded, recorder.count, defect.model)
     marker = find_marker(decoded.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")

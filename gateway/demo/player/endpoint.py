@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
@@ -13,7 +13,7 @@ from gateway.core.conversation import Json
 from gateway.demo.player.playback import Response, json_answer, play
 from gateway.demo.player.recorder import Recorder
 
-Answer = Callable[[Request], Awaitable[Response]]
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 _LARGEST_BODY: Final = 64 * 1024 * 1024
 _TOO_LARGE: Final = Response((b"The body is too large.",), 413, {"content-type": "text/plain", "connection": "close"})
 
@@ -41,12 +41,12 @@ def get(path: str, show: Callable[[], Json]) -> Route:
     async def answer(request: Request) -> Response:
         return json_answer(show())
 
-    return Route(path, _Endpoint(answer, None), methods=["GET"])
+    return Route(path, Endpoint(answer, None), methods=["GET"])
 
 
-def post(path: str, answer: Answer, watched: Recorder | None = None) -> Route:
+def post(path: str, handler: Handler, watched: Recorder | None = None) -> Route:
     """Build the route of a request with a body; `watched` counts its responses."""
-    return Route(path, _Endpoint(answer, watched), methods=["POST"])
+    return Route(path, Endpoint(handler, watched), methods=["POST"])
 
 
 async def read_body(request: Request) -> bytes:
@@ -63,11 +63,12 @@ async def read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-class _Endpoint:
-    """A class, because Starlette wraps a plain function as one that returns a Starlette response."""
+class Endpoint:
+    """Serves what a handler returns. A class, because Starlette wraps a plain function as one that returns a Starlette
+    response."""
 
-    def __init__(self, answer: Answer, watched: Recorder | None) -> None:
-        self._answer = answer
+    def __init__(self, handler: Handler, watched: Recorder | None) -> None:
+        self.handler = handler
         self._watched = watched
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,6 +89,6 @@ class _Endpoint:
 
     async def _answered(self, request: Request) -> Response:
         try:
-            return await self._answer(request)
+            return await self.handler(request)
         except _TooLarge:
             return _TOO_LARGE

@@ -11,10 +11,13 @@ from starlette.types import ASGIApp
 
 from gateway.core.conversation import Json
 from gateway.demo.chat.backend import chat_routes
+from gateway.demo.defects.defect import NO_DEFECT, Defect
+from gateway.demo.defects.table import find_defect
 from gateway.demo.gemini.backend import gemini_routes
 from gateway.demo.grpc.backend import grpc_routes
 from gateway.demo.messages.backend import messages_routes
 from gateway.demo.player.connection import Http1Server
+from gateway.demo.player.endpoint import Endpoint
 from gateway.demo.player.http2_connection import Http2Server
 from gateway.demo.player.recorder import RecordedRequest, Recorder
 from gateway.demo.responses.backend import responses_routes
@@ -28,7 +31,7 @@ DemoServer: TypeAlias = Http1Server | Http2Server
 class _Wire(msgspec.Struct, frozen=True):
     """`prefix` is the path of the base_url."""
 
-    routes: Callable[[Recorder], list[Route]]
+    routes: Callable[[Recorder, Defect], list[Route]]
     prefix: str = ""
     server: Callable[[ASGIApp], DemoServer] = Http1Server
 
@@ -77,13 +80,19 @@ class DemoBackend:
 
 
 @asynccontextmanager
-async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[DemoBackend]:
-    """Serve one kind of demo backend (a key of `KINDS`) until the block ends. Raises ValueError for others."""
+async def serve_demo(
+    kind: str, host: str = "127.0.0.1", port: int = 0, *, defect: str | None = None
+) -> AsyncIterator[DemoBackend]:
+    """Serve one kind of demo backend (a key of `KINDS`) until the block ends, with one of its `DEFECTS` or without.
+
+    Raises ValueError for an unknown kind, or a defect that the kind does not have.
+    """
     if kind not in KINDS:
         raise ValueError(f"there is no demo backend {kind!r}; there are {', '.join(KINDS)}")
     wire = KINDS[kind]
     recorder = Recorder()
-    server = wire.server(Router(wire.routes(recorder), redirect_slashes=False))
+    planted = NO_DEFECT if defect is None else find_defect(defect, kind)
+    server = wire.server(Router(_routes(wire, recorder, planted), redirect_slashes=False))
     listening = await asyncio.get_running_loop().create_server(server.connect, host, port)
     try:
         bound_host, bound_port = listening.sockets[0].getsockname()[:2]
@@ -91,6 +100,15 @@ async def serve_demo(kind: str, host: str = "127.0.0.1", port: int = 0) -> Async
     finally:
         recorder.closing = True
         await _stop(listening, server)
+
+
+def _routes(wire: _Wire, recorder: Recorder, defect: Defect) -> list[Route]:
+    """Return the routes of the wire; the defect serves all but those that show the record."""
+    routes = wire.routes(recorder, defect)
+    for route in routes:
+        if isinstance(route.endpoint, Endpoint) and not route.path.startswith("/__"):
+            route.endpoint.handler = defect.serves(route.endpoint.handler, recorder)
+    return routes
 
 
 async def _stop(listening: asyncio.Server, server: DemoServer) -> None:

@@ -5,7 +5,7 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.demo.responses.request import ResponsesRequest
 from gateway.demo.scripted_model.arguments import build_value
-from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.dialogue import Model, PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count, pieces
 
@@ -45,9 +45,9 @@ class Answer(msgspec.Struct, frozen=True):
         return msgspec.json.encode(call.arguments).decode()
 
 
-def answer_request(request: ResponsesRequest, number: int) -> Answer:
-    """Compute the scripted reply, cut by `max_output_tokens`, and shaped by `text.format`."""
-    replied = reply(request.dialogue)
+def answer_request(request: ResponsesRequest, number: int, model: Model = reply) -> Answer:
+    """Compute the model's reply, cut by `max_output_tokens`, and shaped by `text.format`."""
+    replied = model(request.dialogue)
     words = pieces(replied.text if replied.calls else _shaped(request, replied.text))
     calls, incomplete = replied.calls, None
     if request.max_tokens is not None and len(words) > request.max_tokens:

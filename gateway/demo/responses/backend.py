@@ -4,6 +4,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.routing import Route
 
+from gateway.demo.defects.defect import NO_DEFECT, Defect
 from gateway.demo.openai_models import model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
@@ -18,11 +19,11 @@ from gateway.demo.scripted_model.markers import find_marker
 MODELS = ("demo-responses",)
 
 
-def responses_routes(recorder: Recorder) -> list[Route]:
+def responses_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     """Return the routes: responses, the models list and the recorded requests."""
 
     async def responses(request: Request) -> Response:
-        return await _responses(request, recorder)
+        return await _responses(request, recorder, defect)
 
     return [
         post("/v1/responses", responses, recorder),
@@ -31,16 +32,16 @@ def responses_routes(recorder: Recorder) -> list[Route]:
     ]
 
 
-async def _responses(request: Request, recorder: Recorder) -> Response:
+async def _responses(request: Request, recorder: Recorder, defect: Defect) -> Response:
     body = await read_body(request)
     recorder.record(request, body, json_body)
     try:
-        decoded = read_request(msgspec.json.decode(body, type=dict))
+        decoded = read_request(defect.reads(msgspec.json.decode(body, type=dict)))
     except Refused as error:
         return _refusal(error)
     except ValueError as error:
         return _refusal(Refused(f"the body is not a JSON object: {error}", None))
-    answer = answer_request(decoded, recorder.count)
+    answer = answer_request(decoded, recorder.count, defect.model)
     marker = find_marker(decoded.asked, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(Refused(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}", "input"))

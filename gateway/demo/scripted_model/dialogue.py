@@ -1,6 +1,7 @@
 """Defines the conversation that the scripted model receives, independent of the wire."""
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -56,3 +57,6 @@ class Reply(msgspec.Struct, frozen=True):
     text: str = ""
     calls: tuple[PlannedCall, ...] = ()
     reasoning: str = ""
+
+
+Model: TypeAlias = Callable[[Dialogue], Reply]

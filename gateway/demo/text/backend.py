@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.routing import Route
 
+from gateway.demo.defects.defect import NO_DEFECT, Defect
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
@@ -12,11 +13,11 @@ from gateway.demo.text.request import TextRequest, read_completion
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, write_answer
 
 
-def text_routes(recorder: Recorder) -> list[Route]:
+def text_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     """Return the routes: completion, health and the recorded requests."""
 
     async def completion(request: Request) -> Response:
-        return await _completion(request, recorder)
+        return await _completion(request, recorder, defect)
 
     return [
         post("/completion", completion, recorder),
@@ -25,14 +26,14 @@ def text_routes(recorder: Recorder) -> list[Route]:
     ]
 
 
-async def _completion(request: Request, recorder: Recorder) -> Response:
+async def _completion(request: Request, recorder: Recorder, defect: Defect) -> Response:
     body = await read_body(request)
     recorder.record(request, body, json_body)
     try:
-        decoded = read_completion(body)
+        decoded = read_completion(body, defect.reads)
     except ValueError as error:
         return _refusal(f"the body is not a completion request: {error}")
-    answer = write_answer(decoded)
+    answer = write_answer(decoded, defect.model)
     marker = find_marker(decoded.marked_question, "demo")
     if marker is not None and marker.name not in FAULTS:
         return _refusal(f"there is no fault {marker.name!r}; there are {', '.join(FAULTS)}")

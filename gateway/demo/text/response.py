@@ -4,7 +4,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.demo.scripted_model.arguments import build_value
-from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.dialogue import Model, PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count, pieces
 from gateway.demo.text.request import CLOSER, OPENER, TextRequest
@@ -23,9 +23,9 @@ class Written(msgspec.Struct, frozen=True):
         return "".join(self.pieces)
 
 
-def write_answer(request: TextRequest) -> Written:
-    """Write the scripted reply as text, with calls between their marks, cut by `stop` and `n_predict`."""
-    text, stop_type, word = _text(request), "eos", ""
+def write_answer(request: TextRequest, model: Model = reply) -> Written:
+    """Write the model's reply as text, with calls between their marks, cut by `stop` and `n_predict`."""
+    text, stop_type, word = _text(request, model), "eos", ""
     for stop in request.completion.stop:
         head, found, _ = text.partition(stop) if stop else (text, "", "")
         if found:
@@ -36,9 +36,9 @@ def write_answer(request: TextRequest) -> Written:
     return Written(tuple(words), stop_type, word, count(request.completion.prompt))
 
 
-def _text(request: TextRequest) -> str:
+def _text(request: TextRequest, model: Model) -> str:
     schema = request.completion.json_schema
-    planned = reply(request.dialogue)
+    planned = model(request.dialogue)
     if schema is not None and not planned.calls:
         return msgspec.json.encode(build_value(schema, request.dialogue.question)).decode()
     if request.prefilled and planned.calls:

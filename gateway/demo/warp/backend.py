@@ -10,9 +10,11 @@ from starlette.routing import Route
 
 from adapters.warp import multi_agent_pb2 as pb
 from gateway.core.conversation import Json
+from gateway.demo.defects.defect import NO_DEFECT, Defect
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
+from gateway.demo.scripted_model.dialogue import Model
 from gateway.demo.scripted_model.markers import read_options
 from gateway.demo.warp.framing_options import FramingOptions, read_framing_options, write_frames
 from gateway.demo.warp.request import AgentRequest, broken_rule, read_agent, summarize
@@ -27,10 +29,10 @@ PROTOBUF: Final = "application/x-protobuf"
 FORM: Final = "application/x-www-form-urlencoded"
 
 
-def agent_routes(recorder: Recorder) -> list[Route]:
+def agent_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
     """Return the routes. Each also exists below `/scenario/NAME`, where options may follow NAME:
     `/scenario/stall,chunk=1`."""
-    backend = _Agent(recorder)
+    backend = _Agent(recorder, defect)
     routes = [get("/__sim/requests", recorder.show), get("/__sim/scenarios", _scenarios)]
     for prefix in ("", "/scenario/{scenario}"):
         routes.append(post(f"{prefix}/ai/multi-agent", backend.turn, recorder))
@@ -42,8 +44,9 @@ def agent_routes(recorder: Recorder) -> list[Route]:
 class _Agent:
     """The handlers and their shared state: recorded requests, tokens, and the number of requests for each scenario."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, defect: Defect) -> None:
         self._recorder = recorder
+        self._model = defect.model
         self._token_exchange = TokenExchange()
         self._attempts: dict[str, int] = {}
         self._answers = 0
@@ -73,7 +76,7 @@ class _Agent:
         if scenario is not None and (answer := self._instead(name, scenario, request.headers)) is not None:
             return answer
         self._answers += 1
-        steps = _steps(scenario, agent_request)
+        steps = _steps(scenario, agent_request, self._model)
         return _performed(steps, ScenarioState(agent_request, self._answers), knobs)
 
     def _instead(self, name: str, scenario: WarpScenario, headers: Mapping[str, str]) -> Response | None:
@@ -110,11 +113,11 @@ def _wanted(request: Request, agent_request: AgentRequest) -> tuple[str, dict[st
     return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
 
 
-def _steps(scenario: WarpScenario | None, agent_request: AgentRequest) -> Iterable[Step]:
+def _steps(scenario: WarpScenario | None, agent_request: AgentRequest, model: Model) -> Iterable[Step]:
     rounds = len(agent_request.dialogue.rounds)
     if scenario is not None and rounds < len(scenario.turns):
         return scenario.turns[rounds]
-    return scripted_steps(agent_request)
+    return scripted_steps(agent_request, model)
 
 
 def _performed(steps: Iterable[Step], state: ScenarioState, knobs: FramingOptions) -> Response:

@@ -3,7 +3,7 @@
 import msgspec
 
 from adapters.warp import multi_agent_pb2 as pb
-from gateway.demo.scripted_model.dialogue import PlannedCall
+from gateway.demo.scripted_model.dialogue import Model, PlannedCall
 from gateway.demo.scripted_model.reply import reply
 from gateway.demo.scripted_model.words import count
 from gateway.demo.warp import actions
@@ -23,9 +23,9 @@ from gateway.demo.warp.steps import (
 )
 
 
-def scripted_steps(request: AgentRequest) -> tuple[Step, ...]:
-    """Return the steps of the scripted reply, with the metadata events of the wire around it."""
-    planned = reply(request.dialogue)
+def scripted_steps(request: AgentRequest, model: Model = reply) -> tuple[Step, ...]:
+    """Return the steps of the model's reply, with the metadata events of the wire around it."""
+    planned = model(request.dialogue)
     steps: list[Step] = [*(NEXT_PRELUDE if request.conversation_id else PRELUDE), BEGIN]
     if planned.reasoning and request.shows_reasoning:
         steps.append(think(planned.reasoning))

@@ -11,7 +11,7 @@ from gateway.core.policy import Policy
 from gateway.registry import load_adapter
 from gateway.server.access.admission import backend_concurrency
 from gateway.server.upstream.credentials import Credential, credential_for, header_secrets, redact_secrets
-from gateway.server.upstream.demo_backends import DemoBackends
+from gateway.server.upstream.demo_backends import DemoBackends, read_demo_address
 from gateway.server.upstream.http.headers import check_header
 from gateway.server.upstream.http.origin import Url, read_url
 from gateway.server.upstream.http1.request_head import Lines
@@ -183,10 +183,7 @@ def _backend(name: str, settings: Settings, old: Backend | None) -> Backend:
 def check_address(where: str, base_url: str) -> None:
     """Raises SettingsError for a `base_url` that names no backend."""
     if base_url.startswith(DEMO):
-        if base_url.removeprefix(DEMO) not in DEMOS:
-            *first, last = [f"'{DEMO}{kind}'" for kind in DEMOS]
-            raise SettingsError(f"{where}.base_url: the demo backends are {', '.join(first)} and {last}")
-        return
+        return _check_demo(where, base_url.removeprefix(DEMO))
     try:
         parts = urlsplit(base_url)
         if "@" in parts.netloc:
@@ -196,6 +193,20 @@ def check_address(where: str, base_url: str) -> None:
         read_url(base_url)
     except ValueError as error:
         raise SettingsError(f"{where}.base_url {error}") from error
+
+
+def _check_demo(where: str, address: str) -> None:
+    kind, defect = read_demo_address(address)
+    if kind not in DEMOS:
+        *first, last = [f"'{DEMO}{kind}'" for kind in DEMOS]
+        raise SettingsError(f"{where}.base_url: the demo backends are {', '.join(first)} and {last}")
+    if defect is not None:
+        from gateway.demo.defects.table import find_defect
+
+        try:
+            find_defect(defect, kind)
+        except ValueError as error:
+            raise SettingsError(f"{where}.base_url: {error}") from error
 
 
 def check_headers(where: str, headers: Mapping[str, str]) -> None:

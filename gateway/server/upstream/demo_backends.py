@@ -1,4 +1,4 @@
-"""Starts each kind of demo backend in this process on its first use and returns its address."""
+"""Starts each demo backend in this process on its first use and returns its URL."""
 
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -28,15 +28,22 @@ class DemoBackends:
     ) -> None:
         await self._stack.aclose()
 
-    async def url(self, kind: str) -> str:
-        """Returns the address of this kind."""
-        if kind not in self._running:
+    async def url(self, address: str) -> str:
+        """Returns the URL of the demo backend at this address: its kind, and its defect behind `?defect=`."""
+        if address not in self._running:
             from gateway.demo import serve_demo
 
-            self._running[kind] = await self._stack.enter_async_context(serve_demo(kind))
-        return self._running[kind].base_url
+            kind, defect = read_demo_address(address)
+            self._running[address] = await self._stack.enter_async_context(serve_demo(kind, defect=defect))
+        return self._running[address].base_url
 
     def show(self) -> JsonObject:
-        """Returns the requests that each kind received, as JSON; empty where none is used."""
-        shown: dict[str, Json] = {kind: demo.show() for kind, demo in self._running.items()}
+        """Returns the requests that each demo backend received, by address, as JSON; empty where none is used."""
+        shown: dict[str, Json] = {address: demo.show() for address, demo in self._running.items()}
         return shown
+
+
+def read_demo_address(address: str) -> tuple[str, str | None]:
+    """Returns the kind and the defect, or None, of an address such as `chat?defect=no_done`."""
+    kind, separator, defect = address.partition("?defect=")
+    return kind, defect if separator else None

@@ -41,6 +41,9 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"headers": {"x-team": "blue\r\nx-key: secret"}}, "'x-team'"),
         ({"headers": {"content-length": "1"}}, "'content-length'"),
         ({"base_url": "demo:none"}, "'demo:messages', 'demo:responses', 'demo:gemini', 'demo:text' and 'demo:grpc'"),
+        ({"base_url": "demo:none?defect=no_done"}, "the demo backends are 'demo:agent'"),
+        ({"base_url": "demo:chat?defect=none"}, "the demo backend 'chat' has no defect 'none'; it has needs_key,"),
+        ({"base_url": "demo:text?defect=no_done"}, "the demo backend 'text' has no defect 'no_done'"),
         ({"api_key_env": "NO_SUCH_VARIABLE_HERE"}, "NO_SUCH_VARIABLE_HERE"),
     ],
 )

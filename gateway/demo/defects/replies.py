@@ -1,0 +1,119 @@
+"""Lists the defects of the model itself: what it says, which tools it calls, and how."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from gateway.demo.defects.defect import ALL_WIRES, CHAT, Defect
+from gateway.demo.scripted_model.dialogue import Dialogue, Model, PlannedCall, Reply
+from gateway.demo.scripted_model.reply import reply
+
+# The wires that tell the model about the choice of tools.
+_CHOICE: Final = ("chat", "messages", "responses", "gemini", "grpc")
+# The wires whose calls have an id that the backend gives them.
+_IDS: Final = ("chat", "messages", "responses", "gemini", "grpc", "agent")
+_SEED: Final = ("chat", "gemini", "text")
+_LONG: Final = "x" * 60
+
+
+def _calling(edit: Callable[[int, PlannedCall], PlannedCall]) -> Model:
+    """Return the model with each of its calls edited; the number is the position in the reply."""
+
+    def model(dialogue: Dialogue) -> Reply:
+        said = reply(dialogue)
+        return msgspec.structs.replace(said, calls=tuple(edit(at, call) for at, call in enumerate(said.calls)))
+
+    return model
+
+
+def _identified(name: Callable[[int, PlannedCall], str]) -> Model:
+    return _calling(lambda at, call: msgspec.structs.replace(call, id=name(at, call)))
+
+
+def _renamed(_: int, call: PlannedCall) -> PlannedCall:
+    return msgspec.structs.replace(call, name=f"functions_{call.name}")
+
+
+def _one_call(dialogue: Dialogue) -> Reply:
+    said = reply(dialogue)
+    return msgspec.structs.replace(said, calls=said.calls[:1])
+
+
+def _heedless(dialogue: Dialogue, heedless: bool) -> Reply:
+    """Reply as without a choice of tools, where `heedless`."""
+    return reply(msgspec.structs.replace(dialogue, choice="auto", forced=None) if heedless else dialogue)
+
+
+def _ignores_none(dialogue: Dialogue) -> Reply:
+    return _heedless(dialogue, dialogue.choice == "none")
+
+
+def _ignores_required(dialogue: Dialogue) -> Reply:
+    return _heedless(dialogue, dialogue.choice == "required" and dialogue.forced is None)
+
+
+def _ignores_named(dialogue: Dialogue) -> Reply:
+    return _heedless(dialogue, dialogue.forced is not None)
+
+
+def _ignores_results(dialogue: Dialogue) -> Reply:
+    return reply(msgspec.structs.replace(dialogue, rounds=()))
+
+
+def _calls_as_text(dialogue: Dialogue) -> Reply:
+    """Write the calls into the text, as a model without a parser of its calls does."""
+    said = reply(dialogue)
+    written = [
+        f"<tool_call>\n{msgspec.json.encode({'name': call.name, 'arguments': call.arguments}).decode()}\n</tool_call>"
+        for call in said.calls
+    ]
+    return msgspec.structs.replace(said, text="\n".join(filter(None, [said.text, *written])), calls=())
+
+
+def _thoughts_as_text(dialogue: Dialogue) -> Reply:
+    said = reply(msgspec.structs.replace(dialogue, reasoning=True))
+    return msgspec.structs.replace(said, text=f"<think>\n{said.reasoning}\n</think>\n\n{said.text}", reasoning="")
+
+
+def _silent(_: Dialogue) -> Reply:
+    return Reply()
+
+
+def _forgets_seed() -> Model:
+    """Return a model that ends each text without calls with another number."""
+    number = itertools.count(1)
+
+    def model(dialogue: Dialogue) -> Reply:
+        said = reply(dialogue)
+        return said if said.calls else msgspec.structs.replace(said, text=f"{said.text} (draft {next(number)})")
+
+    return model
+
+
+REPLIES: Final[Mapping[str, Defect]] = {
+    "name_changed": Defect("it calls `functions_NAME` instead of the tool NAME", ALL_WIRES, model=_calling(_renamed)),
+    "one_of_two_calls": Defect("it makes only the first of several calls", ALL_WIRES, model=_one_call),
+    "ids_too_long": Defect(
+        "the ids of its calls have more than 64 characters", _IDS, model=_identified(lambda _, call: call.id + _LONG)
+    ),
+    "ids_repeated": Defect("all its calls have the same id", _IDS, model=_identified(lambda *_: "call_0")),
+    "ids_with_colons": Defect(
+        "the ids of its calls are `functions.NAME:0`",
+        _IDS,
+        model=_identified(lambda at, call: f"functions.{call.name}:{at}"),
+    ),
+    "ignores_choice_none": Defect("it calls tools although `tool_choice` is none", _CHOICE, model=_ignores_none),
+    "ignores_choice_required": Defect(
+        "it answers with text although `tool_choice` is required", _CHOICE, model=_ignores_required
+    ),
+    "ignores_choice_named": Defect("it ignores the tool that `tool_choice` names", _CHOICE, model=_ignores_named),
+    "ignores_results": Defect(
+        "it ignores the results of its calls, and repeats them", ALL_WIRES, model=_ignores_results
+    ),
+    "calls_as_text": Defect("it writes its calls into its text, as `<tool_call>`", CHAT, model=_calls_as_text),
+    "thoughts_as_text": Defect("it writes its thoughts into its text, as `<think>`", CHAT, model=_thoughts_as_text),
+    "empty_answer": Defect("its answers are empty", ALL_WIRES, model=_silent),
+    "ignores_seed": Defect("its answers differ although the seed is the same", _SEED, model=_forgets_seed()),
+}

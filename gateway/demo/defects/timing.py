@@ -1,0 +1,69 @@
+"""Lists the defects of when a backend answers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+
+from gateway.demo.defects.defect import ALL_WIRES, Defect
+from gateway.demo.defects.rewriting import answering, is_stream, with_parts
+from gateway.demo.player.endpoint import Handler
+from gateway.demo.player.playback import Part, Response, json_answer
+from gateway.demo.player.recorder import Recorder
+
+_BUFFERED_S: Final = 0.5
+_FIRST_BYTE_S: Final = 0.7
+# A stream of the backend that keeps its slot takes long enough to be left.
+_PIECE_S: Final = 0.02
+
+
+def _buffered(response: Response) -> Response:
+    """Send a stream in one write, after a time without any."""
+    if not is_stream(response):
+        return response
+    joined = with_parts(response, _joined(response.parts))
+    return msgspec.structs.replace(joined, hold=_BUFFERED_S)
+
+
+def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+    """Join the bytes between the other parts."""
+    held = b""
+    for part in parts:
+        if isinstance(part, bytes):
+            held += part
+        else:
+            yield from (held, part)
+            held = b""
+    yield held
+
+
+def _late(response: Response) -> Response:
+    return msgspec.structs.replace(response, hold=_FIRST_BYTE_S)
+
+
+def _keeps_slot(handler: Handler, recorder: Recorder) -> Handler:
+    """Answer the request after each one that its client has left with 503, as if that one still had the only slot."""
+    refused = 0
+
+    async def answer(request: Request) -> Response:
+        nonlocal refused
+        if request.method == "POST" and recorder.aborted > refused:
+            refused += 1
+            return json_answer({"error": {"message": "no slot available", "type": "unavailable_error"}}, 503)
+        return msgspec.structs.replace(await handler(request), delay=_PIECE_S)
+
+    return answer
+
+
+TIMING: Final[Mapping[str, Defect]] = {
+    "buffered": answering(
+        f"a stream comes at once, after {_BUFFERED_S} s without a byte, as behind a proxy that buffers",
+        ALL_WIRES,
+        _buffered,
+    ),
+    "slow_first_byte": answering(f"the first byte comes after {_FIRST_BYTE_S} s", ALL_WIRES, _late),
+    "cancel_keeps_slot": Defect(
+        "an answer whose client has left still has its slot: the next request gets 503", ALL_WIRES, serves=_keeps_slot
+    ),
+}
