@@ -44,6 +44,7 @@ class GeminiAdapter:
     Options: ClassVar[type[msgspec.Struct]] = GeminiOptions
     provider: ClassVar[str] = "gcp.gemini"
     models_path: ClassVar[str | None] = "/models"
+    models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
         passthrough=DIALECT,
         supported_params=SUPPORTED_PARAMS,

@@ -43,6 +43,7 @@ class OpenAIResponsesAdapter:
     Options: ClassVar[type[msgspec.Struct]] = OpenAIResponsesOptions
     provider: ClassVar[str] = "openai"
     models_path: ClassVar[str | None] = "/models"
+    models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
         passthrough=DIALECT,
         supported_params=SUPPORTED_PARAMS,

@@ -24,6 +24,8 @@ NATIVE: Final[dict[str, Json]] = {"adapter": "adapters.openai_chat:OpenAIChatAda
 ENTRIES: Final[dict[str, dict[str, Json]]] = {
     "openai": NATIVE,
     "anthropic_messages": {"adapter": "adapters.anthropic_messages:AnthropicMessagesAdapter"},
+    "gemini": {"adapter": "gemini"},
+    "openai_responses": {"adapter": "openai_responses"},
 }
 
 
@@ -61,6 +63,8 @@ async def ids(gateway: RunningGateway) -> list[str]:
 LISTS: Final[dict[str, tuple[str, bytes]]] = {
     "openai": ("/models", listing("x", "y")),
     "anthropic_messages": ("/v1/models?limit=1000", listing("x", "y")),
+    "gemini": ("/models", listing("models/x", "models/y", key="models", name="name")),
+    "openai_responses": ("/models", listing("x", "y")),
     "completions": ("/models", listing("x", "y")),
     "vllm": ("/models", listing("x", "y")),
     "llama_cpp": ("/v1/models", listing("x", "y")),
