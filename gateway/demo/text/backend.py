@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from gateway.demo.defects.defect import NO_DEFECT, Defect
+from gateway.demo.openai_models import model_list
 from gateway.demo.player.endpoint import get, post, read_body
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder, json_body
@@ -12,15 +13,18 @@ from gateway.demo.text.faults import FAULTS
 from gateway.demo.text.request import TextRequest, read_completion
 from gateway.demo.text.response import Written, error_body, frame, frames, last_event, write_answer
 
+MODELS = ("demo-text",)
+
 
 def text_routes(recorder: Recorder, defect: Defect = NO_DEFECT) -> list[Route]:
-    """Return the routes: completion, health and the recorded requests."""
+    """Return the routes: completion, the models list, health and the recorded requests."""
 
     async def completion(request: Request) -> Response:
         return await _completion(request, recorder, defect)
 
     return [
         post("/completion", completion, recorder),
+        get("/v1/models", lambda: model_list(MODELS)),
         get("/health", lambda: {"status": "ok"}),
         get("/__demo/requests", recorder.show),
     ]
