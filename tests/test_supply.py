@@ -43,7 +43,7 @@ def test_every_requirement_is_pinned_by_hash_and_from_no_named_place(file: Path)
         assert re.match(r"[A-Za-z0-9_.-]+==[^\s;]+", block) and "--hash=sha256:" in block, block[:60]
 
 
-@pytest.mark.parametrize("name", ["clients", "grpc"])
+@pytest.mark.parametrize("name", ["browser", "clients", "grpc"])
 def test_every_program_of_npm_is_pinned_by_version_and_hash_and_from_no_named_place(name: str) -> None:
     folder = ROOT / "requirements" / name
     asked = json.loads((folder / "package.json").read_text())["dependencies"]
