@@ -128,7 +128,8 @@ def _redacted(
     if inputs == interaction:
         return _in_place(inputs, secrets_only), ()
     lost = differences(outcome_of(before), outcome_of(after))
-    return _in_place(_derived(inputs, after), secrets_only), lost
+    # They quote the outcome from before, whose code may be the backend's own word.
+    return _in_place(_derived(inputs, after), secrets_only), tuple(map(secrets_only.secrets, lost))
 
 
 def _inputs(interaction: Interaction, redactor: Redactor) -> Interaction:

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,16 @@ def test_a_secret_of_every_shape_is_blotted_out(kind: str) -> None:
     assert core_of(canary) not in clean
     assert len(clean) == len(text) and clean.startswith("before ") and clean.endswith(" behind")
     assert blot(clean) == clean
+
+
+@pytest.mark.parametrize("kind", CANARIES)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_secret_at_the_begin_of_a_line_is_found_in_json_in_json(kind: str, depth: int) -> None:
+    text = f"first\n{CANARIES[kind]}\nlast"
+    for _ in range(depth):
+        text = json.dumps({"file": text})
+    clean = blot(text)
+    assert core_of(CANARIES[kind]) not in clean and len(clean) == len(text)
 
 
 @given(st.sampled_from([*CANARIES.values()]), st.text(max_size=30), st.text(max_size=30))

@@ -1,0 +1,219 @@
+"""Secrets that clients and backends say aloud, in every place of a request, are in nothing that others read: the
+inspector, recordings, the log, the events, the metrics, the spans. The gateway's own are in no answer either."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.recording.export import EXPORTS
+from gateway.server.telemetry.log import logging_to
+from gateway.settings import LogSettings
+from gateway.testing.faulty import END, HEAD, Connection, answer, chunk, faulty_backend
+from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.recording.redact.canaries import CANARIES, core_of
+from tests.server.conftest import PATIENT
+from tests.server.telemetry.tracing.collector import Collector, collector_running
+
+OWN: Final = {
+    "DRAGOMAN_ADMIN_KEY": "outlet-admin-5f1e",
+    "TEST_OUTLET_CLIENT": "outlet-client-93ab",
+    "TEST_OUTLET_BACKEND": "outlet-backend-17c0",
+}
+HEADER: Final = "outlet-header-77d2"
+CLIENT: Final = {"authorization": f"Bearer {OWN['TEST_OUTLET_CLIENT']}"}
+ADMIN: Final = {"authorization": f"Bearer {OWN['DRAGOMAN_ADMIN_KEY']}"}
+# Some of the secrets at once, one a line.
+SAID: Final = tuple("\n".join([*CANARIES.values()][at::4]) for at in range(4))
+# What must stand nowhere: the gateway's own secrets, and those of others by what no redaction may leave of them.
+OWN_SECRETS: Final = (*OWN.values(), HEADER)
+SECRETS: Final = (*OWN_SECRETS, *sorted({core_of(canary) for canary in CANARIES.values()}))
+# What a person reads without secrets: proof that the outlets were read while the requests were there.
+PLAIN: Final = "outlet_tool"
+
+
+def _said(canary: str) -> Json:
+    """A conversation that has the secret in every place."""
+    call: Json = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": PLAIN, "arguments": json.dumps({"command": canary, "env": {"token": canary}})},
+    }
+    lost: Json = {"role": "tool", "tool_call_id": "call_9", "content": canary}
+    return [
+        {"role": "system", "content": f"Keep {canary} for yourself."},
+        {"role": "user", "content": [{"type": "text", "text": f"Use {canary}.\nAnd {canary}"}]},
+        {"role": "assistant", "content": canary, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": json.dumps({"stdout": canary})},
+        lost,
+        {"role": "user", "content": canary, "name": "somebody"},
+    ]
+
+
+def _request(canary: str, stream: bool) -> dict[str, Json]:
+    tool: Json = {
+        "type": "function",
+        "function": {"name": PLAIN, "description": f"Sends {canary}", "parameters": {"type": "object"}},
+    }
+    own = " ".join(OWN_SECRETS)
+    return {
+        "model": "m",
+        "stream": stream,
+        "messages": [*_said(canary), {"role": "user", "content": f"They say {own}."}],  # type: ignore[misc]
+        "tools": [tool],
+        "user": canary,
+        "metadata": {"note": canary},
+    }
+
+
+def _chunk(**delta: Json) -> bytes:
+    document = {"id": "c", "choices": [{"index": 0, "delta": delta}]}
+    return chunk(b"data: %s\n\n" % json.dumps(document).encode())
+
+
+def _stream(canary: str) -> Iterator[bytes]:
+    """An answer that says the secret whole, in pieces, in its reasoning and in the arguments of a call."""
+    yield HEAD
+    for text in ("Your key is ", canary[:7], canary[7:15], canary[15:], f" and {canary} "):
+        yield _chunk(content=text)
+    yield _chunk(reasoning_content=canary)
+    arguments = json.dumps({"command": canary})
+    function: Json = {"name": PLAIN, "arguments": arguments[:20]}
+    yield _chunk(tool_calls=[{"index": 0, "id": "call_2", "type": "function", "function": function}])
+    yield _chunk(tool_calls=[{"index": 0, "function": {"arguments": arguments[20:]}}])
+    yield chunk(b'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n')
+    yield END
+
+
+def _refusal(canary: str) -> bytes:
+    error = {"message": f"Not with {canary}, {HEADER}", "type": canary, "code": OWN["TEST_OUTLET_BACKEND"]}
+    body = json.dumps({"error": error}).encode()
+    one_line = canary.replace("\n", " ").encode()
+    return answer("400 Bad Request", body, b"content-type: application/json", b"x-said: " + one_line)
+
+
+class _Backend:
+    """Says the secret of its turn, or refuses with it."""
+
+    def __init__(self) -> None:
+        self.canary = ""
+        self.refuses = False
+
+    async def __call__(self, connection: Connection) -> None:
+        await connection.send(*([_refusal(self.canary)] if self.refuses else _stream(self.canary)))
+
+
+def _settings(backend_url: str, collector: Collector, folder: Path) -> dict[str, Json]:
+    entry: Json = {
+        "adapter": "openai_chat",
+        "base_url": backend_url,
+        "api_key_env": "TEST_OUTLET_BACKEND",
+        "headers": {"x-more": HEADER},
+        "timeouts": dict(PATIENT),
+    }
+    return {
+        "server": {"api_keys_env": "TEST_OUTLET_CLIENT"},
+        "tracing": {"endpoint": collector.url},
+        "inspector": {"enabled": "on", "contents": "always", "record": str(folder)},
+        "backends": {"b": entry},
+        "models": {"m": {"backend": "b"}},
+    }
+
+
+class _Outlets(msgspec.Struct, frozen=True):
+    """A gateway that everybody reads."""
+
+    gateway: RunningGateway
+    backend: _Backend
+    collector: Collector
+    folder: Path
+    log: Path
+    answers: list[str]
+
+    async def plant(self) -> None:
+        """Every secret in a whole answer, in a stream and in a refusal."""
+        for canary in SAID:
+            for stream, refuses in ((True, False), (False, True)):
+                self.backend.canary, self.backend.refuses = canary, refuses
+                one_line = canary.replace("\n", " ")
+                response = await self.gateway.client.post(
+                    "/v1/chat/completions",
+                    params={"key": one_line},
+                    json=_request(canary, stream),
+                    headers={**CLIENT, "user-agent": one_line, "cookie": f"session={one_line}", "x-api-key": one_line},
+                )
+                assert response.status_code == (400 if refuses else 200), response.text
+                self.answers.append(f"{dict(response.headers)} {response.text}")
+
+    async def inspected(self) -> dict[str, str]:
+        """What the inspector's routes say, by their addresses."""
+        listed = await self._inspect("requests?limit=1000")
+        found = {"requests": listed}
+        for one in json.loads(listed)["requests"]:
+            for path in _routes(one["id"]):
+                found[path] = await self._inspect(path)
+        return found
+
+    async def _inspect(self, path: str) -> str:
+        response = await self.gateway.client.get(f"/inspect/api/{path}", headers=ADMIN)
+        assert response.status_code == 200, f"{path}: {response.text[:300]}"
+        return response.text
+
+
+def _routes(request_id: str) -> Iterator[str]:
+    yield f"requests/{request_id}"
+    for form in EXPORTS:
+        yield f"export?id={request_id}&as={form}&redact=none"
+    for level in ("shape", "full"):
+        yield f"export?id={request_id}&redact={level}"
+
+
+@asynccontextmanager
+async def _outlets(monkeypatch: pytest.MonkeyPatch, folder: Path) -> AsyncIterator[_Outlets]:
+    for name, value in OWN.items():
+        monkeypatch.setenv(name, value)
+    script = _Backend()
+    async with AsyncExitStack() as stack:
+        backend = await stack.enter_async_context(faulty_backend(script))
+        collector = await stack.enter_async_context(collector_running())
+        log, recorded = folder / "gateway.log", folder / "recorded"
+        settings = _settings(backend.base_url, collector, recorded)
+        gateway = await stack.enter_async_context(running_gateway(settings))
+        stack.enter_context(logging_to(LogSettings("debug", str(log)), gateway.app.gateway_state.redact))
+        yield _Outlets(gateway, script, collector, recorded, log, [])
+
+
+def _leaks(heard: str, secrets: tuple[str, ...] = SECRETS) -> list[str]:
+    return [secret for secret in secrets if secret in heard]
+
+
+async def test_what_clients_and_backends_say_stays_with_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    heard: dict[str, str] = {}
+    async with _outlets(monkeypatch, tmp_path) as outlets:
+        client = outlets.gateway.client
+        async with client.stream("GET", "/v1/events", headers=CLIENT) as events:
+            lines = events.aiter_lines()
+            await outlets.plant()
+            told: list[str] = []
+            async for line in lines:
+                told.append(line)
+                if sum(line == "event: request" for line in told) == len(outlets.answers):
+                    break
+        heard["events"] = "\n".join(told)
+        heard |= await outlets.inspected()
+        heard["metrics"] = (await client.get("/metrics", headers=CLIENT)).text
+        explained = await client.post("/v1/explain", json=_request("nothing", False), headers=CLIENT)
+        assert explained.status_code == 200
+    heard["log"] = outlets.log.read_text()
+    heard |= {path.name: path.read_text() for path in outlets.folder.iterdir()}
+    heard["spans"] = "\n".join(map(str, outlets.collector.spans()))
+    assert {outlet: leaks for outlet, text in heard.items() if (leaks := _leaks(text))} == {}
+    assert len(heard) > 2 * len(SAID) * 5
+    assert all(PLAIN in text for outlet, text in heard.items() if "as=" in outlet)
+    # An answer has what its own client and its backend said, but nothing of the gateway's.
+    assert {text[:2000] for text in outlets.answers if _leaks(text, OWN_SECRETS)} == set()
