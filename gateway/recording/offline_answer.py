@@ -1,20 +1,28 @@
 """Makes the answer to a client from the events of a run, streamed or whole, as the server sends it."""
 
+from typing import Final
+
 from gateway.core.errors import GatewayError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, StreamEncoder
 
+# What comes of no read of the backend's response, but of the beginning or the end of the answer.
+NO_READ: Final = -1
+
 
 class OfflineAnswer:
-    """The answer to the client, streamed or whole, as the server sends it. `begun`: its status is sent."""
+    """The answer to the client, streamed or whole, as the server sends it. `begun`: its status is sent. `read` is the
+    read of the backend's response that is being sent on, and `reads` holds that of each write."""
 
     def __init__(self, dialect: Dialect, request: ClientRequest, head: AnswerHead, notices: list[Notice]) -> None:
         self._dialect = dialect
         self._request = request
         self._head = head
         self.begun = False
+        self.read = NO_READ
         self.writes: list[bytes] = []
+        self.reads: list[int] = []
         self._whole: list[Event] = [*notices]
         self._encoder: StreamEncoder | None = None
         if request.conversation.stream and request.generates:
@@ -45,3 +53,4 @@ class OfflineAnswer:
         if data:
             self.begun = True
             self.writes.append(data)
+            self.reads.append(self.read)

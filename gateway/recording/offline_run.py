@@ -22,7 +22,7 @@ from gateway.dialects.document import read_document
 from gateway.exchange import COMPRESSED, Exchange
 from gateway.history.validate import validate
 from gateway.recording.lines import AnswerLine, BytesLine, Failure, HeadLine, RecordingError
-from gateway.recording.offline_answer import OfflineAnswer
+from gateway.recording.offline_answer import NO_READ, OfflineAnswer
 from gateway.recording.recording import Interaction
 from gateway.recording.route import adapter_of, policy_of, request_head
 from gateway.registry import load_dialect
@@ -33,8 +33,9 @@ _DISCONNECTED: Final = 499
 
 class OfflineRun(msgspec.Struct, frozen=True):
     """What came out. `exchange` is None where nothing was sent. `events` holds those of each read, and of the end of
-    the body; `writes` are the bytes that the client gets, without the head. `error` is what ended the request, and
-    `external`: the recording, not this run, says so."""
+    the body; `writes` are the bytes that the client gets, without the head. `event_reads` and `write_reads` say for
+    each of them which read of the backend's response it came of, from 0; -1: of none, but of the beginning or the end.
+    `error` is what ended the request, and `external`: the recording, not this run, says so."""
 
     violations: tuple[Violation, ...] = ()
     conversation: Conversation | None = None
@@ -42,6 +43,8 @@ class OfflineRun(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
     events: tuple[tuple[Event, ...], ...] = ()
     writes: tuple[bytes, ...] = ()
+    event_reads: tuple[int, ...] = ()
+    write_reads: tuple[int, ...] = ()
     status: int = 200
     error: GatewayError | None = None
     external: bool = False
@@ -88,6 +91,8 @@ class _Run:
         self._exchange: Exchange | None = None
         self._notices: list[Notice] = []
         self._events: list[tuple[Event, ...]] = []
+        self._event_reads: list[int] = []
+        self._read = NO_READ
         self._answer: OfflineAnswer | None = None
 
     def play(self, body: bytes, adapter: Adapter | None, policy: Policy) -> OfflineRun:
@@ -157,7 +162,9 @@ class _Run:
             if isinstance(step, BytesLine) and step.quiet:
                 answer.quiet()
             elif isinstance(step, BytesLine) and step.side == "backend" and not exchange.done:
+                self._read = answer.read = self._read + 1
                 self._send(answer, self._decoded(answer, exchange, step.data.content))
+        self._read = answer.read = NO_READ
         self._finish(exchange, answer)
 
     def _open(self, exchange: Exchange, head: HeadLine) -> None:
@@ -181,7 +188,7 @@ class _Run:
             if answer.begun:
                 self._send(answer, rescued)
             elif rescued:
-                self._events.append(tuple(rescued))
+                self._keep(rescued)
             raise
 
     def _finish(self, exchange: Exchange, answer: "OfflineAnswer") -> None:
@@ -214,7 +221,11 @@ class _Run:
 
     def _record(self, events: list[Event]) -> None:
         self._notices += (event for event in events if isinstance(event, Notice))
+        self._keep(events)
+
+    def _keep(self, events: list[Event]) -> None:
         self._events.append(tuple(events))
+        self._event_reads.append(self._read)
 
     def _external(self) -> "_External | GatewayError":
         """Returns what ended the request from outside."""
@@ -233,17 +244,20 @@ class _Run:
             return self._result(200, error, external)
         encoded = self._dialect.encode_error(error, self._interaction.request.id)
         result = self._result(encoded.status, error, external)
-        return msgspec.structs.replace(result, writes=(encoded.body,))
+        return msgspec.structs.replace(result, writes=(encoded.body,), write_reads=(NO_READ,))
 
     def _result(self, status: int, error: GatewayError | None = None, external: bool = False) -> OfflineRun:
         gone = self._is_gone and error is None
+        answer = self._answer
         return OfflineRun(
             self._violations,
             self._conversation,
             self._exchange,
             tuple(self._notices),
             tuple(self._events),
-            () if self._answer is None else tuple(self._answer.writes),
+            () if answer is None else tuple(answer.writes),
+            tuple(self._event_reads),
+            () if answer is None else tuple(answer.reads),
             _DISCONNECTED if gone else status,
             error,
             external,

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Conversation
+from gateway.core.conversation import Conversation, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.classify import classify
@@ -53,6 +53,14 @@ def flatten(conversation: Conversation, policy: Policy) -> Flattened:
         implicit_added=classification.awaiting_continuation,
         notices=tuple(notices),
     )
+
+
+def rendered_turns(conversation: Conversation, policy: Policy) -> list[tuple[Turn, str]]:
+    """Returns the pieces that `flatten` writes, each with its turn. Raises Unsupported like it."""
+    turns, _ = in_call_order(conversation.turns)
+    found = [(turn, one) for turn in turns for one in sections_of([turn], policy, conversation.paths).sections]
+    pieces = STYLES[policy.flatten.style].write([section for _, section in found], policy.flatten.labels)
+    return [(turn, piece) for (turn, _), piece in zip(found, pieces, strict=True)]
 
 
 CONTINUATION_ADDED: Final = Notice(

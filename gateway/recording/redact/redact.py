@@ -55,9 +55,11 @@ def redact(
     secrets: Sequence[str] = (),
     keep: Iterable[str] = (),
     settings: Settings | None = None,
+    search: bool = True,
 ) -> Redacted:
     """Redacts a recording at a level; one that is redacted at least so far stays as it is. `seed` makes the replaced
-    words unpredictable, `secrets` are values that must never be left, and `keep` texts that stay at any level."""
+    words unpredictable, `secrets` are values that must never be left, and `keep` texts that stay at any level.
+    `search`: look for the texts that are `needed`, which runs a request up to some hundred times."""
     before = recording.header.redaction
     hidden = before.level != "none" and _HIDES[before.level] >= _HIDES[level]
     if hidden:
@@ -74,7 +76,7 @@ def redact(
         redactor = Redactor(words, secrets, kept)
         one, lost = _redacted(interaction, redactor, settings)
         blotted += redactor.blotted
-        if lost and level != "none":
+        if lost and search and level != "none":
             needed += _needed(interaction, redactor, (level, seed, names), secrets, settings)
         found += lost
         redacted.append(one)
