@@ -6,13 +6,15 @@ of the backend are replaced by ones that keep what goes through them (`gateway.s
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 
 from gateway.adapter import BackendRequest
+from gateway.core.conversation import Turn
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
@@ -56,7 +58,8 @@ QUERY: Final = frozenset({"alt", "beta", "api-version"})
 
 
 class Capture:
-    """One request. `size` is that of its contents in bytes; `keys` are the client's own secrets in its head."""
+    """One request. `size` is that of its contents in bytes; `keys` are the client's own secrets in its head, and
+    `conversation` is equal for requests whose first user messages are equal."""
 
     __slots__ = (
         *(
@@ -73,7 +76,7 @@ class Capture:
             "_head",
         ),
         *("_id", "_kept", "_marks", "_method", "_model", "_most", "_notices", "_over", "_quiet", "_route", "_sent"),
-        *("_usage", "keys", "size"),
+        *("_usage", "conversation", "keys", "size"),
     )
 
     def __init__(self, request_id: str, method: str, most: int) -> None:
@@ -99,6 +102,7 @@ class Capture:
         self._quiet = b""
         self._continues = False
         self._over = False
+        self.conversation = ""
         self.keys: tuple[str, ...] = ()
         self.size = 0
 
@@ -132,6 +136,7 @@ class Capture:
         # A turn of an earlier request has an index below those of this one.
         self._continues = any(turn.index is not None and turn.index < 0 for turn in exchange.conversation.turns)
         self._marks["prepared"] = self._sent[0]
+        self.conversation = _conversation(exchange.prepared.repaired.turns)
 
     def send(self) -> None:
         """Records that the request has been written to the backend."""
@@ -269,6 +274,13 @@ class Capture:
         absent = self._absence(request.body)
         body = None if absent else data_of(request.body)
         return SentLine(x, request.method, request.path, t, dict(request.headers), body, request.http2, absent)
+
+
+def _conversation(turns: Sequence[Turn]) -> str:
+    """Returns a short name of a conversation. The system's text is no part of it: one that changes with every request
+    is what a person looks for who compares them."""
+    first = next((turn for turn in turns if turn.role == "user"), None)
+    return "" if first is None else blake2b(repr(first.blocks).encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 def _is_harmless(name: str) -> bool:

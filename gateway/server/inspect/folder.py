@@ -77,7 +77,7 @@ class RecordingFolder:
     def _write(self, interaction: Interaction, settings: Settings, known: list[str]) -> None:
         self._x += 1
         recording = new_recording([interaction])
-        redacted = redact(recording, "shape", self._seed, known, settings=settings)
+        redacted = redact(recording, "shape", self._seed, known, settings=settings, search=False)
         (one,) = redacted.recording.interactions()
         header = msgspec.structs.replace(recording.header, redaction=Redaction("shape"))
         if self._file is None:

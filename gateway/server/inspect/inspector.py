@@ -2,8 +2,11 @@
 
 import asyncio
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, ParamSpec, TypeVar
+
+import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.recording.lines import RedactionLevel
@@ -12,12 +15,14 @@ from gateway.recording.redact.redact import Redacted, redact
 from gateway.server.inspect.access import InspectorAccess
 from gateway.server.inspect.folder import RecordingFolder, new_recording
 from gateway.server.inspect.ring import RequestRing
-from gateway.server.inspect.stages import Stages, stages_of
 from gateway.server.inspect.summary import Summary
+from gateway.server.inspect.views.remade import Remade, remake
 from gateway.settings import Settings
 
 # So many may wait for the one thread that makes stages and redacts.
 _MOST_WAITING: Final = 8
+# So many requests that somebody looks at stay made again, for the next page of them.
+_MOST_REMADE: Final = 8
 P = ParamSpec("P")
 T = TypeVar("T")
 _REASONS: Final = {
@@ -32,8 +37,12 @@ class Inspector:
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         """Raises SettingsError for settings that contradict each other."""
         self.access = InspectorAccess(settings, environ)
+        self._reveals = settings.inspector.reveal
         self.ring = RequestRing(settings.inspector)
         self.folder: RecordingFolder | None = None
+        # The same words are replaced by the same ones in everything that is shown.
+        self._seed = secrets.token_bytes(16)
+        self._remade: OrderedDict[tuple[int, RedactionLevel], Remade] = OrderedDict()
         self._thread = asyncio.Lock()
         self._waiting = 0
 
@@ -41,6 +50,13 @@ class Inspector:
         """Saves every request in a folder from now on. Raises SettingsError for one that cannot be used."""
         self.folder = RecordingFolder(folder)
         self.ring.on_end.append(self.folder.save)
+
+    def check_reveal(self) -> None:
+        """Raises InvalidRequest where nobody may see the words of requests."""
+        if not self._reveals:
+            raise InvalidRequest(
+                "The words of requests are not shown here: inspector.reveal is false.", status=403, code="not_revealed"
+            )
 
     async def export(
         self,
@@ -51,15 +67,37 @@ class Inspector:
         keep: Sequence[str] = (),
     ) -> Redacted:
         """Returns these requests as one recording, redacted. `configured` are the gateway's own secrets. Raises
-        InvalidRequest for a request that is not here, or whose contents are not."""
+        InvalidRequest for a request that is not here, or whose contents are not, and for words that nobody may see."""
+        if level == "none":
+            self.check_reveal()
         found = [self.interaction(request_id) for request_id in ids]
-        known = [*configured, self.access.key, *(key for one in ids for key in self.ring.secrets(one))]
+        known = self._secrets(ids, configured)
         recording = new_recording(found)
-        return await self._in_thread(redact, recording, level, secrets.token_bytes(16), known, keep, settings)
+        return await self.in_thread(redact, recording, level, secrets.token_bytes(16), known, keep, settings)
 
-    async def stages(self, request_id: str, settings: Settings) -> Stages:
-        """Returns the stages of a request, made again. Raises InvalidRequest like `export`."""
-        return await self._in_thread(stages_of, self.interaction(request_id), settings)
+    async def remade(
+        self, request_id: str, level: RedactionLevel, settings: Settings, configured: Sequence[str]
+    ) -> Remade:
+        """Returns a request with its stages, redacted. Raises InvalidRequest like `export`."""
+        interaction = self.interaction(request_id)
+        summary = self.summary(request_id)
+        key = (summary.seq, level)
+        kept = self._remade.get(key)
+        if kept is not None:
+            self._remade.move_to_end(key)
+            return kept
+        known = self._secrets([request_id], configured)
+        made = await self.in_thread(_remade, interaction, level, self._seed, known, settings)
+        if not summary.live:
+            self._remade[key] = made
+            while len(self._remade) > _MOST_REMADE:
+                self._remade.popitem(last=False)
+        return made
+
+    def forget(self) -> None:
+        """Forgets all requests that have ended."""
+        self.ring.clear()
+        self._remade.clear()
 
     def summary(self, request_id: str) -> Summary:
         """Returns the summary of a request. Raises InvalidRequest for one that is not here."""
@@ -72,12 +110,18 @@ class Inspector:
         """Returns a request with its contents. Raises InvalidRequest, which says why they are not here."""
         found = self.ring.interaction(request_id)
         if found is None:
-            reason = _REASONS[self.summary(request_id).contents]
-            message = f"The contents of the request {request_id[:64]} are not here: {reason}."
-            raise InvalidRequest(message, status=404, code="unknown_request")
+            raise InvalidRequest(
+                absence(self.summary(request_id)) or "The request ended while it was asked for.",
+                status=404,
+                code="unknown_request",
+            )
         return found
 
-    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _secrets(self, ids: Sequence[str], configured: Sequence[str]) -> list[str]:
+        return [*configured, self.access.key, *(key for one in ids for key in self.ring.secrets(one))]
+
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs work in the one thread for it. Raises InvalidRequest where too much waits."""
         if self._waiting >= _MOST_WAITING:
             raise InvalidRequest("Too many requests are being looked at.", status=503, code="overloaded")
         self._waiting += 1
@@ -86,3 +130,19 @@ class Inspector:
                 return await asyncio.to_thread(work, *args, **kwargs)
         finally:
             self._waiting -= 1
+
+
+def absence(summary: Summary) -> str:
+    """Returns why the contents of a request are not here; empty where they are."""
+    reason = _REASONS.get(summary.contents)
+    return f"The contents of the request {summary.id[:64]} are not here: {reason}." if reason else ""
+
+
+def _remade(
+    interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> Remade:
+    """Makes the stages again from redacted bytes, and compares those from the captured ones with what was captured."""
+    checks = remake(interaction, settings).checks
+    recording = new_recording([interaction.numbered(1)])
+    (clean,) = redact(recording, level, seed, known, settings=settings, search=False).recording.interactions()
+    return msgspec.structs.replace(remake(clean, settings), checks=checks)

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -30,6 +31,8 @@ from gateway.settings import InspectorSettings
 # A watcher that is slower than this misses changes, and is told how many.
 _QUEUED: Final = 1000
 _MOST_RULES: Final = 32
+# So many summaries are made before others have their turn.
+_COUNTED_AT_ONCE: Final = 500
 
 
 class _Entry:
@@ -156,16 +159,32 @@ class RequestRing(RequestObserver):
     ) -> list[Summary]:
         """Returns the summaries of the newest requests that match, newest first, at most so many; `before`: only those
         that began before the one of this `seq`."""
-        found: list[Summary] = []
-        for entry in reversed(self._entries.values()):
-            if before is not None and entry.seq >= before:
-                continue
-            summary = _summary(entry)
-            if matches(summary):
-                found.append(summary)
-                if len(found) >= limit:
-                    break
-        return found
+        older = (entry for entry in reversed(self._entries.values()) if before is None or entry.seq < before)
+        matching = (summary for entry in older if matches(summary := _summary(entry)))
+        return [*islice(matching, limit)]
+
+    async def count(self, matches: Callable[[Summary], bool]) -> int:
+        """Returns how many requests match. Others are served meanwhile."""
+        matching = 0
+        for number, entry in enumerate([*self._entries.values()], 1):
+            matching += matches(_summary(entry))
+            if number % _COUNTED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return matching
+
+    @property
+    def total(self) -> int:
+        """How many requests are here."""
+        return len(self._entries)
+
+    def previous(self, request_id: str) -> str | None:
+        """Returns the id of the request before this one in its conversation, or None."""
+        entry = self._entries.get(request_id)
+        if entry is None or entry.capture is None or not entry.capture.conversation:
+            return None
+        conversation = entry.capture.conversation
+        earlier = (one for one in reversed(self._entries.values()) if one.seq < entry.seq and one.capture is not None)
+        return next((one.id for one in earlier if one.capture and one.capture.conversation == conversation), None)
 
     def summary(self, request_id: str) -> Summary | None:
         """Returns the summary of a request, or None for one that is not here."""
@@ -271,4 +290,6 @@ def _summary(entry: _Entry) -> Summary:
         completion_tokens=usage.completion_tokens,
         contents=contents,
         bytes=0 if capture is None else capture.size,
+        conversation="" if capture is None else capture.conversation,
+        tokens_estimated=usage.estimated,
     )

@@ -1,0 +1,53 @@
+"""Reads the parameters of the inspector's routes, and writes their answers."""
+
+from collections.abc import Mapping
+from typing import Any, Final, get_args
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gateway.core.errors import InvalidRequest
+from gateway.dialects.openapi import JSON
+from gateway.recording.lines import RedactionLevel
+from gateway.server.inspect.access import INSPECT
+from gateway.server.inspect.views.page import Span
+
+API: Final = f"{INSPECT}/api"
+# No page of another origin may read an answer, and nothing keeps a copy.
+HEADERS: Final[Mapping[str, str]] = {
+    "cache-control": "no-store",
+    "cross-origin-resource-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+
+
+def number(request: Request, name: str) -> int | None:
+    """Returns a parameter that is a whole number, or None. Raises InvalidRequest."""
+    value = request.query_params.get(name)
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) < 16):
+        raise InvalidRequest(f"{name} must be a whole number.", param=name)
+    return int(value)
+
+
+def span(request: Request) -> Span:
+    """Returns the positions that are asked for. Raises InvalidRequest."""
+    return Span(number(request, "from") or 0, number(request, "to"))
+
+
+def level(request: Request) -> RedactionLevel:
+    """Returns the level of redaction that is asked for. Raises InvalidRequest."""
+    name = request.query_params.get("redact", "shape")
+    for known in get_args(RedactionLevel):
+        if name == known:
+            found: RedactionLevel = known
+            return found
+    known_levels = ", ".join(get_args(RedactionLevel))
+    raise InvalidRequest(f"Unknown level {name[:40]!r}. Known levels: {known_levels}.", param="redact")
+
+
+def json_response(value: Any) -> Response:
+    """Returns a value of any type that msgspec writes as JSON."""
+    return Response(msgspec.json.encode(value), media_type=JSON, headers=HEADERS)
