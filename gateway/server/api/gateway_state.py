@@ -100,11 +100,11 @@ class GatewayState:
         text = self.backends.redact(text)
         return text if self.tracing is None else self.tracing.redact(text)
 
-    def check_inspector(self, head: Mapping[bytes, bytes]) -> None:
+    def check_inspector(self, path: str, head: Mapping[bytes, bytes]) -> None:
         """Raises InvalidRequest for a request that may not look at others."""
         if self.inspector is None:
             raise inspector_off(self.settings)
-        self.inspector.access.check(head, self.settings, bool(self.keys))
+        self.inspector.access.check(path, head, self.settings, bool(self.keys))
 
     def check_exposure(self, insecure: bool) -> None:
         """Raises SettingsError when clients outside this machine could reach the gateway without a key."""

@@ -110,7 +110,7 @@ class GatewayMiddleware:
         self._state.hosts.check(context.headers)
         check_site(context.headers)
         if served.kind is None and is_inspected(context.path):
-            self._state.check_inspector(context.headers)
+            self._state.check_inspector(context.path, context.headers)
         elif context.path not in OPEN_PATHS:
             context.key = self._state.keys.check(head, key_places)
         if served.kind == "generate":

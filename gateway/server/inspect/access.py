@@ -11,6 +11,8 @@ from gateway.settings import Settings
 
 # Everything of the inspector is below this path.
 INSPECT: Final = "/inspect"
+# What the page is made of, which is no secret.
+ASSETS: Final = f"{INSPECT}/assets/"
 _SAME: Final = (b"same-origin", b"none")
 
 
@@ -27,6 +29,10 @@ def inspector_off(settings: Settings) -> InvalidRequest:
 def is_inspected(path: str) -> bool:
     """Returns whether a path is one of the inspector."""
     return path == INSPECT or path.startswith(f"{INSPECT}/")
+
+
+def _is_page(path: str) -> bool:
+    return path in (INSPECT, f"{INSPECT}/") or path.startswith(ASSETS)
 
 
 class InspectorAccess:
@@ -46,16 +52,16 @@ class InspectorAccess:
         """Returns whether somebody may look. `keys`: there are client keys."""
         return self.enabled and (bool(self._digest) or _is_local(settings, keys))
 
-    def check(self, head: Head, settings: Settings, keys: bool) -> None:
-        """Raises InvalidRequest: 404 where nobody may look, 401 without the admin key, and 403 for a web page of
-        another origin, another port of this machine among them."""
+    def check(self, path: str, head: Head, settings: Settings, keys: bool) -> None:
+        """Raises InvalidRequest: 404 where nobody may look, 401 without the admin key (which the page itself does not
+        need), and 403 for a web page of another origin, another port of this machine among them."""
         if not self.is_open(settings, keys):
             raise inspector_off(settings)
         if head.get(b"sec-fetch-site", b"none").lower() not in _SAME:
             raise InvalidRequest(
                 "Requests from web pages of other origins are refused.", status=403, code="cross_site_request"
             )
-        if self._digest:
+        if self._digest and not _is_page(path):
             self._check_key(head)
 
     def _check_key(self, head: Head) -> None:

@@ -19,6 +19,7 @@ from gateway.recording.redact.redact import Redacted
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.inspect.filter import read_filter
 from gateway.server.inspect.inspector import Inspector
+from gateway.server.inspect.page_routes import add_page_routes
 from gateway.server.inspect.request_routes import add_request_routes
 from gateway.server.inspect.responses import API, HEADERS, json_response, level, number
 from gateway.server.inspect.ring import Change
@@ -96,6 +97,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
         changes = inspector().ring.watch(number(request, "after"))
         return EventSourceResponse(_events(changes), ping=15, headers=HEADERS)
 
+    add_page_routes(app)
     add_request_routes(app, gateway_state, inspector)
 
 
