@@ -21,7 +21,7 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract browser clients recordings grpc docs state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install run local model test e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -101,6 +101,10 @@ docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a
 	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder man \
 	  --conf-dir docs/site . build/man
 	SITE=$(CURDIR)/build $(BIN)/python -m pytest -m site tests/site $(ARGS)
+
+dist: $(DEV) sbom ## Build the distributions of the last commit twice into dist/, install them and try them (ARGS= goes to pytest)
+	$(BIN)/python deploy/release/distributions.py
+	DIST=$(CURDIR)/dist $(BIN)/python -m pytest -m dist -rs tests/dist $(ARGS)
 
 state: $(DEV) ## Run the faults of a store and several machines, as far as this machine can (ARGS= goes to pytest)
 	STATE_SERVERS=1 $(BIN)/python -m pytest -m state -rs tests/machines $(ARGS)
@@ -195,7 +199,7 @@ pins: $(BIN)/python ## Resolve the pinned requirements anew
 	printf 'furo\nmyst-parser\nsphinx\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
 	  --output-file requirements/docs.txt
-	printf 'check-jsonschema\nkubernetes-validate\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
+	printf 'check-jsonschema\nkubernetes-validate\nzizmor\n' | $(BIN)/uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --custom-compile-command "make pins" --constraint requirements/dev.txt --quiet \
 	  --output-file requirements/deploy.txt
 	for folder in browser clients grpc; do npm install --prefix requirements/$$folder --package-lock-only \

@@ -11,6 +11,7 @@ ALERTS: Final = DEPLOY / "prometheus" / "alerts.yaml"
 DASHBOARD: Final = DEPLOY / "grafana" / "dashboard.json"
 MANIFESTS: Final = DEPLOY / "kubernetes" / "dragoman.yaml"
 CONTAINERFILE: Final = DEPLOY / "Containerfile"
+WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").iterdir())
 
 
 class Named(NamedTuple):

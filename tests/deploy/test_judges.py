@@ -22,7 +22,7 @@ import pytest
 from bench.load_test.gateway_process import free_ports
 from gateway.core.conversation import Json
 from gateway.testing.gateway import hello, running_gateway
-from tests.deploy.files import ALERTS, CONTAINERFILE, DEPLOY, MANIFESTS, dashboard_queries
+from tests.deploy.files import ALERTS, CONTAINERFILE, DEPLOY, MANIFESTS, WORKFLOWS, dashboard_queries
 from tests.paths import ROOT
 
 JUDGES: Final = os.environ.get("DEPLOY", "")
@@ -63,6 +63,17 @@ def test_kubernetes_accepts_the_manifests() -> None:
 
 def test_compose_accepts_its_file() -> None:
     judge("check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(DEPLOY / "compose.yaml"))
+
+
+def test_github_accepts_the_workflows() -> None:
+    judge("check_jsonschema", "--builtin-schema", "vendor.github-workflows", *map(str, WORKFLOWS))
+
+
+def test_the_workflows_grant_nothing_that_they_do_not_need() -> None:
+    program = str(Path(JUDGES, "bin", "zizmor"))
+    command = [program, "--offline", "--no-config", "--strict-collection", "--persona=auditor", *map(str, WORKFLOWS)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_prometheus_accepts_its_files_and_the_alerts_fire() -> None:
