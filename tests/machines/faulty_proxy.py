@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -25,6 +25,9 @@ class FaultyProxy:
         self._listener: asyncio.Server | None = None
         self._tasks = set[asyncio.Task[None]]()
         self._writers = set[asyncio.StreamWriter]()
+        self._passes = asyncio.Event()
+        self._passes.set()
+        self._on_held: Callable[[], None] | None = None
         self.port = 0
         self.carried = 0
 
@@ -39,6 +42,15 @@ class FaultyProxy:
         elif self._listener is None:
             self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
             self.port = self._listener.sockets[0].getsockname()[1]
+
+    def hold(self, on_held: Callable[[], None]) -> None:
+        """Keep back what clients send until `let_go`. `on_held` is called before the first of it is kept back."""
+        self._passes.clear()
+        self._on_held = on_held
+
+    def let_go(self) -> None:
+        """Carry on what was held."""
+        self._passes.set()
 
     async def close(self) -> None:
         """Stop listening and end all connections."""
@@ -73,6 +85,10 @@ class FaultyProxy:
     async def _requests(self, reader: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             self.carried += 1
+            if not self._passes.is_set() and self._on_held is not None:
+                self._on_held()
+                self._on_held = None
+            await self._passes.wait()
             back.write(data)
             await back.drain()
 

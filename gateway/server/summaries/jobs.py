@@ -27,6 +27,8 @@ from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.transport import Transport
 
 LEASE_S: Final = 30.0
+# The time between two looks at whether a job may go on. Others stop using what was forgotten within 5 s.
+CHECK_S: Final = 2.0
 
 
 class JobLimits(msgspec.Struct, frozen=True):
@@ -39,7 +41,7 @@ class JobLimits(msgspec.Struct, frozen=True):
 
 
 class LeaseLost(Exception):
-    """Another worker may do this work now: the lease has ended."""
+    """The lease has ended, so that another worker may do this work now, or what its key has stored was deleted."""
 
 
 class SummaryJobs:
@@ -117,7 +119,7 @@ class SummaryJobs:
         except SummaryRejected as error:
             await self._fail(task, candidate, "rejected", notices.rejected(turns, str(error)))
         except LeaseLost:
-            self._end(task, "lost", notices.failed(turns, "its lease has ended"))
+            self._end(task, "lost", notices.failed(turns, "its lease has ended, or its key was forgotten"))
         except StoreUnavailable as error:
             self._end(task, "failed", notices.failed(turns, str(error)))
         except GatewayError as error:
@@ -127,10 +129,11 @@ class SummaryJobs:
             await self._fail(task, candidate, "failed", notices.failed(turns, reason))
 
     async def _held(self, lease: Lease, task: SummaryTask, request: JobRequest) -> Written:
-        """Waits for the answer while it renews the lease. Raises LeaseLost and GatewayError."""
+        """Waits for the answer while it renews the lease, and stops the request when that ends. Raises LeaseLost and
+        GatewayError."""
         work = asyncio.create_task(ask(self._transport, task, request))
         try:
-            while not (await asyncio.wait({work}, timeout=lease.ttl_s / 3))[0]:
+            while not (await asyncio.wait({work}, timeout=min(CHECK_S, lease.ttl_s / 3)))[0]:
                 if not await _renewed(task.store, lease):
                     raise LeaseLost
             return work.result()

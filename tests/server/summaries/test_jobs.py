@@ -210,6 +210,22 @@ async def test_a_worker_that_was_held_up_past_its_lease_stores_nothing(
         assert "SUMMARY_STORED" not in rules_told(caplog)
 
 
+async def test_a_job_ends_without_an_answer_when_its_key_is_forgotten(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, other = pair
+    async with workers_on(store) as workers:
+        workers.model.gate.clear()
+        running = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, LongLeases(other))))
+        await workers.model.begun.wait()
+        await store.forget("-")
+        async with asyncio.timeout(PATIENCE_S):
+            await running
+        assert not workers.model.gate.is_set() and rules_told(caplog)[-1] == "SUMMARY_FAILED"
+        assert (await store.stats()).usage == ()
+        workers.model.gate.set()
+
+
 async def test_the_first_record_of_a_span_stays(pair: Pair) -> None:
     async with workers_on(pair[0]) as workers:
         await workers.run(workers.worker())
