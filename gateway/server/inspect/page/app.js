@@ -1,0 +1,189 @@
+/** The page: the list of requests on the left, the opened one on the right. */
+
+import { AdminKeyForm, takeKeyOfAddress } from "./admin_key.js";
+import { ask, askJson, useAdminKey } from "./api.js";
+import { copyText } from "./copies.js";
+import { counted } from "./figures.js";
+import { Filter } from "./filter.js";
+import { html } from "./html.js";
+import { Dialog, KeysDialog, onKey, useCommands } from "./keys.js";
+import { ListFoot, RequestList } from "./list.js";
+import { Request } from "./request.js";
+import { Requests } from "./requests.js";
+import { ChangeStream } from "./stream.js";
+import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
+import { render } from "./vendor/preact.mjs";
+
+const THEMES = ["system", "light", "dark"];
+const STREAM = { connecting: "connecting", live: "live", hidden: "paused while hidden", lost: "connection lost, trying again" };
+
+function Page() {
+  const [settings, setSettings] = useState(null);
+  const [refusal, setRefusal] = useState(null);
+  const enter = (key) => {
+    useAdminKey(key);
+    askJson("settings").then(setSettings, setRefusal);
+  };
+  useEffect(() => enter(takeKeyOfAddress()), []);
+  if (settings !== null) return html`<${Inspector} settings=${settings} />`;
+  if (refusal === null) return null;
+  if (refusal.status === 401) return html`<${AdminKeyForm} refused=${refusal.tries > 0} onKey=${(key) => {
+    useAdminKey(key);
+    askJson("settings").then(setSettings, (error) => setRefusal(Object.assign(error, { tries: 1 })));
+  }} />`;
+  return html`<main class="alone"><div class="card"><h1>Dragoman <span class="dim">inspector</span></h1><p role="alert">${refusal.message}</p></div></main>`;
+}
+
+function Inspector({ settings }) {
+  const [, redraw] = useState(0);
+  const [state, setState] = useState("connecting");
+  const [opened, setOpened] = useState(openedByAddress);
+  const [at, setAt] = useState({ current: opened, moves: 0 });
+  const [follow, setFollow] = useState(true);
+  const [view, setView] = useState("messages");
+  const [dialog, setDialog] = useState(null);
+  const [spoken, announce] = useState("");
+  const filter = useRef(null);
+  const requests = useMemo(() => new Requests(() => redraw((count) => count + 1)), []);
+  useStream(requests, setState);
+  useEffect(() => {
+    const onAddress = () => setOpened(openedByAddress());
+    addEventListener("hashchange", onAddress);
+    document.addEventListener("keydown", onKey);
+    return () => {
+      removeEventListener("hashchange", onAddress);
+      document.removeEventListener("keydown", onKey);
+    };
+  }, []);
+
+  const open = (id) => {
+    location.hash = `request=${encodeURIComponent(id)}`;
+    setAt({ ...at, current: id });
+  };
+  const close = () => {
+    history.pushState(null, "", location.pathname + location.search);
+    setOpened(null);
+    setAt({ ...at, moves: at.moves + 1 });
+  };
+  const moveTo = (position) => {
+    const row = requests.rows[Math.max(0, Math.min(position, requests.rows.length - 1))];
+    if (row === undefined) return;
+    setAt({ current: row.id, moves: at.moves + 1 });
+    if (opened !== null) location.replace(`#request=${encodeURIComponent(row.id)}`);
+  };
+  const position = requests.rows.findIndex((row) => row.id === at.current);
+  const newest = () => {
+    setFollow(true);
+    moveTo(0);
+  };
+  const search = (text) => {
+    setFollow(true);
+    requests.load(text).then(() => announce(`${counted(requests.matching, "request")} found.`));
+  };
+  useCommands({
+    next: () => moveTo(position + 1),
+    previous: () => moveTo(position - 1),
+    first: () => moveTo(0),
+    last: () => moveTo(requests.rows.length - 1),
+    open: () => at.current !== null && open(at.current),
+    back: () => opened !== null && close(),
+    filter: () => filter.current.focus(),
+    follow: newest,
+    pause: () => requests.pause(!requests.paused),
+    help: () => setDialog("keys"),
+  });
+  const failed = requests.error?.status === 400 ? requests.error : null;
+  return html`
+    <${Bar} settings=${settings} state=${state} requests=${requests} onHelp=${() => setDialog("keys")}>
+      <${Filter} input=${filter} onFilter=${search} error=${failed} />
+    </${Bar}>
+    ${requests.error && !failed && html`<p class="banner warn" role="alert">${requests.error.message}</p>`}
+    ${settings.workers.seen < settings.workers.total && html`
+      <p class="banner warn">Only ${settings.workers.seen} of ${settings.workers.total} workers can be seen from here: requests to the others are missing.</p>`}
+    <main class=${opened === null ? "" : "has-request"}>
+      <section class="list" aria-label="Requests">
+        ${requests.loaded && requests.rows.length === 0
+          ? html`<${Empty} filter=${requests.filter} settings=${settings} announce=${announce} />`
+          : html`<${RequestList} requests=${requests} current=${at.current} moves=${at.moves} opened=${opened} follow=${follow}
+              onCurrent=${(id) => setAt({ ...at, current: id })} onOpen=${open} onFollow=${setFollow} />`}
+        <${ListFoot} requests=${requests} follow=${follow} onNewest=${newest} onForget=${() => setDialog("forget")} />
+      </section>
+      ${opened !== null && html`
+        <${Request} key=${opened} id=${opened} summary=${requests.byId.get(opened) ?? null} settings=${settings} view=${view}
+          onView=${setView} onClose=${close} onOpen=${open} announce=${announce} />`}
+    </main>
+    <p class="unseen" role="status" aria-live="polite">${spoken}</p>
+    ${dialog === "keys" && html`<${KeysDialog} onClose=${() => setDialog(null)} />`}
+    ${dialog === "forget" && html`<${ForgetDialog} requests=${requests} onClose=${() => setDialog(null)} announce=${announce} />`}`;
+}
+
+function openedByAddress() {
+  return new URLSearchParams(location.hash.slice(1)).get("request");
+}
+
+// The list is loaded when the stream begins, and again when it comes back: what happened meanwhile is then in it.
+function useStream(requests, setState) {
+  useEffect(() => {
+    const onState = (state) => {
+      setState(state);
+      if (state === "live") requests.load();
+    };
+    const onRefused = (error) => {
+      requests.error = error;
+      setState("lost");
+    };
+    const stream = new ChangeStream({ onChanges: (changes) => requests.take(changes), onState, onRefused });
+    stream.start();
+    return () => stream.stop();
+  }, []);
+}
+
+function Bar({ settings, state, requests, onHelp, children }) {
+  const [theme, setTheme] = useState("system");
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+  const change = () => {
+    document.documentElement.dataset.theme = next;
+    setTheme(next);
+  };
+  const paused = requests.paused;
+  return html`
+    <header class="bar">
+      <h1>Dragoman <span class="dim">inspector</span></h1>
+      <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
+      ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`}
+      ${children}
+      <button aria-pressed=${paused ? "true" : "false"} onClick=${() => requests.pause(!paused)}>Pause</button>
+      <button onClick=${change} aria-label=${`Colours: ${theme}. Change to ${next}.`}>${theme === "system" ? "Auto" : theme === "light" ? "Light" : "Dark"}</button>
+      <button onClick=${onHelp} aria-label="Keys">?</button>
+    </header>`;
+}
+
+function ForgetDialog({ requests, onClose, announce }) {
+  const forget = async () => {
+    await ask("requests", { method: "DELETE" }).then(
+      () => announce("The requests are forgotten."),
+      (error) => announce(error.message),
+    );
+    requests.clear();
+    onClose();
+  };
+  return html`
+    <${Dialog} title="Forget all requests?" onClose=${onClose}>
+      <p>The gateway drops every request that has ended from its memory, with its contents. Recordings on disk stay.</p>
+      <button class="primary" onClick=${forget}>Forget them</button>
+    </${Dialog}>`;
+}
+
+function Empty({ filter, settings, announce }) {
+  if (filter) return html`<div class="empty"><p>No request passes the filter.</p></div>`;
+  const copy = async () => announce((await copyText(settings.example)) ? "The command is on the clipboard." : "The browser gives this page no clipboard.");
+  return html`
+    <div class="empty start">
+      <p><strong>No requests yet.</strong> Send one, and it appears here when it begins:</p>
+      <pre class="bytes" tabindex="0" role="region" aria-label="Example">${settings.example}</pre>
+      <button onClick=${copy}>Copy the command</button>
+    </div>`;
+}
+
+document.body.replaceChildren();
+render(html`<${Page} />`, document.body);

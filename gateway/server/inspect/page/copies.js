@@ -1,0 +1,69 @@
+/** Copies of a request: as a command, a program, a recording or a test; redacted by the gateway. */
+
+import { askJson } from "./api.js";
+import { counted } from "./figures.js";
+import { html } from "./html.js";
+import { Dialog } from "./keys.js";
+import { useState } from "./vendor/hooks.mjs";
+
+const FORMS = [
+  { name: "curl", title: "curl", file: "request.sh" },
+  { name: "python", title: "Python", file: "request.py" },
+  { name: "pytest", title: "pytest", file: "test_request.py" },
+  { name: "recording", title: "Recording", file: "request.dragoman.jsonl" },
+  { name: "har", title: "HAR", file: "request.har" },
+];
+
+/** The address that shows a request in this page. */
+export function permalink(id) {
+  return `${location.origin}${location.pathname}#request=${encodeURIComponent(id)}`;
+}
+
+/** Puts a text on the clipboard. Returns whether the browser let it: it needs https or this machine. */
+export async function copyText(text) {
+  if (navigator.clipboard === undefined) return false;
+  return navigator.clipboard.writeText(text).then(() => true, () => false);
+}
+
+/** `absent`: there are no contents, only the link can be copied. */
+export function CopyDialog({ id, absent, onClose, announce }) {
+  const [made, setMade] = useState(null);
+  const show = async (title, file, text, note) => {
+    const copied = await copyText(text);
+    const outcome = copied ? `${title} is on the clipboard.` : "The browser gives this page no clipboard: copy the text below.";
+    setMade({ text, file, note: `${outcome} ${note}` });
+    announce(outcome);
+  };
+  const make = async ({ name, title, file }) => {
+    const query = { id, as: name };
+    await askJson("export", { query }).then(
+      ({ content, blotted, differences }) => show(title, file, content, redaction(blotted, differences)),
+      (error) => setMade({ text: "", note: error.message }),
+    );
+  };
+  return html`
+    <${Dialog} title="Copy the request" onClose=${onClose}>
+      <div class="forms">
+        ${FORMS.map((form) => html`<button disabled=${absent} onClick=${() => make(form)}>${form.title}</button>`)}
+        <button onClick=${() => show("The link", "", permalink(id), "")}>Link</button>
+      </div>
+      ${absent && html`<p class="dim">The contents of this request are not here, so only its link can be copied.</p>`}
+      ${made && html`<p role="status">${made.note}</p>`}
+      ${made?.text && html`<pre class="bytes" tabindex="0" role="region" aria-label="Copy">${made.text}</pre>
+        ${made.file && html`<button onClick=${() => save(made.file, made.text)}>Save as ${made.file}</button>`}`}
+    </${Dialog}>`;
+}
+
+function redaction(blotted, differences) {
+  const secrets = blotted > 0 ? `, ${counted(blotted, "secret")} blotted out` : "";
+  const kept = differences.length === 0 ? "" : ` Redacted, it behaves otherwise: ${differences.join("; ")}`;
+  return `Words are replaced${secrets}.${kept}`;
+}
+
+function save(file, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = file;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

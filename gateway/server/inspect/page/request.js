@@ -1,0 +1,156 @@
+/** One request beside the list: what it was, what failed, how long each part took, and its views. */
+
+import { Answer } from "./answer.js";
+import { askJson } from "./api.js";
+import { CopyDialog } from "./copies.js";
+import { Diff } from "./diff.js";
+import { count, date, duration, price, size, tokens } from "./figures.js";
+import { html } from "./html.js";
+import { useCommands } from "./keys.js";
+import { useLoaded, waiting } from "./loaded.js";
+import { Status } from "./list.js";
+import { Messages } from "./messages.js";
+import { ErrorBanner, NoticeList, useNoticeKeys } from "./notices.js";
+import { Sent } from "./sent.js";
+import { visible } from "./text.js";
+import { useState } from "./vendor/hooks.mjs";
+import { Waterfall } from "./waterfall.js";
+import { WhatIf } from "./what_if.js";
+
+const VIEWS = [
+  { name: "messages", title: "Messages" },
+  { name: "sent", title: "Sent" },
+  { name: "answer", title: "Answer" },
+  { name: "diff", title: "Since previous" },
+  { name: "what-if", title: "What if" },
+];
+
+/** `summary` may be null for a request that the list has not loaded; `view` stays from request to request. */
+export function Request({ id, summary, settings, view, onView, onClose, onOpen, announce }) {
+  const [reveal, setReveal] = useState(false);
+  const [copying, setCopying] = useState(false);
+  const stamp = `${progress(summary)} ${reveal}`;
+  const path = `requests/${encodeURIComponent(id)}`;
+  const query = { reveal: reveal ? 1 : null };
+  const detail = useLoaded((signal) => askJson(path, { signal }), id, progress(summary));
+  const kept = detail.value !== null && detail.value.absent === null;
+  const part = (name, wanted) => useLoaded((signal) => (wanted ? askJson(`${path}/${name}`, { query, signal }) : null), id, `${stamp} ${wanted}`);
+  const messages = part("messages", kept);
+  const answer = part("answer", kept);
+  const show = (name) => {
+    onView(name);
+    announce(`${VIEWS.find((one) => one.name === name).title} is shown.`);
+  };
+  const step = (by) => show(VIEWS[(VIEWS.findIndex((one) => one.name === view) + by + VIEWS.length) % VIEWS.length].name);
+  const toggleReveal = () => {
+    if (!settings.reveal) return announce("Words are not shown here: inspector.reveal is off.");
+    setReveal(!reveal);
+    announce(reveal ? "The words are hidden." : "The words are shown. The gateway's log says so.");
+  };
+  useCommands({
+    previousView: () => step(-1),
+    nextView: () => step(1),
+    diff: () => show("diff"),
+    whatIf: () => show("what-if"),
+    reveal: toggleReveal,
+    copy: () => setCopying(true),
+  });
+  useNoticeKeys();
+  const known = detail.value?.summary ?? summary;
+  return html`
+    <section class="request" aria-label=${`Request ${id}`}>
+      <${Head} id=${id} summary=${known} route=${detail.value?.route} reveal=${reveal} mayReveal=${settings.reveal}
+        onCopy=${() => setCopying(true)} onReveal=${toggleReveal} onClose=${onClose} />
+      <div class="request-body" tabindex="0" role="group" aria-label="Contents of the request">
+        ${detail.value === null
+          ? html`<p class="empty">${waiting(detail)}</p>`
+          : html`
+            <${ErrorBanner} error=${detail.value.error} />
+            <${Checks} checks=${detail.value.checks} />
+            <${Waterfall} marks=${detail.value.marks} reads=${answer.value?.reads} live=${known.live} ms=${known.ms} />
+            ${kept
+              ? html`
+                <${Views} view=${view} onView=${show} />
+                <div role="tabpanel" id="view" aria-labelledby=${`tab-${view}`} class="view">
+                  ${viewOf(view, { id, path, query, stamp, detail: detail.value, messages, answer, settings, reveal, onOpen })}
+                </div>`
+              : html`
+                <${NoticeList} notices=${detail.value.notices} />
+                <p class="empty absent"><strong>The contents are not here.</strong> ${detail.value.absent}</p>`}`}
+      </div>
+      ${copying && html`<${CopyDialog} id=${id} absent=${!kept} onClose=${() => setCopying(false)} announce=${announce} />`}
+    </section>`;
+}
+
+// A request that goes on is loaded again once a second, and once at its end.
+function progress(summary) {
+  return summary?.live ? `live ${Math.floor(summary.ms / 1000)}` : "ended";
+}
+
+function viewOf(view, { id, path, query, stamp, detail, messages, answer, settings, onOpen }) {
+  switch (view) {
+    case "messages":
+      return html`<${Messages} key=${id} loaded=${messages} notices=${detail.notices} path=${path} query=${query} />`;
+    case "sent":
+      return html`<${Sent} path=${path} query=${query} stamp=${stamp} />`;
+    case "answer":
+      return html`<${Answer} key=${id} loaded=${answer} path=${path} query=${query} />`;
+    case "diff":
+      return html`<${Diff} path=${path} previous=${detail.previous} query=${query} stamp=${stamp} onOpen=${onOpen} />`;
+    default:
+      return html`<${WhatIf} key=${id} id=${id} settings=${settings} route=${detail.route} />`;
+  }
+}
+
+function Views({ view, onView }) {
+  return html`
+    <div class="views" role="tablist" aria-label="Views of the request">
+      ${VIEWS.map(({ name, title }) => html`
+        <button role="tab" id=${`tab-${name}`} aria-selected=${name === view ? "true" : "false"} aria-controls="view"
+          onClick=${() => onView(name)}>${title}</button>`)}
+    </div>`;
+}
+
+function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose }) {
+  return html`
+    <header class="request-head">
+      <div class="title">
+        <h2 tabindex="-1">${visible(id)}</h2>
+        <div class="actions">
+          <button onClick=${onCopy}>Copy</button>
+          ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
+          <button onClick=${onClose} aria-label="Close the request">Close</button>
+        </div>
+      </div>
+      ${summary && html`<${Facts} summary=${summary} route=${route} />`}
+      ${reveal && html`<p class="revealed">Words are shown; secrets stay blotted out. The gateway's log says that they were revealed.</p>`}
+    </header>`;
+}
+
+function Facts({ summary, route }) {
+  const to = route ? `${route.backend} · ${route.adapter}${route.profile ? ` · ${route.profile}` : ""}` : summary.backend;
+  const facts = [
+    ["Status", html`<${Status} summary=${summary} />`],
+    ["Model", visible(summary.model || "-")],
+    ["Backend", visible(to || "-")],
+    ["Client", `${summary.dialect}${summary.stream ? ", stream" : ""}`],
+    ["Key", visible(summary.key || "-")],
+    ["Took", duration(summary.ms)],
+    ["Tokens in/out", tokens(summary)],
+    ["Cost", price(summary.cost)],
+    ["Bytes kept", summary.contents === "kept" ? size(summary.bytes) : "-"],
+    ["Began", date(summary.began)],
+    ["Worker", count(summary.worker)],
+  ];
+  return html`<dl class="facts">${facts.filter(([, value]) => value !== "-").map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+function Checks({ checks }) {
+  const wrong = checks.filter((check) => !check.same);
+  if (wrong.length === 0) return null;
+  return html`
+    <section class="banner warn" aria-label="Defect of the gateway">
+      <strong>What is shown here differs from what was sent then: a defect of the gateway.</strong>
+      ${wrong.map((check) => html`<p>${check.name}: ${visible(check.differences.join("; "))}</p>`)}
+    </section>`;
+}

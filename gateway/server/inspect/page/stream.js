@@ -1,0 +1,84 @@
+/** Reads the live changes of requests: one fetch of server-sent events, batched per frame, closed while hidden. */
+
+import { ask } from "./api.js";
+
+const RETRY_MS = [500, 1000, 2000, 5000, 10000];
+
+/** Yields {event, id, data} of a response of server-sent events; `data` is parsed JSON. */
+export async function* readEvents(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const fields = Object.fromEntries(block.split("\n").map((line) => [line.split(":", 1)[0], line.slice(line.indexOf(":") + 1).trim()]));
+      if (fields.data) yield { event: fields.event, id: fields.id, data: JSON.parse(fields.data) };
+    }
+  }
+}
+
+/**
+ * Keeps one stream open while the page is visible, and resumes it by number. `onChanges` gets the changes of a frame,
+ * `onState` "connecting", "live", "hidden" or "lost", `onRefused` the ApiError of a stream that will not come back.
+ */
+export class ChangeStream {
+  constructor({ onChanges, onState, onRefused }) {
+    this.onChanges = onChanges;
+    this.onState = onState;
+    this.onRefused = onRefused;
+    this.last = null;
+    this.failures = 0;
+    this.waiting = [];
+    this.abort = null;
+    this.onVisibility = () => (document.hidden ? this.close("hidden") : this.open());
+  }
+
+  start() {
+    document.addEventListener("visibilitychange", this.onVisibility);
+    this.onVisibility();
+  }
+
+  stop() {
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    this.close("hidden");
+  }
+
+  close(state) {
+    clearTimeout(this.timer);
+    this.abort?.abort();
+    this.abort = null;
+    this.onState(state);
+  }
+
+  async open() {
+    if (this.abort !== null) return;
+    const abort = (this.abort = new AbortController());
+    this.onState("connecting");
+    try {
+      const response = await ask("stream", { query: { after: this.last }, signal: abort.signal });
+      this.failures = 0;
+      this.onState("live");
+      for await (const change of readEvents(response)) this.take(change);
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      if (error.status >= 400 && error.status < 500) return this.onRefused(error);
+    }
+    if (!abort.signal.aborted) this.retry();
+  }
+
+  retry() {
+    this.close("lost");
+    const wait = RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)];
+    this.failures += 1;
+    this.timer = setTimeout(() => document.hidden || this.open(), wait);
+  }
+
+  take(change) {
+    this.last = change.id ?? this.last;
+    this.waiting.push(change);
+    if (this.waiting.length === 1) requestAnimationFrame(() => this.onChanges(this.waiting.splice(0)));
+  }
+}

@@ -1,0 +1,50 @@
+/** Where the time of a request went: its marks as one bar, and the long silences of the answer in it. */
+
+import { duration } from "./figures.js";
+import { html } from "./html.js";
+
+// Each part of a request ends at a mark; all are milliseconds from its head.
+const PARTS = [
+  { mark: "read", name: "read" },
+  { mark: "prepared", name: "prepare" },
+  { mark: "connected", name: "connect" },
+  { mark: "head", name: "wait" },
+  { mark: "first", name: "first bytes" },
+  { mark: "last", name: "stream" },
+  { mark: "end", name: "settle" },
+];
+
+/** A pause between two reads that is worth a mark, in milliseconds. */
+export const LONG_GAP = 200;
+
+/** `marks` as in the contract; `reads` of the answer are null until they are loaded. */
+export function Waterfall({ marks, reads, live, ms }) {
+  const parts = partsOf(live ? { ...marks, end: ms } : marks);
+  const total = parts.at(-1)?.end ?? 0;
+  if (total === 0) return null;
+  const share = (time) => `${(100 * time) / total}%`;
+  const gaps = (reads ?? []).filter((read) => read.gap >= LONG_GAP);
+  return html`
+    <section class="waterfall" aria-label="Times">
+      <div class="bar" aria-hidden="true">
+        ${parts.map((part) => html`<span class=${`part ${part.mark}`} style=${{ left: share(part.start), width: share(part.end - part.start) }}></span>`)}
+        ${gaps.map((read) => html`<span class="gap" style=${{ left: share(read.t - read.gap), width: share(read.gap) }}></span>`)}
+      </div>
+      <dl>
+        ${parts.map((part) => html`<div><dt><span class=${`key ${part.mark}`} aria-hidden="true"></span>${part.name}</dt><dd>${duration(part.end - part.start)}</dd></div>`)}
+        ${gaps.length > 0 && html`<div><dt><span class="key gap" aria-hidden="true"></span>longest silence</dt><dd>${duration(Math.max(...gaps.map((read) => read.gap)))}</dd></div>`}
+      </dl>
+    </section>`;
+}
+
+function partsOf(marks) {
+  const parts = [];
+  let start = 0;
+  for (const { mark, name } of PARTS) {
+    const end = marks[mark];
+    if (end === null || end === undefined) continue;
+    parts.push({ mark, name, start, end: Math.max(start, end) });
+    start = Math.max(start, end);
+  }
+  return parts;
+}

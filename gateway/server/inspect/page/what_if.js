@@ -1,0 +1,54 @@
+/** What the same request would become with another profile or other limits. Nothing is sent. */
+
+import { askJson } from "./api.js";
+import { html } from "./html.js";
+import { StageTable } from "./messages.js";
+import { NoticeList, unplaced } from "./notices.js";
+import { visible } from "./text.js";
+import { useState } from "./vendor/hooks.mjs";
+
+const LIMITS = [
+  { name: "max_tool_results", title: "Most tool results" },
+  { name: "max_history_messages", title: "Most messages" },
+];
+
+export function WhatIf({ id, settings, route }) {
+  const [answer, setAnswer] = useState({ value: null, error: null, asking: false });
+  const submit = async (event) => {
+    event.preventDefault();
+    const body = { id, ...choices(new FormData(event.target)) };
+    setAnswer({ ...answer, asking: true });
+    await askJson("explain", { method: "POST", body }).then(
+      (value) => setAnswer({ value, error: null, asking: false }),
+      (error) => setAnswer({ value: null, error, asking: false }),
+    );
+  };
+  return html`
+    <form class="what-if" onSubmit=${submit}>
+      <label>Profile
+        <select name="profile"><option value="">${route?.profile ? `as it is: ${route.profile}` : "as it is"}</option>
+          ${settings.profiles.map((name) => html`<option value=${name}>${name}</option>`)}</select></label>
+      ${LIMITS.map(({ name, title }) => html`<label>${title} <input name=${name} type="number" min="0" step="1" placeholder="as it is" /></label>`)}
+      <button class="primary" disabled=${answer.asking}>Show</button>
+      <span class="dim">Nothing is sent to a backend.</span>
+    </form>
+    <div aria-live="polite">
+      ${answer.error && html`<p class="banner error">${answer.error.message}</p>`}
+      ${answer.value && html`<${Outcome} outcome=${answer.value} />`}
+    </div>`;
+}
+
+// Only what was chosen is sent: numbers as numbers.
+function choices(form) {
+  const chosen = {};
+  if (form.get("profile")) chosen.profile = form.get("profile");
+  for (const { name } of LIMITS) if (form.get(name)) chosen[name] = Number(form.get(name));
+  return chosen;
+}
+
+function Outcome({ outcome }) {
+  return html`
+    ${outcome.refusal && html`<section class="banner error" role="group" aria-label="Refusal"><strong>It would be refused.</strong> ${visible(outcome.refusal)}</section>`}
+    <${NoticeList} notices=${unplaced(outcome.notices, outcome.rows)} />
+    <${StageTable} rows=${outcome.rows} notices=${outcome.notices} />`;
+}
