@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import completion, config, mapping, recordings, schema, state
+from gateway.commands import completion, config, connect, mapping, recordings, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -68,6 +68,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--profile", default="none", help="the provider profile whose rules are checked as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
+    connect.add_arguments(commands.add_parser("connect", help=connect.HELP), environ)
     config.add_parsers(commands.add_parser("config", help=config.HELP), environ)
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
@@ -142,6 +143,7 @@ def _local(options: argparse.Namespace) -> int:
 
 def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[[], Settings]] | None" = None) -> None:
     # The heavy imports follow every error that can be reported without them.
+    from gateway.connect.target import key_reference
     from gateway.server.access.request_checks import is_loopback
     from gateway.server.process.run import serve
     from gateway.server.process.settings_reload import SettingsSource
@@ -152,7 +154,7 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     models = exact_names(settings.models)
     demo_backends = any(entry.base_url.startswith(DEMO) for entry in settings.backends.values())
     shows_demos = demo_backends and is_loopback(settings.server.host)
-    key = key_to_show(settings.server.api_keys_env, settings.server.api_keys_file)
+    key = key_reference(settings.server, os.environ)
 
     def announce(address: str) -> None:
         lines = [f"dragoman listens on {address}/v1"]
@@ -164,13 +166,6 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
         print("\n".join([*lines, ""]), end="", flush=True)
 
     serve(settings, insecure, announce, SettingsSource(*source) if source else None)
-
-
-def key_to_show(variable: str | None, file: str | None) -> str:
-    """Returns the placeholder for a client's key in a printed command, where one is needed: never the key itself."""
-    if variable and os.environ.get(variable):
-        return f"${{{variable}%%,*}}"
-    return "KEY" if file else ""
 
 
 def curl(address: str, model: str, key: str) -> str:
@@ -268,6 +263,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "local": _local,
     "explain": _explain,
     "lint": _lint,
+    "connect": connect.run,
     "config": config.run,
     "schema": schema.run,
     "map": mapping.run,

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import curl, key_to_show, main
+from gateway.cli import curl, main
+from gateway.connect.target import key_reference
+from gateway.settings import ServerSettings
 from tests.paths import ROOT
 
 
@@ -57,11 +59,9 @@ def test_the_printed_command_survives_the_shell(model: str) -> None:
 @pytest.mark.parametrize(
     ("said", "file", "shown"), [("", None, ""), ("", "keys.txt", "KEY"), ("a,b", "keys.txt", "${MY_KEYS%%,*}")]
 )
-def test_the_printed_command_has_a_key_where_one_is_needed(
-    said: str, file: str | None, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_KEYS", said)
-    assert key_to_show("MY_KEYS", file) == shown
+def test_the_printed_command_has_a_key_where_one_is_needed(said: str, file: str | None, shown: str) -> None:
+    server = ServerSettings(api_keys_env="MY_KEYS", api_keys_file=file)
+    assert key_reference(server, {"MY_KEYS": said}) == shown
     assert ("Authorization: Bearer" in curl("http://127.0.0.1:8000", "m", shown)) == bool(shown)
 
 

@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 PACKAGES: Final = ("gateway", "adapters")
 PAGE: Final = frozenset({".css", ".html", ".js", ".mjs", ".svg", ".txt"})  # of the inspector, with its licences
-SUFFIXES: Final = PAGE | {".py", ".pyi", ".json", ".pb", ".typed", ".bash", ".fish", ".ps1", ".zsh"}
+SUFFIXES: Final = PAGE | {".py", ".pyi", ".json", ".pb", ".typed", ".bash", ".fish", ".ps1", ".toml", ".zsh"}
 METADATA: Final = frozenset({"METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE"})
 BUILD: Final = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 

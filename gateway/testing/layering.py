@@ -107,6 +107,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
         io=("subprocess", "tempfile"),
     ),
     ImportRule("gateway.settings.environment", _ours(f"{_VALUES} settings"), io=("os",)),
+    ImportRule(
+        "gateway.connect",
+        _ours("core.errors settings"),
+        others=("msgspec", "ruamel.yaml", "tomlkit"),
+        io=("os", "tempfile"),
+    ),
     ImportRule("gateway.server", gateway=None, others=None, io=None),
     ImportRule("gateway.server.upstream.http", io=None),
     ImportRule(

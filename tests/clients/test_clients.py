@@ -11,6 +11,7 @@ import pytest
 from tests.clients.installed import CLIENTS, PROGRAMS, SDKS, LoggedGateway
 from tests.clients.page import advice
 from tests.clients.scratch import SECRET, Scratch
+from tests.paths import ROOT
 
 MODELS: Final = ("demo-agent", "demo-chat", "demo-text")
 # These take long to start.
@@ -20,11 +21,12 @@ _BIN: Final = _MODULES / ".bin"
 
 
 class Client(msgspec.Struct, frozen=True):
-    """One section of docs/clients.md: the program it needs, what it must print, how often it may ask the gateway, and
-    what keeps it from asking anybody else. `path` is that of the answers, and `changed` the files that it changes, with
-    what then stands in them."""
+    """One section of docs/clients.md: its name for `dragoman connect`, the program it needs, what it must print, how
+    often it may ask the gateway, and what keeps it from asking anybody else. `path` is that of the answers, and
+    `changed` the files that it changes, with what then stands in them."""
 
     name: str
+    connect: str
     program: str
     says: tuple[str, ...]
     asks: tuple[int, int]
@@ -40,10 +42,11 @@ GEMINI: Final = "/v1beta/models/"
 MARLIN: Final = {"README.md": "The password is marlin."}
 
 ALL: Final = (
-    Client("openai", sys.executable, (SECRET,), (2, 2)),
-    Client("Codex", str(_BIN / "codex"), ("1 file changed",), (4, 4), path=RESPONSES, changed=MARLIN),
+    Client("openai", "openai", sys.executable, (SECRET,), (2, 2)),
+    Client("Codex", "codex", str(_BIN / "codex"), ("1 file changed",), (4, 4), path=RESPONSES, changed=MARLIN),
     Client(
         "Claude Code",
+        "claude-code",
         str(PROGRAMS / "bin" / "claude"),
         ("1 file changed",),
         (4, 6),
@@ -53,22 +56,27 @@ ALL: Final = (
     ),
     Client(
         "gemini-cli",
+        "gemini-cli",
         str(_BIN / "gemini"),
         ("1 file changed",),
         (5, 6),
+        files={".gemini/settings.json": '{"privacy": {"usageStatisticsEnabled": false}}'},
         path=GEMINI,
         changed=MARLIN,
     ),
-    Client("openai (Responses)", SDKS, (SECRET,), (2, 2), path=RESPONSES),
-    Client("openai-agents", SDKS, (SECRET,), (2, 2), path=RESPONSES),
-    Client("AI SDK", str(_MODULES / "ai"), (SECRET,), (2, 2), path=RESPONSES),
-    Client("anthropic", SDKS, (SECRET,), (2, 2), path=MESSAGES),
-    Client("@anthropic-ai/sdk", str(_MODULES / "@anthropic-ai" / "sdk"), (SECRET,), (2, 2), path=MESSAGES),
-    Client("Ollama", SDKS, (SECRET, "tools"), (2, 2), path="/api/chat"),
-    Client("google-genai", SDKS, (SECRET,), (2, 2), path="/v1/models/"),
-    Client("@google/genai", str(_MODULES / "@google" / "genai"), (SECRET,), (2, 2), path=GEMINI),
+    Client("openai (Responses)", "openai", SDKS, (SECRET,), (2, 2), path=RESPONSES),
+    Client("openai-agents", "openai", SDKS, (SECRET,), (2, 2), path=RESPONSES),
+    Client("AI SDK", "openai-js", str(_MODULES / "ai"), (SECRET,), (2, 2), path=RESPONSES),
+    Client("anthropic", "anthropic", SDKS, (SECRET,), (2, 2), path=MESSAGES),
+    Client(
+        "@anthropic-ai/sdk", "anthropic-js", str(_MODULES / "@anthropic-ai" / "sdk"), (SECRET,), (2, 2), path=MESSAGES
+    ),
+    Client("Ollama", "ollama", SDKS, (SECRET, "tools"), (2, 2), path="/api/chat"),
+    Client("google-genai", "google-genai", SDKS, (SECRET,), (2, 2), path="/v1/models/"),
+    Client("@google/genai", "google-genai-js", str(_MODULES / "@google" / "genai"), (SECRET,), (2, 2), path=GEMINI),
     Client(
         "Qwen Code",
+        "qwen-code",
         str(_BIN / "qwen"),
         (SECRET,),
         (2, 3),
@@ -76,6 +84,7 @@ ALL: Final = (
         {".qwen/settings.json": '{"general": {"enableAutoUpdate": false}}'},
     ),
     Client(
+        "opencode",
         "opencode",
         str(PROGRAMS / "bin" / "opencode"),
         (SECRET,),
@@ -90,14 +99,16 @@ ALL: Final = (
     ),
     Client(
         "Cline",
+        "cline",
         str(_BIN / "cline"),
         (SECRET,),
         (2, 3),
         {"CLINE_NO_AUTO_UPDATE": "1"},
     ),
-    Client("pi", str(_BIN / "pi"), (SECRET,), (2, 2), {"PI_OFFLINE": "1"}),
-    Client("Continue", str(_BIN / "cn"), (SECRET,), (2, 3), {"CONTINUE_TELEMETRY_ENABLED": "0"}),
+    Client("pi", "pi", str(_BIN / "pi"), (SECRET,), (2, 2), {"PI_OFFLINE": "1"}),
+    Client("Continue", "continue", str(_BIN / "cn"), (SECRET,), (2, 3), {"CONTINUE_TELEMETRY_ENABLED": "0"}),
     Client(
+        "aider",
         "aider",
         str(PROGRAMS / "aider" / "bin" / "aider"),
         ('You said: "What is in the file README.md?"', "I am a scripted demo model"),
@@ -115,7 +126,7 @@ ALL: Final = (
         # Its own cache in the repository is nothing that the model wrote.
         {".aider/caches/model_prices_and_context_window.json": "{}", ".config/git/ignore": ".aider*\n"},
     ),
-    Client("llm", str(PROGRAMS / "llm" / "bin" / "llm"), ("1, 2, 3, 4, 5", "llm_version says: 0."), (3, 3)),
+    Client("llm", "llm", str(PROGRAMS / "llm" / "bin" / "llm"), ("1, 2, 3, 4, 5", "llm_version says: 0."), (3, 3)),
 )
 
 
@@ -140,10 +151,15 @@ def test_a_client_does_its_job_with_the_tools_of_its_own(
     def here(text: str) -> str:
         return text.replace("127.0.0.1:8000", gateway.address).replace("demo-agent", model)
 
-    for name, text in {**client.files, **said.files}.items():
-        scratch.write(name, here(text))
+    for name, text in client.files.items():
+        scratch.write(name, text)
     before = len(gateway.answered(client.path))
     path = os.pathsep.join((str(Path(client.program).parent), str(Path(sys.executable).parent), os.environ["PATH"]))
+    if said.files:
+        write = f"dragoman connect {client.connect} --write --model {model} --url http://{gateway.address}"
+        written = scratch.run(f"{write} --settings {ROOT / 'settings.json'}", {"PATH": path})
+        assert written.status == 0, written.printed
+        assert all((scratch.home / name).exists() for name in said.files)
     outcome = scratch.run(here(said.commands), {**client.environ, "PATH": path})
     assert outcome.status == 0, outcome.printed
     for words in client.says:

@@ -50,7 +50,7 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint config 'config check' 'config show' 'config schema' schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
+set -g _shtab_dragoman_commands serve demo local explain lint connect config 'config check' 'config show' 'config schema' schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
 set -g _shtab_dragoman_opts_with_value --answer --as --dialect --filter --format --host --id --include --keep --last --match --model --out --output --port --profile --record --redact --request --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
@@ -91,6 +91,13 @@ complete -c dragoman -n '_shtab_dragoman_using lint' -l profile -x -d 'the provi
 complete -c dragoman -n '_shtab_dragoman_using lint' -l format -xka "text json sarif" -d 'the output format'
 complete -c dragoman -n '_shtab_dragoman_using lint' -l dialect -x -d 'the dialect of the request, if its shape does not tell'
 complete -c dragoman -n '_shtab_dragoman_using lint; and test $_shtab_dragoman_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'JSON, or .jsonl with one request per line; - for stdin'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a connect -d 'print or write the configuration of a client'
+complete -c dragoman -n '_shtab_dragoman_using connect' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using connect' -l write -d 'write the client'"'"'s files; a copy of each is kept'
+complete -c dragoman -n '_shtab_dragoman_using connect' -l undo -d 'restore the files as they were before the last --write'
+complete -c dragoman -n '_shtab_dragoman_using connect' -l model -x -d 'the model to begin with (default the first of the settings)'
+complete -c dragoman -n '_shtab_dragoman_using connect' -l url -x -d 'the address of the gateway (default that of the settings)'
+complete -c dragoman -n '_shtab_dragoman_using connect' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a config -d 'check the settings file, show what it sets, or print its JSON Schema'
 complete -c dragoman -n '_shtab_dragoman_using config' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using config; and test $_shtab_dragoman_npos -eq 0' -a check -d 'report every error of the settings file at once, and what is suspicious'

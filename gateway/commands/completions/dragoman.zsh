@@ -12,6 +12,7 @@ _shtab_dragoman_commands() {
   local _commands=(
     completion:'print the completions of the commands for a shell'
     config:'check the settings file, show what it sets, or print its JSON Schema'
+    connect:'print or write the configuration of a client'
     demo:'serve the built-in demo backends; needs no settings and no credential'
     explain:'show the backend request for a client request, and every change'
     lint:'check requests against the rules of the message protocol'
@@ -115,6 +116,19 @@ _shtab_dragoman_config_show_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_config_show_defaults_added=0
+
+_shtab_dragoman_connect_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--write[write the client\'s files\; a copy of each is kept]"
+  "--undo[restore the files as they were before the last --write]"
+  "--model[the model to begin with (default the first of the settings)]:model:"
+  "--url[the address of the gateway (default that of the settings)]:url:"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
+  ":the client\; without one, all are listed:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_connect_defaults_added=0
 
 _shtab_dragoman_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -343,6 +357,7 @@ _shtab_dragoman() {
       case $line[1] in
         completion) _arguments -C -s $_shtab_dragoman_completion_options ;;
         config) _shtab_dragoman_config ;;
+        connect) _arguments -C -s $_shtab_dragoman_connect_options ;;
         demo) _arguments -C -s $_shtab_dragoman_demo_options ;;
         explain) _arguments -C -s $_shtab_dragoman_explain_options ;;
         lint) _arguments -C -s $_shtab_dragoman_lint_options ;;

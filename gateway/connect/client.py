@@ -1,0 +1,59 @@
+"""Describes how each client is configured: one file of `clients/` for each, named as `dragoman connect` calls it.
+
+Texts may hold `{url}` (the gateway's address, without a path), `{model}`, `{each_model}` and `{key}` (a word of a shell
+that gives the client's key). An entry of a list or an object with `{each_model}` stands once for every model.
+"""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+
+_SUFFIX: Final = ".toml"
+
+
+class ClientFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that a client reads, and what it must hold.
+
+    `folders` are tried in order: the first one whose variables are set. The suffix of `name` tells the format.
+    `content` and `defaults` are JSON with placeholders; `defaults` are keys that stay as they are where the file has
+    them. `by_hand`: the program writes this file itself, a person enters the content there.
+    """
+
+    folders: tuple[str, ...]
+    name: str
+    content: Any
+    defaults: Mapping[str, Any] = {}
+    folders_macos: tuple[str, ...] = ()
+    by_hand: bool = False
+
+
+class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One client: what it is called, and the dialect that it speaks.
+
+    `key_variable` is the environment variable that holds its key, where it reads one, and `variables` are further ones.
+    `fields` are what a person enters in its windows. `commands` are lines of a shell: what configures it where it has a
+    command for that, and a first request. `notes` are sentences for its user.
+    """
+
+    title: str
+    dialect: str
+    notes: str = ""
+    key_variable: str | None = None
+    variables: Mapping[str, str] = {}
+    files: tuple[ClientFile, ...] = ()
+    fields: Mapping[str, str] = {}
+    commands: str = ""
+
+
+def client_names() -> tuple[str, ...]:
+    """Returns the names of all clients, sorted."""
+    found = (path.name for path in files("gateway.connect").joinpath("clients").iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
+
+
+def load_client(name: str) -> Client:
+    """Returns the client of a name that `client_names` lists."""
+    path = files("gateway.connect").joinpath("clients", f"{name}{_SUFFIX}")
+    return msgspec.toml.decode(path.read_bytes(), type=Client)

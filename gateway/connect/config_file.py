@@ -1,0 +1,163 @@
+"""Changes a file of a client, keeps what it was, and restores that.
+
+The copy of what a file was stands beside it, and its name has the digest of what was written: a file that somebody has
+changed since is not restored, and changes are undone one after the other. A copy without content: there was no file.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gateway.connect.client import ClientFile
+from gateway.connect.formats import FORMATS, plain
+from gateway.connect.merge import merge
+from gateway.connect.target import Target
+from gateway.core.errors import SettingsError
+
+_VARIABLE: Final = re.compile(r"\$(\w+)")
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A file as it is (None: there is none) and as it will be, and the paths of the values that are replaced."""
+
+    path: Path
+    before: bytes | None
+    after: bytes
+    replaced: tuple[str, ...]
+
+
+def locate(file: ClientFile, environ: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """Returns the path of a client's file. Raises SettingsError where nothing tells a home folder."""
+    folders = file.folders_macos if platform == "darwin" and file.folders_macos else file.folders
+    for folder in folders:
+        if all(environ.get(name) for name in _VARIABLE.findall(folder)):
+            found = Path(_VARIABLE.sub(lambda name: environ[name[1]], folder), file.name)
+            try:
+                return found.expanduser()
+            except RuntimeError as error:
+                raise SettingsError(f"{found}: there is no home folder") from error
+    raise SettingsError(f"{file.name}: none of its folders is known ({', '.join(folders)})")
+
+
+def text_of(file: ClientFile, target: Target) -> str:
+    """Returns the text of a new file for this gateway."""
+    return FORMATS[Path(file.name).suffix].write(_content(file, target, {}), "")
+
+
+def _content(file: ClientFile, target: Target, existing: Any) -> Any:
+    """Returns what a file must hold, with the defaults of keys that it lacks. (Any: JSON.)"""
+    content = target.fill_tree(file.content)
+    missing = {key: value for key, value in file.defaults.items() if key not in existing}
+    return {**missing, **content} if missing else content
+
+
+def plan_change(path: Path, file: ClientFile, target: Target) -> Change:
+    """Returns the change that lets a file hold what the client needs, besides what it has. Raises SettingsError, with
+    the line, for a file that cannot be read or does not fit."""
+    before = _read(path)
+    try:
+        return _merged(path, before, file, target)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error.message}. Nothing was changed") from error
+
+
+def _merged(path: Path, before: bytes | None, file: ClientFile, target: Target) -> Change:
+    form = FORMATS[path.suffix]
+    text = _decode(before or b"")
+    if not text.strip():
+        return Change(path, before, text_of(file, target).encode(), ())
+    tree = form.read(text)
+    was = plain(tree)
+    replaced = tuple(merge(tree, _content(file, target, tree)))
+    if before is not None and plain(tree) == was:
+        return Change(path, before, before, ())
+    written = form.write(tree, text)
+    if plain(form.read(written)) != plain(tree):
+        raise SettingsError("it is written in a way that cannot be kept")
+    newline = "\r\n" if before is not None and b"\r\n" in before else "\n"
+    try:
+        return Change(path, before, written.replace("\n", newline).encode(), replaced)
+    except UnicodeEncodeError as error:
+        raise SettingsError("it has characters that UTF-8 does not have") from error
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise SettingsError("it is not UTF-8") from error
+
+
+def apply(change: Change) -> Path | None:
+    """Writes a change and returns the path of the copy of what was there; None where nothing changes. Raises
+    SettingsError."""
+    if change.before == change.after:
+        return None
+    # Where it is a link, what it leads to is changed.
+    path = change.path.resolve()
+    backup = _backup(path, change.after)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # An older copy under this name is of the same text: undoing leads to what was before both.
+        if not backup.exists():
+            _write(backup, change.before or b"", path)
+        _write(path, change.after, path)
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be written: {error.strerror}") from error
+    return backup
+
+
+def undo(path: Path) -> bool:
+    """Restores what a file was before the latest change. Returns False where there was no file, which is removed.
+    Raises SettingsError where nothing is to be undone, or where somebody has changed the file since."""
+    path = path.resolve()
+    data = _read(path)
+    backup = _backup(path, data or b"")
+    if data is None or not backup.exists():
+        copies = sorted(each.name for each in path.parent.glob(f"{path.name}.dragoman-*.bak"))
+        since = f" It was changed since; its copies are {', '.join(copies)}." if copies else ""
+        raise SettingsError(f"{path}: there is nothing to undo.{since}")
+    try:
+        if backup.stat().st_size:
+            os.replace(backup, path)
+            return True
+        path.unlink()
+        backup.unlink()
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be restored: {error.strerror}") from error
+    return False
+
+
+def _backup(path: Path, written: bytes) -> Path:
+    return path.with_name(f"{path.name}.dragoman-{hashlib.sha256(written).hexdigest()[:12]}.bak")
+
+
+def _write(path: Path, data: bytes, like: Path) -> None:
+    """Writes a file as a whole or not at all, with the mode of the one that it replaces or copies."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        if like.exists():
+            shutil.copymode(like, name)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise

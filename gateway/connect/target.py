@@ -1,0 +1,128 @@
+"""Decides what a client is told of a gateway: its address, its models, and how a shell names a key."""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from gateway.core.errors import SettingsError
+from gateway.settings import ServerSettings, Settings, nearest
+from gateway.settings.model_names import ModelNames, exact_names
+
+# Without client keys the gateway takes any, and most clients send one only if it is not empty.
+ANY_KEY: Final = "unused"
+# Stands for a key of a file, which nobody but its holder knows.
+SOME_KEY: Final = "KEY"
+# Stands in commands for the name of a model that a shell would take apart.
+SOME_MODEL: Final = "MODEL"
+_WORD: Final = re.compile(r"[\w./:@+=-]+", re.ASCII)
+_ADDRESS: Final = re.compile(r"[\w.:/~%\[\]-]+", re.ASCII)
+_PLACEHOLDER: Final = re.compile(r"\{(url|model|each_model|key)\}")
+_EACH: Final = "{each_model}"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The gateway that a client shall ask: its address without a path, the model to begin with and all of them, and a
+    word of a shell that gives the key."""
+
+    url: str
+    model: str
+    models: tuple[str, ...]
+    key: str = ANY_KEY
+
+    def fill(self, text: str, model: str | None = None) -> str:
+        """Returns a text with this gateway in the places of its placeholders."""
+        values = {"url": self.url, "model": self.model, "each_model": model or self.model, "key": self.key}
+        return _PLACEHOLDER.sub(lambda found: values[found[1]], text)
+
+    def fill_commands(self, text: str) -> str:
+        """Returns lines of a shell with this gateway; a model's name that is no single word there is `MODEL`."""
+        model = self.model if _WORD.fullmatch(self.model) else SOME_MODEL
+        return msgspec.structs.replace(self, model=model).fill(text)
+
+    def fill_tree(self, tree: Any, model: str | None = None) -> Any:
+        """Returns JSON with this gateway in its texts and names; an entry for each model stands once for each of them.
+        (Any: JSON.)"""
+        if isinstance(tree, str):
+            return self.fill(tree, model)
+        if isinstance(tree, list):
+            return [self.fill_tree(item, one or model) for item in tree for one in self._models_of(item)]
+        if isinstance(tree, dict):
+            return {
+                self.fill(key, one or model): self.fill_tree(value, one or model)
+                for key, value in tree.items()
+                for one in self._models_of(key)
+            }
+        return tree
+
+    def _models_of(self, tree: Any) -> tuple[str | None, ...]:
+        return self.models if _names_each_model(tree) else (None,)
+
+
+def _names_each_model(tree: Any) -> bool:
+    """Returns whether an entry is for each model: its own texts say so, those of lists below it do not."""
+    if isinstance(tree, dict):
+        return any(isinstance(value, str) and _EACH in value for value in tree.values())
+    return isinstance(tree, str) and _EACH in tree
+
+
+def settings_target(
+    settings: Settings, model: str | None, url: str | None, environ: Mapping[str, str], known: bool = True
+) -> Target:
+    """Returns what the settings say, with a model and an address instead of theirs where they are given.
+
+    `known` false: there is no settings file, so that any model may exist. Raises SettingsError."""
+    listed = exact_names(settings.models)
+    if model is not None and known and ModelNames(settings.models).find(model) is None:
+        raise SettingsError(f"there is no model {model!r}{nearest(model, settings.models)}")
+    first = model or next(iter(listed), None)
+    if first is None:
+        raise SettingsError(
+            "the settings name no model by its whole name: choose one with --model"
+            if known
+            else "there is no settings file: create one with 'dragoman init', or give --model and --url"
+        )
+    models = tuple(dict.fromkeys((first, *listed)))
+    for name in models:
+        if not name.isprintable():
+            raise SettingsError(f"the model {name!r} has characters that the files of clients cannot hold")
+    return Target(_address(settings, url), first, models, _key_word(settings.server, environ))
+
+
+def key_reference(server: ServerSettings, environ: Mapping[str, str]) -> str:
+    """Returns what stands for a client's key in a printed command, where one is needed: never the key itself."""
+    if server.api_keys_env and environ.get(server.api_keys_env):
+        return f"${{{server.api_keys_env}%%,*}}"
+    return SOME_KEY if server.api_keys_file else ""
+
+
+def _key_word(server: ServerSettings, environ: Mapping[str, str]) -> str:
+    reference = key_reference(server, environ)
+    return f'"{reference}"' if reference.startswith("$") else reference or ANY_KEY
+
+
+def _address(settings: Settings, url: str | None) -> str:
+    if url is None:
+        host = settings.server.host.strip("[]")
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        return f"http://[{host}]:{settings.server.port}" if ":" in host else f"http://{host}:{settings.server.port}"
+    return read_address(url)
+
+
+def read_address(url: str) -> str:
+    """Returns an address without a path that a person gave: `/v1` and a slash at its end are left out. Raises
+    SettingsError for text that is no address."""
+    refused = SettingsError(f"{url!r} is no address: it must begin with http:// or https:// and name a host")
+    try:
+        parts = urlsplit(url.rstrip("/").removesuffix("/v1"))
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        if parts.hostname and ":" in parts.hostname:
+            ipaddress.ip_address(parts.hostname)
+    except ValueError as error:
+        raise refused from error
+    if not sound or parts.username is not None or not _ADDRESS.fullmatch(url):
+        raise refused
+    return parts.geturl()

@@ -1,0 +1,206 @@
+"""The files of clients: what they hold stays, each change is undone, and what cannot be read is refused."""
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from gateway.connect.client import ClientFile, load_client
+from gateway.connect.config_file import apply, locate, plan_change, undo
+from gateway.connect.formats import FORMATS, plain
+from gateway.connect.merge import merge
+from gateway.connect.target import Target
+from gateway.core.errors import SettingsError
+
+TARGET: Final = Target("http://127.0.0.1:8000", "demo-agent", ("demo-agent", "demo-chat"))
+CODEX: Final = load_client("codex").files[0]
+CONTINUE: Final = load_client("continue").files[0]
+OPENCODE: Final = load_client("opencode").files[0]
+
+CONFIG: Final = """# mine
+model = "gpt-5" # the large one
+
+[model_providers.other]
+base_url = "https://host/v1" # keep
+
+[profiles.x]
+model = "o3"
+"""
+
+
+def written(path: Path, file: ClientFile, target: Target = TARGET) -> tuple[str, ...]:
+    change = plan_change(path, file, target)
+    apply(change)
+    return change.replaced
+
+
+def test_a_toml_file_keeps_its_comments_and_tables(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG)
+    assert written(path, CODEX) == ("model",)
+    text = path.read_text()
+    for kept in ("# mine", "# the large one", 'base_url = "https://host/v1" # keep', "[profiles.x]"):
+        assert kept in text
+    found = tomllib.loads(text)
+    assert (found["model"], found["model_provider"], found["profiles"]) == (
+        "demo-agent",
+        "dragoman",
+        {"x": {"model": "o3"}},
+    )
+    assert found["model_providers"]["dragoman"]["base_url"] == "http://127.0.0.1:8000/v1"
+
+
+def test_a_yaml_file_keeps_its_comments_its_indentation_and_its_own_models(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "name: Mine # my own\nversion: 9.0.0\nmodels:\n- name: other\n  provider: 'ollama'\n- name: demo-chat\n"
+    )
+    assert written(path, CONTINUE) == ()
+    text = path.read_text()
+    assert text.startswith("name: Mine # my own\nversion: 9.0.0\nmodels:\n- name: other\n  provider: 'ollama'\n")
+    found = YAML(typ="safe").load(text)
+    assert [entry["name"] for entry in found["models"]] == ["other", "demo-chat", "demo-agent"]
+    assert found["models"][1]["apiBase"] == "http://127.0.0.1:8000/v1" and found["schema"] == "v1"
+
+
+def test_a_json_file_keeps_its_order_and_indentation(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.json"
+    path.write_text('{\n    "theme": "dark",\n    "provider": {"mine": {"npm": "é"}}\n}\n')
+    written(path, OPENCODE)
+    text = path.read_text()
+    assert text.startswith('{\n    "theme": "dark",\n    "provider": {\n        "mine"') and "é" in text
+    assert list(json.loads(text)["provider"]["dragoman"]["models"]) == ["demo-agent", "demo-chat"]
+
+
+def test_what_is_already_there_is_not_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    written(path, CODEX)
+    stamp = path.stat().st_mtime_ns
+    assert apply(plan_change(path, CODEX, TARGET)) is None
+    assert path.stat().st_mtime_ns == stamp and len(list(tmp_path.iterdir())) == 2
+
+
+def test_changes_are_undone_one_after_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "config.toml"
+    written(path, CODEX)
+    first = path.read_bytes()
+    written(path, CODEX, Target("http://gw", "other", ("other",)))
+    assert undo(path) and path.read_bytes() == first
+    assert not undo(path)
+    assert list(path.parent.iterdir()) == []
+    with pytest.raises(SettingsError, match="there is nothing to undo"):
+        undo(path)
+
+
+def test_a_file_that_was_changed_since_is_not_restored(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG)
+    written(path, CODEX)
+    with path.open("a") as file:
+        file.write("\n[notes]\nmine = 1\n")
+    with pytest.raises(SettingsError, match=r"changed since; its copies are config\.toml\.dragoman-\w{12}\.bak"):
+        undo(path)
+    assert "mine = 1" in path.read_text()
+
+
+def test_mode_links_and_line_ends_stay(tmp_path: Path) -> None:
+    real, link = tmp_path / "dotfiles" / "config.toml", tmp_path / "config.toml"
+    real.parent.mkdir()
+    real.write_bytes(CONFIG.replace("\n", "\r\n").encode())
+    real.chmod(0o640)
+    link.symlink_to(real)
+    written(link, CODEX)
+    assert link.is_symlink() and real.stat().st_mode & 0o777 == 0o640
+    assert real.read_bytes().count(b"\n") == real.read_bytes().count(b"\r\n") > 5
+    assert undo(link) and real.read_bytes() == CONFIG.replace("\n", "\r\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("opencode.json", b'{"a": 1,}', "line 1, column 9"),
+        ("opencode.json", b'{\n  // mine\n  "a": 1\n}', "line 2, column 3.*comments cannot be kept"),
+        ("opencode.json", b'{"a": 1, "a": 2}', "set twice"),
+        ("opencode.json", b"[]", "the file must be an object; it is a list"),
+        ("opencode.json", b'{"provider": []}', "provider must be an object; it is a list"),
+        ("opencode.json", b'{"provider": {"dragoman": 3}}', "provider.dragoman must be an object"),
+        ("opencode.json", b"\xff\xfe{}", "not UTF-8"),
+        ("config.toml", b"a = \n", "line 1"),
+        ("config.toml", b"model_providers = 3\n", "model_providers must be an object"),
+        ("config.yaml", b"a: [1\nb: 2\n", "line 2"),
+        ("config.yaml", b"a: 1\na: 2\n", "line 2"),
+        ("config.yaml", b"--- 1\n--- 2\n", "line"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_or_does_not_fit_is_refused_and_stays(
+    name: str, text: bytes, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(text)
+    file = {"opencode.json": OPENCODE, "config.toml": CODEX, "config.yaml": CONTINUE}[name]
+    with pytest.raises(SettingsError, match=f"(?s){name}: .*{words}.*Nothing was changed"):
+        plan_change(path, file, TARGET)
+    assert path.read_bytes() == text and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the owner of the machine may write everywhere")
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(SettingsError, match="cannot be written"):
+        written(tmp_path / "config.toml", CODEX)
+
+
+def test_a_folder_in_the_place_of_the_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        plan_change(tmp_path, CODEX, TARGET)
+
+
+def test_the_first_folder_whose_variables_are_set_is_taken() -> None:
+    file = load_client("llm").files[0]
+    home = Path("~").expanduser()
+    assert locate(file, {"LLM_USER_PATH": "/l", "XDG_CONFIG_HOME": "/x"}) == Path("/l/extra-openai-models.yaml")
+    assert locate(file, {"XDG_CONFIG_HOME": "/x"}, "linux") == Path("/x/io.datasette.llm/extra-openai-models.yaml")
+    assert locate(file, {}, "linux") == home / ".config/io.datasette.llm/extra-openai-models.yaml"
+    assert locate(file, {}, "darwin").parts[-3:-1] == ("Application Support", "io.datasette.llm")
+
+
+NAMES = st.sampled_from(["a", "b", "model", "provider", "model_providers", "dragoman", "options"])
+VALUES = st.none() | st.booleans() | st.integers(-9, 9) | st.text("aé \"'#:{}\n", max_size=5)
+TREES: st.SearchStrategy[Any] = st.recursive(
+    VALUES, lambda below: st.lists(below, max_size=3) | st.dictionaries(NAMES, below, max_size=3), max_leaves=8
+)
+
+
+@given(st.dictionaries(NAMES, TREES, max_size=4), st.sampled_from([".json", ".yaml"]))
+def test_merging_loses_nothing_and_merging_again_changes_nothing(before: dict[str, Any], suffix: str) -> None:
+    form = FORMATS[suffix]
+    text = form.write(before, "")
+    tree = form.read(text)
+    wanted = TARGET.fill_tree(OPENCODE.content)
+    try:
+        replaced = tuple(merge(tree, wanted))
+    except SettingsError:
+        return
+    after = plain(form.read(form.write(tree, text)))
+    assert after == plain(tree)
+    assert list(merge(after, wanted)) == []
+    for path in _paths(before):
+        assert _at(after, path) == _at(before, path) or ".".join(path) in replaced
+
+
+def _paths(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if isinstance(tree, dict) and tree:
+        return [found for key, value in tree.items() for found in _paths(value, (*path, key))]
+    return [path] if path and tree != {} else []
+
+
+def _at(tree: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        tree = tree[key]
+    return tree
