@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from gateway.demo.chat.faults import FAULTS as CHAT
+from gateway.demo.defects.defect import ALL_WIRES
+from gateway.demo.defects.table import DEFECTS
 from gateway.demo.gemini.faults import FAULTS as GEMINI
 from gateway.demo.grpc.faults import FAULTS as GRPC
 from gateway.demo.messages.faults import FAULTS as MESSAGES
@@ -47,3 +49,13 @@ def test_the_page_lists_the_framing_options() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", section("demo-agent: `[[scenario:NAME]]`"), re.M)
     assert dict(rows) == FRAMING_OPTIONS
     assert len(rows) == len(FRAMING_OPTIONS)
+
+
+def test_the_page_lists_the_defects() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| ([^|]+) \|$", section("Backends with a defect"), re.M)
+    known = {
+        name: (defect.about, "all" if defect.wires == ALL_WIRES else ", ".join(defect.wires))
+        for name, defect in DEFECTS.items()
+    }
+    assert {name: (about, wires) for name, about, wires in rows} == known
+    assert len(rows) == len(known)

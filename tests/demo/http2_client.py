@@ -28,10 +28,12 @@ HEADERS = (("content-type", "application/grpc+proto"), ("te", "trailers"))
 
 
 class Seen(msgspec.Struct):
-    """What arrived for one request. `ended`: the stream ended; `code`: that of a reset."""
+    """What arrived for one request. `writes` counts its DATA frames; `ended`: the stream ended; `code`: that of a
+    reset."""
 
     head: dict[str, str] = {}
     body: bytes = b""
+    writes: int = 0
     trailers: dict[str, str] | None = None
     ended: bool = False
     code: int | None = None
@@ -113,6 +115,7 @@ class Http2Client:
                 self._seen[number].trailers = _texts(headers)
             case DataReceived(stream_id=number, data=data, flow_controlled_length=length):
                 self._seen[number].body += data
+                self._seen[number].writes += 1
                 if self._acknowledges:
                     self.state.acknowledge_received_data(length, number)
             case StreamEnded(stream_id=number):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.conversation import JsonObject
-from gateway.demo.defects.defect import CHAT, Defect
+from gateway.demo.defects.defect import API_WIRES, CHAT, Defect
 
 
 def _ignoring(field: str, wires: tuple[str, ...], *paths: str) -> Defect:
@@ -45,7 +45,7 @@ IGNORED_FIELDS: Final[Mapping[str, Defect]] = {
     ),
     "ignores_response_format": _ignoring(
         "the format of the answer",
-        ("chat", "messages", "responses", "gemini"),
+        API_WIRES,
         "response_format",
         "output_config",
         "text",
@@ -53,9 +53,7 @@ IGNORED_FIELDS: Final[Mapping[str, Defect]] = {
     ),
     "ignores_n": _ignoring("n: it gives one choice", CHAT, "n"),
     "ignores_logprobs": _ignoring("logprobs: it gives none", CHAT, "logprobs", "top_logprobs"),
-    "ignores_tools": _ignoring(
-        "the tools", ("chat", "messages", "responses", "gemini"), "tools", "tool_choice", "toolConfig"
-    ),
+    "ignores_tools": _ignoring("the tools", API_WIRES, "tools", "tool_choice", "toolConfig"),
     "ignores_stream": _ignoring(
         "`stream`: it answers with one object", ("chat", "messages", "responses", "text"), "stream"
     ),

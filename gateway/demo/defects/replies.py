@@ -6,14 +6,14 @@ from typing import Final
 
 import msgspec
 
-from gateway.demo.defects.defect import ALL_WIRES, CHAT, Defect
+from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, CHAT, Defect
 from gateway.demo.scripted_model.dialogue import Dialogue, Model, PlannedCall, Reply
 from gateway.demo.scripted_model.reply import reply
 
-# The wires that tell the model about the choice of tools.
-_CHOICE: Final = ("chat", "messages", "responses", "gemini", "grpc")
+# The wires that can demand a call.
+_CHOICE: Final = (*API_WIRES, "grpc")
 # The wires whose calls have an id that the backend gives them.
-_IDS: Final = ("chat", "messages", "responses", "gemini", "grpc", "agent")
+_IDS: Final = (*API_WIRES, "grpc", "agent")
 _SEED: Final = ("chat", "gemini", "text")
 _LONG: Final = "x" * 60
 
@@ -104,7 +104,7 @@ REPLIES: Final[Mapping[str, Defect]] = {
         _IDS,
         model=_identified(lambda at, call: f"functions.{call.name}:{at}"),
     ),
-    "ignores_choice_none": Defect("it calls tools although `tool_choice` is none", _CHOICE, model=_ignores_none),
+    "ignores_choice_none": Defect("it calls tools although `tool_choice` is none", API_WIRES, model=_ignores_none),
     "ignores_choice_required": Defect(
         "it answers with text although `tool_choice` is required", _CHOICE, model=_ignores_required
     ),

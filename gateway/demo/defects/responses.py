@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.defects.defect import ALL_WIRES, JSON_WIRES, Defect
+from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, JSON_WIRES, Defect
 from gateway.demo.defects.rewriting import Edit, Event, answering, each_json, is_stream, with_parts
 from gateway.demo.player.playback import Cut, Response, json_answer
 
@@ -51,8 +51,6 @@ RESPONSES: Final[Mapping[str, Defect]] = {
     "wrong_content_type": answering("its answers have the type text/plain", (*JSON_WIRES, "agent"), _media_type),
     "stream_cut": answering("it closes the connection in the middle of a stream", ALL_WIRES, _breaks(Cut("fin"))),
     "stream_reset": answering("it resets the connection in the middle of a stream", ALL_WIRES, _breaks(Cut("reset"))),
-    "no_usage": answering(
-        "its answers have no token counts", ("chat", "messages", "responses", "gemini"), each_json(_without_usage)
-    ),
+    "no_usage": answering("its answers have no token counts", API_WIRES, each_json(_without_usage)),
     "unknown_fields": answering("its answers have unknown fields", JSON_WIRES, each_json(_unknown_fields)),
 }
