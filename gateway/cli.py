@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import completion, config, connect, mapping, recordings, schema, state
+from gateway.commands import completion, config, connect, mapping, names, recordings, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -69,6 +69,8 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
     connect.add_arguments(commands.add_parser("connect", help=connect.HELP), environ)
+    for name, text in names.HELPS.items():
+        commands.add_parser(name, help=text)
     config.add_parsers(commands.add_parser("config", help=config.HELP), environ)
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
@@ -264,6 +266,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "explain": _explain,
     "lint": _lint,
     "connect": connect.run,
+    **dict.fromkeys(names.HELPS, names.run),
     "config": config.run,
     "schema": schema.run,
     "map": mapping.run,

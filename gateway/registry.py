@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, cast
 
+import msgspec
+
 from gateway.adapter import Adapter
 from gateway.core.errors import OptionError, SettingsError
 from gateway.dialects.base import Dialect
@@ -35,6 +37,26 @@ DIALECTS: Final[Mapping[str, str]] = {
 DIALECT_GROUP: Final = "dragoman.dialects"
 # The dialect in which errors are written that precede any route, and of requests that name none.
 DEFAULT_DIALECT: Final = "openai_chat"
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A name of an adapter or dialect: `value` is its import string, `package` the installed package that gives the
+    name, with its version, or "" for a built-in one. Without `used`, the name is a built-in one, and means that."""
+
+    name: str
+    value: str
+    package: str
+    used: bool
+
+
+def named_adapters() -> list[Named]:
+    """Returns the names that settings.json may use, built-in ones first. Imports none of them. Raises SettingsError."""
+    return _named(ADAPTERS, ADAPTER_GROUP)
+
+
+def named_dialects() -> list[Named]:
+    """Returns the names of the dialects, built-in ones first. Imports none of them. Raises SettingsError."""
+    return _named(DIALECTS, DIALECT_GROUP)
 
 
 def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapter:
@@ -88,6 +110,17 @@ def load_dialect(name: str | None = None) -> Dialect:
     return cast(Dialect, found())
 
 
+def _named(built_in: Mapping[str, str], group: str) -> list[Named]:
+    installed = [
+        Named(name, point.value, _package(point), name not in built_in) for name, point in _installed(group).items()
+    ]
+    return [*(Named(name, value, "", True) for name, value in built_in.items()), *installed]
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else ""
+
+
 def _adapter_class(where: str, adapter: str) -> type:
     written = ADAPTERS.get(adapter, adapter)
     if all(written.partition(":")):
@@ -96,7 +129,7 @@ def _adapter_class(where: str, adapter: str) -> type:
     if adapter in installed:
         return _imported(where, adapter, installed[adapter])
     raise SettingsError(
-        f"{where}: there is no adapter {adapter!r} (your own must be written module:Class)"
+        f"{where}: there is no adapter {adapter!r} (a class is written module:Class)"
         f"{nearest(adapter, [*ADAPTERS, *installed])}"
     )
 

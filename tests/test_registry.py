@@ -12,10 +12,13 @@ from gateway.registry import (
     ADAPTERS,
     DEFAULT_DIALECT,
     DIALECTS,
+    Named,
     load_adapter,
     load_adapters,
     load_dialect,
     load_dialects,
+    named_adapters,
+    named_dialects,
 )
 from gateway.server.api.app import create_app
 from gateway.settings import BackendSettings, Settings, read_settings
@@ -74,6 +77,16 @@ def test_an_unknown_name_is_told_with_the_nearest(wrong: str, right: str) -> Non
         load_adapter("b", entry(wrong), LIMIT)
 
 
+@pytest.mark.usefixtures("installed")
+def test_the_names_of_adapters_are_listed_and_none_is_imported() -> None:
+    named = {(one.name, one.used): one for one in named_adapters()}
+    assert [one.name for one in named_adapters()][: len(ADAPTERS)] == list(ADAPTERS)
+    assert named["parrot", True] == Named("parrot", "tests.examples.parrot:ParrotAdapter", "feathered 1.0", True)
+    assert named["text", True].package == ""
+    assert named["text", False].package == "feathered 1.0"
+    assert named["dodo", True].value == "tests.examples.dodo:DodoAdapter"  # which does not exist
+
+
 @pytest.mark.parametrize("name", ["json:dumps", "adapters.text:Missing"])
 def test_what_is_no_adapter_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=r"backends\.b\.adapter"):
@@ -118,6 +131,10 @@ def test_an_installed_package_adds_its_dialect(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(tmp_path)
     assert [dialect.name for dialect in load_dialects().dialects] == [*DIALECTS, "json_lines"]
     assert load_dialects().find("POST", "/lines/chat").dialect.name == "json_lines"
+    assert [(one.name, one.used) for one in named_dialects() if one.package] == [
+        ("json_lines", True),
+        ("openai_chat", False),
+    ]
 
 
 @pytest.mark.parametrize(

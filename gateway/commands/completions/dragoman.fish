@@ -50,7 +50,7 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint connect config 'config check' 'config show' 'config schema' schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
+set -g _shtab_dragoman_commands serve demo local explain lint connect adapters dialects config 'config check' 'config show' 'config schema' schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
 set -g _shtab_dragoman_opts_with_value --answer --as --dialect --filter --format --host --id --include --keep --last --match --model --out --output --port --profile --record --redact --request --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
@@ -98,6 +98,10 @@ complete -c dragoman -n '_shtab_dragoman_using connect' -l undo -d 'restore the 
 complete -c dragoman -n '_shtab_dragoman_using connect' -l model -x -d 'the model to begin with (default the first of the settings)'
 complete -c dragoman -n '_shtab_dragoman_using connect' -l url -x -d 'the address of the gateway (default that of the settings)'
 complete -c dragoman -n '_shtab_dragoman_using connect' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a adapters -d 'list the names of adapters, and the packages that they are from'
+complete -c dragoman -n '_shtab_dragoman_using adapters' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a dialects -d 'list the dialects that are served, and the packages that they are from'
+complete -c dragoman -n '_shtab_dragoman_using dialects' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a config -d 'check the settings file, show what it sets, or print its JSON Schema'
 complete -c dragoman -n '_shtab_dragoman_using config' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using config; and test $_shtab_dragoman_npos -eq 0' -a check -d 'report every error of the settings file at once, and what is suspicious'

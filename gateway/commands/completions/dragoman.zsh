@@ -10,10 +10,12 @@
 
 _shtab_dragoman_commands() {
   local _commands=(
+    adapters:'list the names of adapters, and the packages that they are from'
     completion:'print the completions of the commands for a shell'
     config:'check the settings file, show what it sets, or print its JSON Schema'
     connect:'print or write the configuration of a client'
     demo:'serve the built-in demo backends; needs no settings and no credential'
+    dialects:'list the dialects that are served, and the packages that they are from'
     explain:'show the backend request for a client request, and every change'
     lint:'check requests against the rules of the message protocol'
     local:'serve a small model on this machine; needs two optional packages'
@@ -71,6 +73,13 @@ _shtab_dragoman_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_defaults_added=0
+
+_shtab_dragoman_adapters_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_adapters_defaults_added=0
 
 _shtab_dragoman_completion_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -140,6 +149,13 @@ _shtab_dragoman_demo_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_demo_defaults_added=0
+
+_shtab_dragoman_dialects_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_dialects_defaults_added=0
 
 _shtab_dragoman_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -355,10 +371,12 @@ _shtab_dragoman() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_dragoman-$line[1]:"
       case $line[1] in
+        adapters) _arguments -C -s $_shtab_dragoman_adapters_options ;;
         completion) _arguments -C -s $_shtab_dragoman_completion_options ;;
         config) _shtab_dragoman_config ;;
         connect) _arguments -C -s $_shtab_dragoman_connect_options ;;
         demo) _arguments -C -s $_shtab_dragoman_demo_options ;;
+        dialects) _arguments -C -s $_shtab_dragoman_dialects_options ;;
         explain) _arguments -C -s $_shtab_dragoman_explain_options ;;
         lint) _arguments -C -s $_shtab_dragoman_lint_options ;;
         local) _arguments -C -s $_shtab_dragoman_local_options ;;

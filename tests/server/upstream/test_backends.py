@@ -24,7 +24,7 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ({"adapter": "plain"}, "there is no adapter 'plain' (your own must be written module:Class); there are"),
+        ({"adapter": "plain"}, "there is no adapter 'plain' (a class is written module:Class); there are"),
         ({"adapter": "plain"}, "'openai_chat', 'openai_responses', 'proto', 'text', 'warp'"),
         ({"adapter": "openai"}, "; did you mean 'openai_chat'?"),
         ({"adapter": "no.such.module:X"}, "cannot be imported"),
