@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -132,7 +132,12 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
 
 def _text(report: Report) -> str:
     lines = [*_lines("error", report.file, report.errors), *_lines("warning", report.file, report.warnings)]
-    return "\n".join([*lines, f"{report.file}: {len(report.errors)} errors, {len(report.warnings)} warnings"])
+    counts = ", ".join(_count(found, word) for found, word in ((report.errors, "error"), (report.warnings, "warning")))
+    return "\n".join([*lines, f"{report.file}: {counts}"])
+
+
+def _count(findings: Collection[Finding], word: str) -> str:
+    return f"{len(findings)} {word}" + ("" if len(findings) == 1 else "s")
 
 
 def _lines(kind: str, file: str, findings: Iterable[Finding]) -> list[str]:

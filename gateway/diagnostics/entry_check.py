@@ -69,7 +69,10 @@ def _correct(options: dict[str, Json], place: str, correction: Correction) -> bo
             renamed = name.sub(lambda _: nearest, str(step))
             if not isinstance(holder, dict) or renamed in holder:
                 return False
-            holder[renamed] = holder.pop(step)
+            value = holder.pop(step)
+            # Any other key of the entry is no option of the adapter.
+            if holder is not options or renamed not in BackendSettings.__struct_fields__:
+                holder[renamed] = value
     return True
 
 

@@ -65,6 +65,15 @@ def test_all_misspelt_names_are_reported_with_the_nearest() -> None:
     assert len(found) == len(places) and all("did you mean" in fault for fault in found)
 
 
+def test_a_misspelt_key_of_every_backend_is_one_fault() -> None:
+    entry = parse_settings(
+        '{"backends": {"x": {"adapter": "text", "base_url": "http://h", "api_key_enf": "K"}}}'
+    ).backends
+    assert entry_faults("x", entry["x"], 1 << 20) == (
+        "unknown setting 'backends.x.api_key_enf'; did you mean 'api_key_env'?",
+    )
+
+
 def test_a_misspelt_path_of_a_condition_is_one_fault() -> None:
     found = faults(changed(PARTS, ("ended.crash", "ended.crush"), ("fully", "fuly")))
     assert [fault.partition(":")[0] for fault in found] == [
