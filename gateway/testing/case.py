@@ -32,8 +32,8 @@ class AdapterClass(Protocol):
 class Case(msgspec.Struct, frozen=True, dict=True):
     """One adapter, one conversation, and the bytes of one complete and valid response to it.
 
-    `expected`: the events of the response, deltas joined; empty: not compared. `options` are the adapter's own keys
-    of its backend entry in settings.json. Choose a response of one or two kilobytes: it is also cut at every byte.
+    `expected`: the events of the response, cut into any deltas; empty: not compared. `options` are the adapter's own
+    keys of its backend entry in settings.json. Choose a response of one or two kilobytes: it is also cut at every byte.
     `marks_end` is false for a wire on which only HTTP marks the end of the response: there the bytes do not show a cut.
     `trailers` follow the response on a wire that ends with them (`TrailerDecoder`), with names in lower case.
     """

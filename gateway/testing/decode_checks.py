@@ -34,7 +34,7 @@ HEADERS: Final[tuple[dict[str, str], ...]] = ({}, {"retry-after": "7", "content-
 def answer_is_read(case: Case) -> None:
     """The response decodes without error, in the order that the grammar allows, to the events that the case expects."""
     events = _replay(case, [case.wire])
-    assert not case.expected or join(events) == list(case.expected)
+    assert not case.expected or join(events) == join(case.expected)
 
 
 def cuts_change_nothing(case: Case) -> None:

@@ -172,27 +172,44 @@ def any_arguments_can_be_sent(case: Case) -> None:
 
 
 def unknown_fields_are_not_dropped_in_silence(case: Case) -> None:
-    """A field of a message, a part or a call that no schema defines is sent, rejected, or reported in a notice."""
+    """A field of a message, a part or a call that no schema defines, and the reasoning of an earlier answer, is sent,
+    rejected, or reported in a notice."""
     question = Turn("user", (Text("?"), Text("")), index=0)
     call, custom = ToolCall("k", "look", "{}"), ToolCall("k", "look", "free", {**UNKNOWN, "type": "custom"})
     result = Turn("tool", (ToolResult("k", (Text("x"),)),), index=2)
     histories: dict[str, tuple[Turn, ...]] = {
-        "a message": (msgspec.structs.replace(question, extra=UNKNOWN),),
-        "a part": (Turn("user", (Text("?", UNKNOWN),), index=0),),
-        "an empty message": (question, Turn("assistant", (), index=1, extra=UNKNOWN), Turn("user", (), index=2)),
-        "a refusal": (question, Turn("assistant", (Text("No.", {**UNKNOWN, "type": "refusal"}),), index=1), question),
-        "thoughts": (question, Turn("assistant", (Reasoning("unknownmarker", "reasoning"),), index=1), question),
-        "a call": (question, Turn("assistant", (msgspec.structs.replace(call, extra=UNKNOWN),), index=1), result),
-        "a custom call": (question, Turn("assistant", (custom,), index=1), result),
-        "a result": (question, *_called("{}", Text("y", UNKNOWN))),
-        "a tool message": (
+        "an unknown field of a message": (msgspec.structs.replace(question, extra=UNKNOWN),),
+        "an unknown field of a part": (Turn("user", (Text("?", UNKNOWN),), index=0),),
+        "an unknown field of an empty message": (
+            question,
+            Turn("assistant", (), index=1, extra=UNKNOWN),
+            Turn("user", (), index=2),
+        ),
+        "an unknown field of a refusal": (
+            question,
+            Turn("assistant", (Text("No.", {**UNKNOWN, "type": "refusal"}),), index=1),
+            question,
+        ),
+        "the reasoning of an earlier answer": (
+            question,
+            Turn("assistant", (Reasoning("unknownmarker", "reasoning"),), index=1),
+            question,
+        ),
+        "an unknown field of a call": (
+            question,
+            Turn("assistant", (msgspec.structs.replace(call, extra=UNKNOWN),), index=1),
+            result,
+        ),
+        "an unknown field of a custom call": (question, Turn("assistant", (custom,), index=1), result),
+        "an unknown field of a result": (question, *_called("{}", Text("y", UNKNOWN))),
+        "an unknown field of a tool message": (
             question,
             Turn("assistant", (call,), index=1),
             msgspec.structs.replace(result, extra=UNKNOWN),
         ),
     }
     for what, turns in histories.items():
-        _sent_or_noticed(case, turns, (b"unknownmarker",), f"an unknown field of {what}")
+        _sent_or_noticed(case, turns, (b"unknownmarker",), what)
 
 
 def other_dialects_are_not_sent(case: Case) -> None:
@@ -225,7 +242,7 @@ def _sent_or_noticed(case: Case, turns: tuple[Turn, ...], words: tuple[bytes, ..
         _check_request(exchange.request)
         assert case.shared.describe(exchange.request.body) is not None, f"{what}: nothing to read"
         sent = any(word in exchange.request.body for word in words)
-        assert sent or _has_notice(exchange.notices), f"{what} was dropped without a notice"
+        assert sent or _has_notice(exchange.notices), f"{what} was dropped: send it, or add a notice to the request"
 
 
 _IMAGES: Final[tuple[Literal["refuse", "placeholder"], ...]] = ("refuse", "placeholder")
