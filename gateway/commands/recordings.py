@@ -35,7 +35,10 @@ def add_record(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep", action="append", default=[], metavar="TEXT", help="a text that stays (repeatable)")
     parser.add_argument(
-        "--format", choices=("recording", "golden", "har", "curl"), default="recording", help="what to write"
+        "--format",
+        choices=("recording", "golden", "har", "curl", "python", "pytest"),
+        default="recording",
+        help="what to write",
     )
     parser.add_argument("--url", default=_URL, help="the gateway; its admin key is in DRAGOMAN_ADMIN_KEY")
 

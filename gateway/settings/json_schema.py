@@ -27,6 +27,7 @@ from gateway.settings.values import (
     KeySettings,
     LimitSettings,
     LogSettings,
+    Price,
     ResponsesSettings,
     ServerSettings,
     StateSettings,
@@ -59,6 +60,7 @@ _DESCRIBED: Final[Mapping[str, type[msgspec.Struct]]] = {
     "keys.*.": KeySettings,
     "keys.*.compress.": KeyCompressSettings,
     "backends.*.": BackendSettings,
+    "models.*.price.": Price,
     **{f"{name}.": kind for name, kind in _SECTIONS.items()},
 }
 # The types whose whole numbers may not be negative (`check_not_negative`).
@@ -159,6 +161,7 @@ def _model(policy: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """Returns the schema of a model entry, where an absent key is that of the top level."""
     own: Schema = {"backend": _STRING, "name": {"type": ["string", "null"]}}
     own["context_length"] = {"anyOf": [msgspec.json.schema(Count), {"type": "null"}]}
+    own["price"] = {"anyOf": [_ref(Price.__name__), {"type": "null"}]}
     for name, kind, keys in (
         ("compress", CompressSettings, MODEL_COMPRESS_KEYS),
         ("responses", ResponsesSettings, MODEL_RESPONSES_KEYS),

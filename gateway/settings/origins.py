@@ -95,7 +95,7 @@ class _Origins:
 
     def _model(self, name: str) -> Iterator[EffectiveValue]:
         where, entry = f"models.{name}", self._settings.models[name]
-        for key, default in (("backend", _MISSING), ("name", name), ("context_length", None)):
+        for key, default in (("backend", _MISSING), ("name", name), ("context_length", None), ("price", None)):
             yield from self._nested(f"{where}.{key}", [self._written(where, key), _Layer(default, DEFAULT)])
         for key, default in _defaults(Policy).items():
             layers = [self._written(where, key)]

@@ -37,6 +37,7 @@ from gateway.settings.values import (
     LimitSettings,
     LogSettings,
     ModelSettings,
+    Price,
     ResponsesSettings,
     ServerSettings,
     Settings,
@@ -52,7 +53,7 @@ STORE: Final = re.compile(r"memory|sqlite:.+|(valkeys?|rediss?)://.+")
 _BACKEND_KEYS: Final = frozenset(BackendSettings.__struct_fields__) - {"options"}
 # Names the JSON Schema of the file, for editors; the gateway does not read it.
 SCHEMA_KEY: Final = "$schema"
-MODEL_KEYS: Final = _POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses", "keeper"}
+MODEL_KEYS: Final = _POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses", "keeper", "price"}
 # The responses of one history may be of several models: they live as long as each other.
 MODEL_RESPONSES_KEYS: Final = frozenset({"store"})
 # A worker has one memory, whichever models the states are of.
@@ -229,7 +230,9 @@ def _model(
     policy = _policy(without_unset_limits(given, LIMITS) if compress.enabled else given, profiles, where)
     responses = _responses(defaults.responses, entry.get("responses", {}), path_of(where, "responses"))
     keeper = _keeper(defaults.keeper, entry.get("keeper", {}), path_of(where, "keeper"))
-    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper)
+    given_price = entry.get("price")
+    price = None if given_price is None else read_struct(given_price, Price, path_of(where, "price"))
+    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price)
 
 
 def _responses(defaults: JsonObject, own: Json, where: str) -> ResponsesSettings:

@@ -257,12 +257,23 @@ class BackendSettings(msgspec.Struct, frozen=True):
         return f"BackendSettings({self.adapter!r}, {self.base_url!r}, headers={sorted(self.headers)})"
 
 
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a million tokens of a model cost, as the operator pays: of the prompt (`input`), of the part of it that the
+    provider read from its cache (`cached_input` null: as much), and of the answer (`output`)."""
+
+    input: NotNegative
+    output: NotNegative
+    cached_input: NotNegative | None = None
+    currency: str = "USD"
+
+
 class ModelSettings(msgspec.Struct, frozen=True):
     """The route of a client's model name: a backend, the name there (None: unchanged) and the policy.
 
     `inherited` names the limits of the policy that neither the model's entry nor its backend's sets. `context_length`
     is the number of tokens that clients get on request; None: they get none. `compress` is that of the file with the
     changes of the model's entry; where it is enabled, `context_length` is set. `responses` and `keeper` likewise.
+    `price` null: the inspector shows no costs.
     """
 
     backend: str
@@ -273,6 +284,7 @@ class ModelSettings(msgspec.Struct, frozen=True):
     compress: CompressSettings = CompressSettings()
     responses: ResponsesSettings = ResponsesSettings()
     keeper: KeeperSettings = KeeperSettings()
+    price: Price | None = None
 
     def on(self, native: bool) -> "ModelSettings":
         """Returns the entry as applied to its backend: a native one has only the limits that are set for it."""

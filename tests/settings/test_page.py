@@ -21,6 +21,7 @@ from gateway.settings import (
     KeySettings,
     LimitSettings,
     LogSettings,
+    Price,
     ResponsesSettings,
     ServerSettings,
     StateSettings,
@@ -50,6 +51,7 @@ KINDS: list[tuple[str, type[msgspec.Struct]]] = [
     ("keys.*.", KeySettings),
     ("keys.*.compress.", KeyCompressSettings),
     ("backends.*.", BackendSettings),
+    ("models.*.price.", Price),
     *(("", pkgutil.resolve_name(adapter).Options) for adapter in ADAPTERS.values()),
 ]
 

@@ -168,7 +168,7 @@ complete -c dragoman -n '_shtab_dragoman_using record' -l follow -d 'every reque
 complete -c dragoman -n '_shtab_dragoman_using record' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'the file to write; never overwritten'
 complete -c dragoman -n '_shtab_dragoman_using record' -l redact -xka "shape full none" -d 'how far texts are replaced'
 complete -c dragoman -n '_shtab_dragoman_using record' -l keep -x -d 'a text that stays (repeatable)'
-complete -c dragoman -n '_shtab_dragoman_using record' -l format -xka "recording golden har curl" -d 'what to write'
+complete -c dragoman -n '_shtab_dragoman_using record' -l format -xka "recording golden har curl python pytest" -d 'what to write'
 complete -c dragoman -n '_shtab_dragoman_using record' -l url -x -d 'the gateway; its admin key is in DRAGOMAN_ADMIN_KEY'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a replay -d 'run recorded requests again without a network, or serve them as a fake backend'
 complete -c dragoman -n '_shtab_dragoman_using replay' -s h -l help -d 'show this help message and exit'

@@ -239,7 +239,7 @@ _shtab_dragoman_record_options=(
   "--out[the file to write\; never overwritten]:FILE:_files"
   "--redact[how far texts are replaced]:redact:(shape full none)"
   "*--keep[a text that stays (repeatable)]:TEXT:"
-  "--format[what to write]:format:(recording golden har curl)"
+  "--format[what to write]:format:(recording golden har curl python pytest)"
   "--url[the gateway\; its admin key is in DRAGOMAN_ADMIN_KEY]:url:"
 )
 

@@ -9,7 +9,15 @@ from gateway.recording.recording import Interaction, Recording
 # Where the commands send to, unless the shell says otherwise.
 URL: Final = "${DRAGOMAN_URL:-http://127.0.0.1:8000}"
 _KEY: Final = '"Authorization: Bearer $DRAGOMAN_KEY"'
-_SENT: Final = ("content-type", "accept", "anthropic-version", "anthropic-beta", "openai-beta", "x-dragoman-explain")
+# Headers that change the answer.
+SENT_HEADERS: Final = (
+    "content-type",
+    "accept",
+    "anthropic-version",
+    "anthropic-beta",
+    "openai-beta",
+    "x-dragoman-explain",
+)
 _WIDTH: Final = 76
 
 
@@ -24,7 +32,7 @@ def _command(interaction: Interaction) -> str:
     if body is None:
         raise RecordingError(f"The body of the request {request.id} is not in the recording.")
     headers = {"content-type": "application/json", **request.headers}
-    options = [f"-H {quoted(f'{name}: {value}')}" for name, value in headers.items() if name in _SENT]
+    options = [f"-H {quoted(f'{name}: {value}')}" for name, value in headers.items() if name in SENT_HEADERS]
     path = quoted(request.path if request.path.startswith("/") else f"/{request.path}")
     curl = " ".join(
         [f"curl -sS -N -X {quoted(request.method)} --data-binary @-", *options, f"-H {_KEY}", f'"{URL}"{path}']

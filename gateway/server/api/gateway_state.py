@@ -39,7 +39,7 @@ from gateway.server.upstream.demo_backends import DemoBackends
 from gateway.server.upstream.model_list import ModelLists
 from gateway.server.upstream.schema_cache import update_caches
 from gateway.server.upstream.transport import Transport
-from gateway.settings import ServerSettings, Settings
+from gateway.settings import Price, ServerSettings, Settings
 
 if TYPE_CHECKING:
     from gateway.server.summaries.summaries import Summaries
@@ -92,8 +92,13 @@ class GatewayState:
             return None
         if wanted.record is not None:
             inspector.save_in(wanted.record)
+        inspector.ring.price_of = self._price
         observers.append(inspector.ring)
         return inspector
+
+    def _price(self, model: str) -> Price | None:
+        route = self.settings.route(model)
+        return None if route is None else route.price
 
     def redact(self, text: str) -> str:
         """Returns the text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""

@@ -16,7 +16,9 @@ from gateway.server.inspect.access import InspectorAccess
 from gateway.server.inspect.folder import RecordingFolder, new_recording
 from gateway.server.inspect.ring import RequestRing
 from gateway.server.inspect.summary import Summary
+from gateway.server.inspect.views.diff import Difference, Pair, difference
 from gateway.server.inspect.views.remade import Remade, remake
+from gateway.server.inspect.views.what_if import Rules, WhatIf, what_if, with_rules
 from gateway.settings import Settings
 
 # So many may wait for the one thread that makes stages and redacts.
@@ -94,6 +96,30 @@ class Inspector:
                 self._remade.popitem(last=False)
         return made
 
+    async def difference(
+        self,
+        request_id: str,
+        against: str,
+        level: RedactionLevel,
+        settings: Settings,
+        configured: Sequence[str],
+    ) -> Difference:
+        """Returns how what was sent for a request differs from what was sent for another. Raises InvalidRequest like
+        `export`."""
+        found = [self.interaction(one).numbered(x) for x, one in enumerate((against, request_id), 1)]
+        known = self._secrets([against, request_id], configured)
+        cached = self.ring.cached_tokens(request_id)
+        return await self.in_thread(_difference, found, cached, level, self._seed, known, settings)
+
+    async def what_if(
+        self, rules: Rules, level: RedactionLevel, settings: Settings, configured: Sequence[str]
+    ) -> WhatIf:
+        """Returns what would be sent for a request under other rules. Raises InvalidRequest like `export`, and for
+        rules that are none."""
+        interaction = with_rules(self.interaction(rules.id).numbered(1), rules, settings)
+        known = self._secrets([rules.id], configured)
+        return await self.in_thread(_what_if, interaction, level, self._seed, known, settings)
+
     def forget(self) -> None:
         """Forgets all requests that have ended."""
         self.ring.clear()
@@ -143,6 +169,33 @@ def _remade(
 ) -> Remade:
     """Makes the stages again from redacted bytes, and compares those from the captured ones with what was captured."""
     checks = remake(interaction, settings).checks
-    recording = new_recording([interaction.numbered(1)])
-    (clean,) = redact(recording, level, seed, known, settings=settings, search=False).recording.interactions()
+    (clean,) = _clean([interaction.numbered(1)], level, seed, known, settings)
     return msgspec.structs.replace(remake(clean, settings), checks=checks)
+
+
+def _clean(
+    found: Sequence[Interaction], level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> Sequence[Interaction]:
+    """Redacts requests alike: the same word becomes the same in all of them."""
+    recording = new_recording(found)
+    return redact(recording, level, seed, known, settings=settings, search=False).recording.interactions()
+
+
+def _difference(
+    found: Sequence[Interaction],
+    cached: int | None,
+    level: RedactionLevel,
+    seed: bytes,
+    known: Sequence[str],
+    settings: Settings,
+) -> Difference:
+    captured = Pair(*(remake(one, settings) for one in found))
+    shown = Pair(*(remake(one, settings) for one in _clean(found, level, seed, known, settings)))
+    return difference(captured, shown, cached)
+
+
+def _what_if(
+    interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> WhatIf:
+    (clean,) = _clean([interaction], level, seed, known, settings)
+    return what_if(clean, settings)

@@ -17,6 +17,7 @@ from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.recording.recording import Interaction
 from gateway.server.inspect.capture import Capture
+from gateway.server.inspect.cost import cached_tokens, cost_of
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.telemetry.request_context import (
     CHAT,
@@ -26,7 +27,7 @@ from gateway.server.telemetry.request_context import (
     RequestContext,
     RequestObserver,
 )
-from gateway.settings import InspectorSettings
+from gateway.settings import InspectorSettings, Price
 
 # A watcher that is slower than this misses changes, and is told how many.
 _QUEUED: Final = 1000
@@ -68,9 +69,10 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class RequestRing(RequestObserver):
-    """The latest requests. `watchers` are those who want contents now."""
+    """The latest requests. `watchers` are those who want contents now; `price_of` returns the price of a model."""
 
     def __init__(self, settings: InspectorSettings) -> None:
+        self.price_of: Callable[[str], Price | None] = lambda model: None
         self.settings = settings
         self.watchers: set[asyncio.Queue[Change | None]] = set()
         self.on_end: list[Callable[[Interaction], None]] = []
@@ -160,8 +162,8 @@ class RequestRing(RequestObserver):
         """Returns the summaries of the newest requests that match, newest first, at most so many; `before`: only those
         that began before the one of this `seq`."""
         older = (entry for entry in reversed(self._entries.values()) if before is None or entry.seq < before)
-        matching = (summary for entry in older if matches(summary := _summary(entry)))
-        return [*islice(matching, limit)]
+        matching = ((entry, summary) for entry in older if matches(summary := _summary(entry)))
+        return [self._priced(entry, summary) for entry, summary in islice(matching, limit)]
 
     async def count(self, matches: Callable[[Summary], bool]) -> int:
         """Returns how many requests match. Others are served meanwhile."""
@@ -189,7 +191,7 @@ class RequestRing(RequestObserver):
     def summary(self, request_id: str) -> Summary | None:
         """Returns the summary of a request, or None for one that is not here."""
         entry = self._entries.get(request_id)
-        return None if entry is None else _summary(entry)
+        return None if entry is None else self._shown(entry)
 
     def interaction(self, request_id: str) -> Interaction | None:
         """Returns a request with its contents, so far as it has come. None: they are not here; its summary says why."""
@@ -199,6 +201,11 @@ class RequestRing(RequestObserver):
         shown = _summary(entry)
         phase = "" if entry.context is None else entry.context.phase
         return entry.capture.interaction(shown.status, shown.code, phase)
+
+    def cached_tokens(self, request_id: str) -> int | None:
+        """Returns how many tokens of the prompt the provider read from its cache; None: it did not say."""
+        entry = self._entries.get(request_id)
+        return None if entry is None or entry.usage is None else cached_tokens(entry.usage)
 
     def secrets(self, request_id: str) -> tuple[str, ...]:
         """Returns the client's own secrets in the head of a request."""
@@ -249,7 +256,14 @@ class RequestRing(RequestObserver):
                 self._missed[queue] = self._missed.get(queue, 0) + 1
 
     def _change(self, kind: str, entry: _Entry) -> Change:
-        return Change(kind, entry.change, _summary(entry))
+        return Change(kind, entry.change, self._shown(entry))
+
+    def _shown(self, entry: _Entry) -> Summary:
+        return self._priced(entry, _summary(entry))
+
+    def _priced(self, entry: _Entry, summary: Summary) -> Summary:
+        cost = cost_of(entry.usage, self.price_of(summary.model))
+        return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
 
 
 def _summary(entry: _Entry) -> Summary:

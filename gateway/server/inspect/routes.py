@@ -79,7 +79,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
 
     @app.get(f"{API}/export", include_in_schema=False)
     async def exported(request: Request) -> Response:
-        """Requests as a recording, a HAR or curl commands, redacted."""
+        """Requests as a recording, a HAR, curl commands, a script or a test, redacted."""
         ids = request.query_params.getlist("id")[:_MOST_EXPORTED]
         kind, redaction = request.query_params.get("as", "recording"), level(request)
         if kind not in EXPORTS:

@@ -24,4 +24,4 @@ def test_a_har_has_what_readers_of_1_2_require() -> None:
 
 def test_the_export_of_a_recording_is_its_file() -> None:
     assert read_recording(export(golden_recordings()[0], "recording").encode()) == golden_recordings()[0]
-    assert set(EXPORTS) == {"recording", "har", "curl"}
+    assert set(EXPORTS) == {"recording", "har", "curl", "python", "pytest"}

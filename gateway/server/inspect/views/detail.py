@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gateway.core.field_paths import CANONICAL_PATHS
+from gateway.core.conversation import Conversation
+from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Notice
 from gateway.history.rules import RULES
 from gateway.recording.lines import EndLine, Marks
@@ -91,7 +92,7 @@ def detail(summary: Summary, remade: Remade, notices: Sequence[Notice], previous
         route=None if route is None else RouteView(route.model, route.backend, route.adapter, route.profile),
         marks=marks_of(Marks() if end is None else end.marks),
         error=_error(remade, end),
-        notices=tuple(_notices(remade, notices)),
+        notices=notice_views(notices, None if remade.run is None else remade.run.conversation),
         stages=tuple(_stages(remade)),
         checks=tuple(_checks(remade)),
         previous=previous,
@@ -113,21 +114,24 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
     return ErrorView(end.status, end.code, message, end.phase, str(advice), answer.came, answer.expected)
 
 
-def _notices(remade: Remade, notices: Sequence[Notice]) -> Iterator[NoticeView]:
-    conversation = None if remade.run is None else remade.run.conversation
+def notice_views(notices: Sequence[Notice], conversation: Conversation | None) -> tuple[NoticeView, ...]:
+    """Returns notices as a person reads them, in the words of the client's dialect."""
     paths = CANONICAL_PATHS if conversation is None else conversation.paths
-    for number, notice in enumerate(notices):
-        rule = RULES.get(notice.rule)
-        yield NoticeView(
-            number,
-            notice.rule,
-            notice.stage,
-            notice.action,
-            notice.index,
-            notice.detail,
-            "" if rule is None else paths.worded(rule.advice),
-            "docs/notices.md" if rule is None else f"docs/rules.md#{notice.rule.lower()}",
-        )
+    return tuple(_notice(number, notice, paths) for number, notice in enumerate(notices))
+
+
+def _notice(number: int, notice: Notice, paths: FieldPaths) -> NoticeView:
+    rule = RULES.get(notice.rule)
+    return NoticeView(
+        number,
+        notice.rule,
+        notice.stage,
+        notice.action,
+        notice.index,
+        notice.detail,
+        "" if rule is None else paths.worded(rule.advice),
+        "docs/notices.md" if rule is None else f"docs/rules.md#{notice.rule.lower()}",
+    )
 
 
 def _stages(remade: Remade) -> Iterator[StageSize]:

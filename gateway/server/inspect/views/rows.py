@@ -25,13 +25,13 @@ class MessageRow(msgspec.Struct, frozen=True):
     notices: tuple[int, ...] = ()
 
 
-def message_rows(remade: Remade) -> list[MessageRow]:
-    """Returns the rows of a request."""
+def message_rows(remade: Remade, notices: Sequence[Notice]) -> list[MessageRow]:
+    """Returns the rows of a request with these notices."""
     turns = remade.turns
     reached = [stage for stage in (turns.client, turns.repaired, turns.trimmed, turns.sent) if stage]
     rows = aligned(reached)
     texts = _texts(remade)
-    placed = _numbers(remade.interaction.notices, rows)
+    placed = _numbers(notices, rows)
     positions = [{id(turn): at for at, turn in enumerate(stage)} for stage in reached]
     shown: list[MessageRow] = [*_written(texts, -1)]
     for at, row in enumerate(rows):
