@@ -22,19 +22,27 @@ export function AdminKeyForm({ refused, onKey }) {
     event.preventDefault();
     onKey(key.trim());
   };
-  return html`
-    <main class="alone">
-      <form class="card" onSubmit=${submit}>
-        <h1>Dragoman <span class="dim">inspector</span></h1>
-        <p>This gateway has an admin key: the value of <code>DRAGOMAN_ADMIN_KEY</code> where it was started. A client's
-          key does not open this page.</p>
-        <label for="admin-key">Admin key</label>
-        <input id="admin-key" type="password" autocomplete="off" required value=${key}
-          onInput=${(event) => setKey(event.target.value)} aria-describedby=${refused ? "key-refused" : null}
-          ref=${(input) => input && !key && input.focus()} />
-        ${refused && html`<p id="key-refused" class="refused" role="alert">The gateway refuses this key.</p>`}
-        <button class="primary">Open</button>
-        <p class="dim">The key stays in the memory of this tab, and is gone when the tab is closed or loaded again.</p>
-      </form>
-    </main>`;
+  return html`<main class="alone">
+    <form class="card" onSubmit=${submit}>
+      <h1>Dragoman <span class="dim">inspector</span></h1>
+      <p>
+        This gateway has an admin key: the value of <code>DRAGOMAN_ADMIN_KEY</code> where it was started. A client's key
+        does not open this page.
+      </p>
+      <label for="admin-key">Admin key</label>
+      <input
+        id="admin-key"
+        type="password"
+        autocomplete="off"
+        required
+        value=${key}
+        onInput=${(event) => setKey(event.target.value)}
+        aria-describedby=${refused ? "key-refused" : null}
+        ref=${(input) => input && !key && input.focus()}
+      />
+      ${refused && html`<p id="key-refused" class="refused" role="alert">The gateway refuses this key.</p>`}
+      <button class="primary">Open</button>
+      <p class="dim">The key stays in the memory of this tab, and is gone when the tab is closed or loaded again.</p>
+    </form>
+  </main>`;
 }

@@ -6,7 +6,7 @@ import { html } from "./html.js";
 import { waiting } from "./loaded.js";
 import { Text, visible } from "./text.js";
 import { useRef, useState } from "./vendor/hooks.mjs";
-import { LONG_GAP } from "./waterfall.js";
+import { longSilence } from "./waterfall.js";
 
 const END = -1; // the number of the read that stands for the end of the body
 
@@ -17,8 +17,7 @@ export function Answer({ loaded, path, query }) {
   const pages = [loaded.value, ...further];
   const { to, total, end } = pages.at(-1);
   const more = async () => setFurther([...further, await askJson(`${path}/answer`, { query: { ...query, from: to } })]);
-  return html`
-    <${Reads} rows=${rowsOf(pages)} />
+  return html`<${Reads} rows=${rowsOf(pages)} />
     ${to < total && html`<button class="more" onClick=${more}>Load more: ${count(to)} of ${counted(total, "read")} are shown</button>`}
     ${to >= total && html`<${End} end=${end} />`}`;
 }
@@ -26,7 +25,8 @@ export function Answer({ loaded, path, query }) {
 // Returns [{read, events, chunks}]: one row for each read, and one for the end of the body where something came of it.
 function rowsOf(pages) {
   const rows = new Map();
-  const row = (number) => rows.get(number) ?? rows.set(number, { read: { number }, events: [], chunks: [] }).get(number);
+  const row = (number) =>
+    rows.get(number) ?? rows.set(number, { read: { number }, events: [], chunks: [] }).get(number);
   for (const { reads, events, chunks } of pages) {
     reads.forEach((read) => (row(read.number).read = read));
     events.forEach((event) => row(event.read).events.push(event));
@@ -41,6 +41,7 @@ function Reads({ rows }) {
   const [chosen, setChosen] = useState(null);
   const body = useRef(null);
   if (rows.length === 0) return html`<p class="empty">The backend sent nothing.</p>`;
+  const silence = longSilence(rows.map((row) => row.read));
   const move = (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by === undefined || !event.target.matches(".read-number")) return;
@@ -49,63 +50,99 @@ function Reads({ rows }) {
     const next = buttons[buttons.indexOf(event.target) + by];
     next?.focus();
   };
-  return html`
-    <div class="answer-box" tabindex="0" role="group" aria-label="Bytes, events and chunks">
-      <table class="answer">
-        <colgroup><col class="number" /><col class="wide" /><col class="wide" /><col class="wide" /></colgroup>
-        <thead><tr><th scope="col">Read</th><th scope="col">Bytes of the backend</th><th scope="col">Events</th><th scope="col">Chunks to the client</th></tr></thead>
-        <tbody ref=${body} onKeyDown=${move}>
-          ${rows.map((row, at) => html`<${ReadRow} key=${row.read.number} row=${row} chosen=${chosen === row.read.number}
-            focusable=${chosen === null ? at === 0 : chosen === row.read.number} onChoose=${() => setChosen(row.read.number)} />`)}
-        </tbody>
-      </table>
-    </div>`;
+  return html`<div class="answer-box" tabindex="0" role="group" aria-label="Bytes, events and chunks">
+    <table class="answer">
+      <colgroup>
+        <col class="number" />
+        <col class="wide" />
+        <col class="wide" />
+        <col class="wide" />
+      </colgroup>
+      <thead>
+        <tr>
+          <th scope="col">Read</th>
+          <th scope="col">Bytes of the backend</th>
+          <th scope="col">Events</th>
+          <th scope="col">Chunks to the client</th>
+        </tr>
+      </thead>
+      <tbody ref=${body} onKeyDown=${move}>
+        ${rows.map(
+          (row, at) =>
+            html`<${ReadRow}
+              key=${row.read.number}
+              row=${row}
+              silence=${silence}
+              chosen=${chosen === row.read.number}
+              focusable=${chosen === null ? at === 0 : chosen === row.read.number}
+              onChoose=${() => setChosen(row.read.number)}
+            />`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
 }
 
-function ReadRow({ row, chosen, focusable, onChoose }) {
+function ReadRow({ row, silence, chosen, focusable, onChoose }) {
   const { read, events, chunks } = row;
   const label = read.number === END ? "end" : `#${read.number}`;
-  return html`
-    ${read.gap >= LONG_GAP && html`<tr class="gap-row"><td colspan="4">${duration(read.gap)} of silence</td></tr>`}
+  return html`${
+      read.number > 0 &&
+      read.gap >= silence &&
+      html`<tr class="gap-row">
+        <td colspan="4">${duration(read.gap)} of silence</td>
+      </tr>`
+    }
     <tr class=${chosen ? "chosen" : ""} onClick=${onChoose}>
-      <th scope="row"><button class="read-number" tabindex=${focusable ? 0 : -1} aria-pressed=${chosen ? "true" : "false"} onFocus=${onChoose}>${label}</button>
-        ${read.number !== END && html`<span class="size">${duration(read.t)}</span><span class="size">${size(read.bytes)}</span>`}</th>
-      <td>${read.number === END ? html`<span class="dim">the body is complete</span>` : html`<${Bytes} read=${read} open=${chosen} />`}</td>
+      <th scope="row">
+        <button
+          class="read-number"
+          tabindex=${focusable ? 0 : -1}
+          aria-pressed=${chosen ? "true" : "false"}
+          onFocus=${onChoose}
+        >
+          ${label}
+        </button>
+        ${read.number !== END && html`<span class="size">${duration(read.t)}</span><span class="size">${size(read.bytes)}</span>`}
+      </th>
+      <td>
+        ${read.number === END ? html`<span class="dim">end of the body</span>` : html`<${Bytes} read=${read} open=${chosen} />`}
+      </td>
       <td>${events.map((event) => html`<${Event} key=${event.number} event=${event} />`)}</td>
-      <td>${chunks.map((chunk) => html`<div class="chunk" key=${chunk.number}><${Text} text=${chunk.text} /></div>`)}</td>
+      <td>
+        ${chunks.map((chunk) => html`<div class="chunk" key=${chunk.number}><${Text} text=${chunk.text} /></div>`)}
+      </td>
     </tr>`;
 }
 
 function Bytes({ read, open }) {
-  return html`
-    <${Text} text=${read.text ?? read.hex} open=${open} class=${read.text === undefined ? "hex" : ""} />
+  return html`<${Text} text=${read.text ?? read.hex} open=${open} class=${read.text === undefined ? "hex" : ""} />
     ${read.cut && html`<p class="dim">Cut here: the read has ${size(read.bytes)}.</p>`}`;
 }
 
 function Event({ event }) {
-  const fields = Object.entries(event.fields);
-  return html`
-    <div class="event"><span class="name">${event.event}</span>
-      ${fields.map(([name, value]) => html`<span class="field"><span class="dim">${name}</span> <${Text} text=${typeof value === "string" ? value : JSON.stringify(value)} /></span>`)}
-    </div>`;
+  const fields = Object.entries(event.fields).filter(([, value]) => !isEmpty(value));
+  return html`<div class="event">
+    <span class="name">${event.event}</span>
+    ${fields.map(([name, value]) => html`<span class="field"><span class="dim">${name}</span> <${Text} text=${typeof value === "string" ? value : JSON.stringify(value)} /></span>`)}
+  </div>`;
+}
+
+function isEmpty(value) {
+  return value === null || (typeof value === "object" && Object.keys(value).length === 0);
 }
 
 const CUTS = {
-  fin: "the backend ended the body before its answer was complete",
-  reset: "the connection to the backend broke",
-  timeout: "the backend was silent for too long",
-  client_gone: "the client left",
+  fin: "The backend ended the body before its answer was complete",
+  reset: "The connection to the backend broke",
+  timeout: "The backend was silent for too long",
+  client_gone: "The client left",
 };
 
-// The end of the answer: failure is said as such, with what came and what was expected.
+// The end of the answer. What came and what was expected of a broken one stands above, in the error of the request.
 function End({ end }) {
-  if (end.cut === null && end.code === "") return html`<p class="end">The answer is complete: ${end.status}.</p>`;
-  return html`
-    <section class="banner error" role="group" aria-label="End of the answer">
-      <p><strong>${end.status} ${end.code}</strong> ${end.cut && `The answer broke off here: ${CUTS[end.cut] ?? end.cut}.`}</p>
-      <dl>
-        ${end.came && html`<div><dt>Came</dt><dd class="text">${visible(end.came)}</dd></div>`}
-        ${end.expected && html`<div><dt>Expected</dt><dd>${visible(end.expected)}</dd></div>`}
-      </dl>
-    </section>`;
+  if (end.cut === null && end.code === "") return html`<p class="answer-end">The answer is complete.</p>`;
+  return html`<p class="banner error" role="group" aria-label="End of the answer">
+    <strong>It ends here: ${visible(end.code || "no answer")}.</strong> ${end.cut && `${CUTS[end.cut] ?? end.cut}.`}
+  </p>`;
 }

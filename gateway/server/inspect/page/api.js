@@ -28,7 +28,9 @@ export async function ask(path, { query = {}, signal, method = "GET", body } = {
   if (adminKey) headers.authorization = `Bearer ${adminKey}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   const options = { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) };
-  const response = await fetch(url, { ...options, cache: "no-store", credentials: "omit", redirect: "error" }).catch(noConnection);
+  const response = await fetch(url, { ...options, cache: "no-store", credentials: "omit", redirect: "error" }).catch(
+    noConnection,
+  );
   if (!response.ok) throw await refusal(response);
   return response;
 }

@@ -14,8 +14,13 @@ import { ChangeStream } from "./stream.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
 import { render } from "./vendor/preact.mjs";
 
-const THEMES = ["system", "light", "dark"];
-const STREAM = { connecting: "connecting", live: "live", hidden: "paused while hidden", lost: "connection lost, trying again" };
+const THEMES = { system: "Auto", light: "Light", dark: "Dark" };
+const STREAM = {
+  connecting: "connecting",
+  live: "live",
+  hidden: "paused while hidden",
+  lost: "connection lost, trying again",
+};
 
 function Page() {
   const [settings, setSettings] = useState(null);
@@ -27,11 +32,20 @@ function Page() {
   useEffect(() => enter(takeKeyOfAddress()), []);
   if (settings !== null) return html`<${Inspector} settings=${settings} />`;
   if (refusal === null) return null;
-  if (refusal.status === 401) return html`<${AdminKeyForm} refused=${refusal.tries > 0} onKey=${(key) => {
-    useAdminKey(key);
-    askJson("settings").then(setSettings, (error) => setRefusal(Object.assign(error, { tries: 1 })));
-  }} />`;
-  return html`<main class="alone"><div class="card"><h1>Dragoman <span class="dim">inspector</span></h1><p role="alert">${refusal.message}</p></div></main>`;
+  if (refusal.status === 401)
+    return html`<${AdminKeyForm}
+      refused=${refusal.tries > 0}
+      onKey=${(key) => {
+        useAdminKey(key);
+        askJson("settings").then(setSettings, (error) => setRefusal(Object.assign(error, { tries: 1 })));
+      }}
+    />`;
+  return html`<main class="alone">
+    <div class="card">
+      <h1>Dragoman <span class="dim">inspector</span></h1>
+      <p role="alert">${refusal.message}</p>
+    </div>
+  </main>`;
 }
 
 function Inspector({ settings }) {
@@ -92,25 +106,47 @@ function Inspector({ settings }) {
     pause: () => requests.pause(!requests.paused),
     help: () => setDialog("keys"),
   });
+  useEffect(() => {
+    document.title = opened === null ? "Dragoman inspector" : `${opened} - Dragoman inspector`;
+  }, [opened]);
   const failed = requests.error?.status === 400 ? requests.error : null;
   return html`
     <${Bar} settings=${settings} state=${state} requests=${requests} onHelp=${() => setDialog("keys")}>
       <${Filter} input=${filter} onFilter=${search} error=${failed} />
     </${Bar}>
-    ${requests.error && !failed && html`<p class="banner warn" role="alert">${requests.error.message}</p>`}
-    ${settings.workers.seen < settings.workers.total && html`
-      <p class="banner warn">Only ${settings.workers.seen} of ${settings.workers.total} workers can be seen from here: requests to the others are missing.</p>`}
+    <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
       <section class="list" aria-label="Requests">
-        ${requests.loaded && requests.rows.length === 0
-          ? html`<${Empty} filter=${requests.filter} settings=${settings} announce=${announce} />`
-          : html`<${RequestList} requests=${requests} current=${at.current} moves=${at.moves} opened=${opened} follow=${follow}
-              onCurrent=${(id) => setAt({ ...at, current: id })} onOpen=${open} onFollow=${setFollow} />`}
+        ${
+          requests.loaded && requests.rows.length === 0
+            ? html`<${Empty} filter=${requests.filter} settings=${settings} announce=${announce} />`
+            : html`<${RequestList}
+                requests=${requests}
+                current=${at.current}
+                moves=${at.moves}
+                opened=${opened}
+                follow=${follow}
+                onCurrent=${(id) => setAt({ ...at, current: id })}
+                onOpen=${open}
+                onFollow=${setFollow}
+              />`
+        }
         <${ListFoot} requests=${requests} follow=${follow} onNewest=${newest} onForget=${() => setDialog("forget")} />
       </section>
-      ${opened !== null && html`
-        <${Request} key=${opened} id=${opened} summary=${requests.byId.get(opened) ?? null} settings=${settings} view=${view}
-          onView=${setView} onClose=${close} onOpen=${open} announce=${announce} />`}
+      ${
+        opened !== null &&
+        html`<${Request}
+          key=${opened}
+          id=${opened}
+          summary=${requests.byId.get(opened) ?? null}
+          settings=${settings}
+          view=${view}
+          onView=${setView}
+          onClose=${close}
+          onOpen=${open}
+          announce=${announce}
+        />`
+      }
     </main>
     <p class="unseen" role="status" aria-live="polite">${spoken}</p>
     ${dialog === "keys" && html`<${KeysDialog} onClose=${() => setDialog(null)} />`}
@@ -140,22 +176,21 @@ function useStream(requests, setState) {
 
 function Bar({ settings, state, requests, onHelp, children }) {
   const [theme, setTheme] = useState("system");
-  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
   const change = () => {
+    const names = Object.keys(THEMES);
+    const next = names[(names.indexOf(theme) + 1) % names.length];
     document.documentElement.dataset.theme = next;
     setTheme(next);
   };
   const paused = requests.paused;
-  return html`
-    <header class="bar">
-      <h1>Dragoman <span class="dim">inspector</span></h1>
-      <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
-      ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`}
-      ${children}
-      <button aria-pressed=${paused ? "true" : "false"} onClick=${() => requests.pause(!paused)}>Pause</button>
-      <button onClick=${change} aria-label=${`Colours: ${theme}. Change to ${next}.`}>${theme === "system" ? "Auto" : theme === "light" ? "Light" : "Dark"}</button>
-      <button onClick=${onHelp} aria-label="Keys">?</button>
-    </header>`;
+  return html`<header class="bar">
+    <h1>Dragoman <span class="dim">inspector</span></h1>
+    <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
+    ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`} ${children}
+    <button aria-pressed=${paused ? "true" : "false"} onClick=${() => requests.pause(!paused)}>Pause</button>
+    <button onClick=${change} aria-label=${`${THEMES[theme]} colours`}>${THEMES[theme]}</button>
+    <button onClick=${onHelp} aria-label="? Keys">?</button>
+  </header>`;
 }
 
 function ForgetDialog({ requests, onClose, announce }) {
@@ -174,15 +209,29 @@ function ForgetDialog({ requests, onClose, announce }) {
     </${Dialog}>`;
 }
 
+// What keeps the list from being complete.
+function Warnings({ workers, error }) {
+  const hidden = workers.total - workers.seen;
+  if (hidden === 0 && error === null) return null;
+  return html`<section class="banner warn" aria-label="Warnings">
+    ${error && html`<p role="alert">${error.message}</p>`}
+    ${hidden > 0 && html`<p>${workers.seen} of ${workers.total} workers: requests to the others are not seen from here.</p>`}
+  </section>`;
+}
+
 function Empty({ filter, settings, announce }) {
   if (filter) return html`<div class="empty"><p>No request passes the filter.</p></div>`;
-  const copy = async () => announce((await copyText(settings.example)) ? "The command is on the clipboard." : "The browser gives this page no clipboard.");
-  return html`
-    <div class="empty start">
-      <p><strong>No requests yet.</strong> Send one, and it appears here when it begins:</p>
-      <pre class="bytes" tabindex="0" role="region" aria-label="Example">${settings.example}</pre>
-      <button onClick=${copy}>Copy the command</button>
-    </div>`;
+  const copy = async () =>
+    announce(
+      (await copyText(settings.example))
+        ? "The command is on the clipboard."
+        : "The browser gives this page no clipboard.",
+    );
+  return html`<div class="empty start">
+    <p><strong>No requests yet.</strong> Send one, and it appears here when it begins:</p>
+    <pre class="bytes" tabindex="0" role="region" aria-label="Example">${settings.example}</pre>
+    <button onClick=${copy}>Copy the command</button>
+  </div>`;
 }
 
 document.body.replaceChildren();

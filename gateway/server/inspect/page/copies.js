@@ -22,7 +22,10 @@ export function permalink(id) {
 /** Puts a text on the clipboard. Returns whether the browser let it: it needs https or this machine. */
 export async function copyText(text) {
   if (navigator.clipboard === undefined) return false;
-  return navigator.clipboard.writeText(text).then(() => true, () => false);
+  return navigator.clipboard.writeText(text).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** `absent`: there are no contents, only the link can be copied. */
@@ -30,7 +33,9 @@ export function CopyDialog({ id, absent, onClose, announce }) {
   const [made, setMade] = useState(null);
   const show = async (title, file, text, note) => {
     const copied = await copyText(text);
-    const outcome = copied ? `${title} is on the clipboard.` : "The browser gives this page no clipboard: copy the text below.";
+    const outcome = copied
+      ? `${title} is on the clipboard.`
+      : "The browser gives this page no clipboard: copy the text below.";
     setMade({ text, file, note: `${outcome} ${note}` });
     announce(outcome);
   };
@@ -49,8 +54,11 @@ export function CopyDialog({ id, absent, onClose, announce }) {
       </div>
       ${absent && html`<p class="dim">The contents of this request are not here, so only its link can be copied.</p>`}
       ${made && html`<p role="status">${made.note}</p>`}
-      ${made?.text && html`<pre class="bytes" tabindex="0" role="region" aria-label="Copy">${made.text}</pre>
-        ${made.file && html`<button onClick=${() => save(made.file, made.text)}>Save as ${made.file}</button>`}`}
+      ${
+        made?.text &&
+        html`<pre class="bytes" tabindex="0" role="region" aria-label="Copy">${made.text}</pre>
+          ${made.file && html`<button onClick=${() => save(made.file, made.text)}>Save as ${made.file}</button>`}`
+      }
     </${Dialog}>`;
 }
 

@@ -9,16 +9,22 @@ import { visible } from "./text.js";
 const VERDICTS = { kept: "Cache kept", broken: "Cache broken", unknown: "Cache unknown" };
 
 export function Diff({ path, previous, query, stamp, onOpen }) {
-  const loaded = useLoaded((signal) => (previous === null ? null : askJson(`${path}/diff`, { query, signal })), path, stamp);
-  if (previous === null) return html`<p class="empty">This is the first request of its conversation that is known here.</p>`;
+  const loaded = useLoaded(
+    (signal) => (previous === null ? null : askJson(`${path}/diff`, { query, signal })),
+    path,
+    stamp,
+  );
+  if (previous === null)
+    return html`<p class="empty">This is the first request of its conversation that is known here.</p>`;
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
   const { against, common, first_change: first, cache, changed } = loaded.value;
-  return html`
-    <p class="diff-line">Against <button class="link" onClick=${() => onOpen(against)}>${visible(against)}</button>:
-      ${counted(common, "message")} in common${first === null ? "" : `, first change at [${first}]`}.</p>
+  return html`<p class="diff-line">
+      Against <button class="link" onClick=${() => onOpen(against)}>${visible(against)}</button>:
+      ${counted(common, "message")} in common${first === null ? "" : `, first change at [${first}]`}.
+    </p>
     <section class="verdict ${cache.verdict}" aria-label="Prompt cache">
       <strong>${VERDICTS[cache.verdict]}</strong> ${visible(cache.sentence)}
-      ${cache.cached_tokens !== null && html` <span class="dim">${count(cache.cached_tokens)} cached tokens reported.</span>`}
+      ${cache.cached_tokens !== null && html`<span class="dim">${count(cache.cached_tokens)} cached tokens reported.</span>`}
     </section>
     ${changed.map((message) => html`<${Changed} key=${message.index} message=${message} />`)}`;
 }
@@ -26,9 +32,10 @@ export function Diff({ path, previous, query, stamp, onOpen }) {
 const ELEMENTS = { "=": "span", "-": "del", "+": "ins" };
 
 function Changed({ message }) {
-  return html`
-    <article class="changed-message" aria-label=${`Message ${message.index}`}>
-      <h3>[${message.index}]</h3>
-      <div class="text">${message.spans.map(({ op, text }) => html`<${ELEMENTS[op]}>${visible(text)}</${ELEMENTS[op]}>`)}</div>
-    </article>`;
+  return html`<article class="changed-message" aria-label=${`Message ${message.index}`}>
+    <h3>[${message.index}]</h3>
+    <div class="text">
+      ${message.spans.map(({ op, text }) => html`<${ELEMENTS[op]}>${visible(text)}</${ELEMENTS[op]}>`)}
+    </div>
+  </article>`;
 }

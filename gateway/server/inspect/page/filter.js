@@ -14,11 +14,19 @@ export function Filter({ onFilter, error, input }) {
     const timer = setTimeout(() => onFilter((sent.current = text.trim())), WAIT_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  return html`
-    <div class="filter" role="search">
-      <input ref=${input} type="search" aria-label="Filter" placeholder="Filter: status:5xx model:gpt-* -live:yes" value=${text}
-        spellcheck=${false} autocomplete="off" aria-invalid=${error ? "true" : null} aria-describedby=${error ? "filter-error" : null}
-        onInput=${(event) => setText(event.target.value)} />
-      ${error && html`<p id="filter-error" class="refused" role="alert">${error.message}</p>`}
-    </div>`;
+  return html`<div class="filter" role="search">
+    <input
+      ref=${input}
+      type="search"
+      aria-label="Filter"
+      placeholder="Filter: status:5xx model:gpt-* -live:yes"
+      value=${text}
+      spellcheck=${false}
+      autocomplete="off"
+      aria-invalid=${error ? "true" : null}
+      aria-describedby=${error ? "filter-error" : null}
+      onInput=${(event) => setText(event.target.value)}
+    />
+    ${error && html`<p id="filter-error" class="refused" role="alert">${error.message}</p>`}
+  </div>`;
 }

@@ -1,4 +1,4 @@
-/** Binds htm's templates to Preact: html`<p class="x">${text}</p>` makes nodes. A text becomes a text node, never HTML. */
+/** Binds htm's templates to Preact: html`<p>${text}</p>` makes nodes. A text becomes a text node, never HTML. */
 
 import { h } from "./vendor/preact.mjs";
 import htm from "./vendor/htm.mjs";

@@ -1,4 +1,4 @@
-/** The keys of the page: one table, which `?` shows, and the commands that parts of the page offer while they are shown. */
+/** The keys of the page: one table, which `?` shows, and the commands that parts of the page offer. */
 
 import { html } from "./html.js";
 import { useEffect, useRef } from "./vendor/hooks.mjs";
@@ -63,7 +63,13 @@ export function KeysDialog({ onClose }) {
   return html`
     <${Dialog} title="Keys" onClose=${onClose}>
       <dl class="keys">
-        ${KEYS.map(({ shown, does }) => html`<div><dt>${shown.split(" ").map((key) => html`<kbd>${key}</kbd> `)}</dt><dd>${does}</dd></div>`)}
+        ${KEYS.map(
+          ({ shown, does }) =>
+            html`<div>
+              <dt>${shown.split(" ").map((key) => html`<kbd>${key}</kbd> `)}</dt>
+              <dd>${does}</dd>
+            </div>`,
+        )}
       </dl>
     </${Dialog}>`;
 }
@@ -76,9 +82,11 @@ export function Dialog({ title, onClose, children }) {
     dialog.current.showModal();
     return () => before?.isConnected && before.focus();
   }, []);
-  return html`
-    <dialog ref=${dialog} onClose=${onClose} aria-labelledby="dialog-title">
-      <header><h2 id="dialog-title">${title}</h2><button onClick=${() => dialog.current.close()}>Close</button></header>
-      ${children}
-    </dialog>`;
+  return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="dialog-title">
+    <header>
+      <h2 id="dialog-title">${title}</h2>
+      <button onClick=${() => dialog.current.close()}>Close</button>
+    </header>
+    ${children}
+  </dialog>`;
 }

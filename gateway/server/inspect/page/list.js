@@ -16,7 +16,12 @@ const COLUMNS = [
   { name: "status", title: "Status", show: (one) => html`<${Status} summary=${one} />` },
   { name: "ms", title: "Took", show: (one) => duration(one.ms) },
   { name: "tokens", title: "Tokens in/out", show: tokens },
-  { name: "changes", title: "Changes", show: (one) => html`<${Changes} summary=${one} />` },
+  {
+    name: "changes",
+    title: "Changes",
+    show: (one) => html`<${Changes} summary=${one} />`,
+    title_of: (one) => [one.code, one.changes, ...one.rules].filter(Boolean).join(" ") || null,
+  },
 ];
 
 /** The outcome of a request, in words as well as in colour. */
@@ -28,9 +33,8 @@ export function Status({ summary }) {
 
 function Changes({ summary }) {
   const stages = summary.changes ? summary.changes.split("; ") : [];
-  return html`
-    ${summary.code && html`<span class="failed">${visible(summary.code)}</span>`}
-    ${stages.map((stage) => html`<span class="chip">${stage.replace("=", " ")}</span>`)}`;
+  return html`${summary.code && html`<span class="failed">${visible(summary.code)}</span>`}
+  ${stages.map((stage) => html`<span class="chip">${stage.replace("=", " ")}</span>`)}`;
 }
 
 /**
@@ -47,37 +51,58 @@ export function RequestList({ requests, current, moves, opened, follow, onCurren
   const scroll = () => {
     const top = box.current.scrollTop;
     setView((old) => ({ ...old, top }));
-    if ((top < ROW) !== follow) onFollow(top < ROW);
+    if (top < ROW !== follow) onFollow(top < ROW);
     if (top + 2 * box.current.clientHeight > rows.length * ROW) requests.loadOlder();
   };
   const first = Math.max(0, Math.floor(view.top / ROW) - BEYOND);
   const shown = positions(rows, first, first + Math.ceil(view.height / ROW) + 2 * BEYOND, current);
   const focusable = rows.some((row) => row.id === current) ? current : rows[0]?.id;
-  return html`
-    <div class="grid" role="grid" aria-label="Requests" aria-rowcount=${requests.matching + 1} aria-colcount=${COLUMNS.length}>
-      <div role="rowgroup" class="columns">
-        <div role="row" aria-rowindex="1" class="line">
-          ${COLUMNS.map((column) => html`<span role="columnheader" class=${column.name}>${column.title}</span>`)}
-        </div>
+  return html`<div
+    class="grid"
+    role="grid"
+    aria-label="Requests"
+    aria-rowcount=${requests.matching + 1}
+    aria-colcount=${COLUMNS.length}
+  >
+    <div role="rowgroup" class="columns">
+      <div role="row" aria-rowindex="1" class="line">
+        ${COLUMNS.map((column) => html`<span role="columnheader" class=${column.name}>${column.title}</span>`)}
       </div>
-      <div role="rowgroup" class="rows" ref=${box} onScroll=${scroll}>
-        <div role="presentation" class="runway" style=${{ height: `${rows.length * ROW}px` }}>
-          ${shown.map((at) => html`
-            <${Row} key=${rows[at].id} summary=${rows[at]} at=${at} focusable=${rows[at].id === focusable}
-              opened=${rows[at].id === opened} onCurrent=${onCurrent} onOpen=${onOpen} />`)}
-        </div>
+    </div>
+    <div role="rowgroup" class="rows" ref=${box} onScroll=${scroll}>
+      <div role="presentation" class="runway" style=${{ height: `${rows.length * ROW}px` }}>
+        ${shown.map(
+          (at) =>
+            html`<${Row}
+              key=${rows[at].id}
+              summary=${rows[at]}
+              at=${at}
+              focusable=${rows[at].id === focusable}
+              opened=${rows[at].id === opened}
+              onCurrent=${onCurrent}
+              onOpen=${onOpen}
+            />`,
+        )}
       </div>
-    </div>`;
+    </div>
+  </div>`;
 }
 
 function Row({ summary, at, focusable, opened, onCurrent, onOpen }) {
   const failed = !summary.live && (summary.code || summary.status >= 400);
-  return html`
-    <div role="row" class="line ${failed ? "is-failed" : ""}" data-id=${summary.id} aria-rowindex=${at + 2} aria-selected=${opened ? "true" : "false"}
-      tabindex=${focusable ? 0 : -1} style=${{ transform: `translateY(${at * ROW}px)` }}
-      onFocus=${() => onCurrent(summary.id)} onClick=${() => onOpen(summary.id)}>
-      ${COLUMNS.map((column) => html`<span role="gridcell" class=${column.name}>${column.show(summary)}</span>`)}
-    </div>`;
+  return html`<div
+    role="row"
+    class="line ${failed ? "is-failed" : ""}"
+    data-id=${summary.id}
+    aria-rowindex=${at + 2}
+    aria-selected=${opened ? "true" : "false"}
+    tabindex=${focusable ? 0 : -1}
+    style=${{ transform: `translateY(${at * ROW}px)` }}
+    onFocus=${() => onCurrent(summary.id)}
+    onClick=${() => onOpen(summary.id)}
+  >
+    ${COLUMNS.map((column) => html`<span role="gridcell" class=${column.name} title=${column.title_of?.(summary)}>${column.show(summary)}</span>`)}
+  </div>`;
 }
 
 // The row with the focus stays in the document wherever it is, or the focus would be lost with it.
@@ -125,12 +150,11 @@ function useShown(box, rows, current, moves) {
 /** The line below the list: how many requests there are, and those that came while the list stood still. */
 export function ListFoot({ requests, follow, onNewest, onForget }) {
   const held = requests.held.size;
-  return html`
-    <footer class="list-foot">
-      <span>${count(requests.matching)} of ${count(requests.total)}</span>
-      ${held > 0 && html`<span class="held">${count(held)} waiting</span>`}
-      <span class="push"></span>
-      ${!follow && html`<button onClick=${onNewest}>Newest</button>`}
-      ${requests.total > 0 && html`<button onClick=${onForget}>Forget</button>`}
-    </footer>`;
+  return html`<footer class="list-foot">
+    <span>${count(requests.matching)} of ${count(requests.total)}</span>
+    ${held > 0 && html`<span class="held">${count(held)} waiting</span>`}
+    <span class="push"></span>
+    ${!follow && html`<button onClick=${onNewest}>Newest</button>`}
+    ${requests.total > 0 && html`<button onClick=${onForget}>Forget</button>`}
+  </footer>`;
 }

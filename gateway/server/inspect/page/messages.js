@@ -10,16 +10,16 @@ import { useState } from "./vendor/hooks.mjs";
 
 const STAGES = [
   { name: "client", title: "Client's request" },
-  { name: "repaired", title: "Repaired" },
-  { name: "trimmed", title: "Trimmed" },
-  { name: "sent", title: "Sent" },
+  { name: "repaired", title: "Repaired", leftOut: "left out by the repair" },
+  { name: "trimmed", title: "Trimmed", leftOut: "left out by the limits" },
+  { name: "sent", title: "Sent", leftOut: "not sent" },
 ];
 
 const MARKS = { "=": "same", "~": "changed", "+": "added by the gateway", "-": "left out", "..": "shortened" };
 const MARK_NAMES = { "=": "same", "~": "changed", "+": "added", "-": "left-out", "..": "shortened" };
 
-// A run of equal messages that is longer is folded; the newest message is always shown.
-const MOST_EQUAL = 3;
+// A run of messages that are alike is folded where it is longer; the newest message is always shown.
+const MOST_ALIKE = 3;
 
 /** `loaded` holds the first rows of the contract's `messages`; the rest is asked for by a button. */
 export function Messages({ loaded, notices, path, query }) {
@@ -28,9 +28,9 @@ export function Messages({ loaded, notices, path, query }) {
   const pages = [loaded.value, ...further];
   const rows = pages.flatMap((page) => page.rows);
   const { to, total } = pages.at(-1);
-  const more = async () => setFurther([...further, await askJson(`${path}/messages`, { query: { ...query, from: to } })]);
-  return html`
-    <${NoticeList} notices=${unplaced(notices, rows)} />
+  const more = async () =>
+    setFurther([...further, await askJson(`${path}/messages`, { query: { ...query, from: to } })]);
+  return html`<${NoticeList} notices=${unplaced(notices, rows)} />
     <${StageTable} rows=${rows} notices=${notices} />
     ${to < total && html`<button class="more" onClick=${more}>Load more: ${count(rows.length)} of ${counted(total, "message")} are shown</button>`}`;
 }
@@ -40,19 +40,44 @@ export function StageTable({ rows, notices }) {
   const [unfolded, setUnfolded] = useState(new Set());
   const byNumber = new Map(notices.map((notice) => [notice.number, notice]));
   const changed = rows.filter(isChanged);
-  const narrow = new Set(STAGES.slice(1).map((stage) => stage.name).filter((name) => rows.every((row) => row.cells[name]?.mark === "=")));
-  return html`
-    <p class="changed-line">${changedLine(rows, changed)} <${Legend} /></p>
+  const narrow = new Set(
+    STAGES.slice(1)
+      .map((stage) => stage.name)
+      .filter((name) => rows.every((row) => isSame(row, name))),
+  );
+  return html`<p class="changed-line">${changedLine(rows, changed)} <${Legend} /></p>
     <div class="stages-box" tabindex="0" role="group" aria-label="Messages by stage">
       <table class="stages">
-        <colgroup><col class="index" />${STAGES.map(({ name }) => html`<col class=${narrow.has(name) ? "narrow" : "wide"} />`)}</colgroup>
-        <thead><tr><th scope="col" class="index"><span class="unseen">Message</span></th>
-          ${STAGES.map(({ name, title }) => html`<th scope="col" class=${narrow.has(name) ? "narrow" : ""} title=${title}><span>${title}</span></th>`)}</tr></thead>
+        <colgroup>
+          <col class="index" />
+          ${STAGES.map(({ name }) => html`<col class=${narrow.has(name) ? "narrow" : "wide"} />`)}
+        </colgroup>
+        <thead>
+          <tr>
+            <th scope="col" class="index"><span class="unseen">Message</span></th>
+            ${STAGES.map(({ name, title }) => html`<th scope="col" class=${narrow.has(name) ? "narrow" : ""} title=${title}><span>${title}</span></th>`)}
+          </tr>
+        </thead>
         <tbody>
-          ${runs(rows).map((run) => run.folded && !unfolded.has(run.start)
-            ? html`<tr key=${`run-${run.start}`} class="fold"><td colspan="5"><button onClick=${() => setUnfolded(new Set([...unfolded, run.start]))}>
-                ${counted(run.rows.length, "message")} the same in every stage</button></td></tr>`
-            : run.rows.map((row, at) => html`<${MessageRow} key=${`row-${run.start + at}`} row=${row} narrow=${narrow} notices=${row.notices.map((number) => byNumber.get(number)).filter(Boolean)} />`))}
+          ${runs(rows).map((run) =>
+            run.folded && !unfolded.has(run.start)
+              ? html`<tr key=${`run-${run.start}`} class="fold">
+                  <td colspan="5">
+                    <button onClick=${() => setUnfolded(new Set([...unfolded, run.start]))}>
+                      ${counted(run.rows.length, "message")} ${run.folded}
+                    </button>
+                  </td>
+                </tr>`
+              : run.rows.map(
+                  (row, at) =>
+                    html`<${MessageRow}
+                      key=${`row-${run.start + at}`}
+                      row=${row}
+                      narrow=${narrow}
+                      notices=${row.notices.map((number) => byNumber.get(number)).filter(Boolean)}
+                    />`,
+                ),
+          )}
         </tbody>
       </table>
     </div>`;
@@ -65,53 +90,87 @@ function changedLine(rows, changed) {
 }
 
 function Legend() {
-  return html`<span class="legend">${Object.entries(MARKS).map(([mark, meaning]) => html`<span><span class="mark ${MARK_NAMES[mark]}" aria-hidden="true">${mark}</span>${meaning}</span>`)}</span>`;
+  const one = ([mark, meaning]) =>
+    html`<span><span class="mark ${MARK_NAMES[mark]}" aria-hidden="true">${mark}</span>${meaning}</span>`;
+  return html`<span class="legend">${Object.entries(MARKS).map(one)}</span>`;
+}
+
+// Whether nothing has to be shown at a stage: the message is that of the stage before, word by word.
+function isSame(row, name) {
+  const cell = row.cells[name];
+  return (
+    cell?.mark === "=" &&
+    cell.text ===
+      before(
+        row,
+        STAGES.findIndex((stage) => stage.name === name),
+      )
+  );
 }
 
 function isChanged(row) {
   return row.notices.length > 0 || STAGES.some(({ name }) => row.cells[name]?.mark !== "=");
 }
 
-// Returns [{start, rows, folded}]: runs of changed and of equal rows; long equal ones are folded.
+// What a run of rows is called where it is folded; "" for a row that is always shown.
+function likeness(row) {
+  if (!isChanged(row)) return "the same in every stage";
+  const left = STAGES.find(({ name }) => row.cells[name]?.mark === "-");
+  return left !== undefined && row.notices.length === 0 ? left.leftOut : "";
+}
+
+// Returns [{start, rows, folded}]: runs of rows that are alike. `folded` is what a long one is called, or "".
 function runs(rows) {
   const found = [];
   rows.forEach((row, at) => {
-    const kind = isChanged(row) || at === rows.length - 1;
+    const alike = at === rows.length - 1 ? "" : likeness(row);
     const last = found.at(-1);
-    if (last !== undefined && last.kind === kind) last.rows.push(row);
-    else found.push({ start: at, kind, rows: [row] });
+    if (last !== undefined && last.alike === alike) last.rows.push(row);
+    else found.push({ start: at, alike, rows: [row] });
   });
-  return found.map((run) => ({ ...run, folded: !run.kind && run.rows.length > MOST_EQUAL }));
+  return found.map((run) => ({ ...run, folded: run.rows.length > MOST_ALIKE ? run.alike : "" }));
 }
 
 function MessageRow({ row, narrow, notices }) {
-  return html`
-    <tr class=${isChanged(row) ? "is-changed" : ""}>
+  return html`<tr class=${isChanged(row) ? "is-changed" : ""}>
       <th scope="row" class="index">${row.index === null ? "new" : `[${row.index}]`}</th>
       ${STAGES.map(({ name }, at) => html`<td class=${narrow.has(name) ? "narrow" : ""}><${Cell} cell=${row.cells[name]} before=${before(row, at)} /></td>`)}
     </tr>
-    ${notices.length > 0 && html`<tr class="notice-row"><td></td><td colspan="4"><${NoticeList} notices=${notices} /></td></tr>`}`;
+    ${
+      notices.length > 0 &&
+      html`<tr class="notice-row">
+        <td></td>
+        <td colspan="4"><${NoticeList} notices=${notices} /></td>
+      </tr>`
+    }`;
 }
 
 // The text of the message at the stage before; null where it was not there.
 function before(row, at) {
-  return STAGES.slice(0, at).map(({ name }) => row.cells[name]).findLast((cell) => cell && cell.mark !== "-")?.text ?? null;
+  return (
+    STAGES.slice(0, at)
+      .map(({ name }) => row.cells[name])
+      .findLast((cell) => cell && cell.mark !== "-")?.text ?? null
+  );
 }
 
 function Cell({ cell, before }) {
   if (cell === null || cell === undefined) return html`<span class="nothing" aria-label="not there">·</span>`;
   if (cell.mark === "-") return html`<p class="who"><${Mark} mark="-" /> <span class="dim">left out here</span></p>`;
-  const same = cell.mark === "=" && before !== null;
-  return html`
-    <div class="cell ${MARK_NAMES[cell.mark]}">
-      <p class="who"><${Mark} mark=${cell.mark} />
-        ${!same && html`<span class="role">${visible(cell.role)}</span> ${cell.name && html`<span class="name">${visible(cell.name)}</span>`} ${answered(cell)} <span class="size">${size(cell.bytes)}</span>`}</p>
-      ${!same && html`
-        ${cell.reasoning && html`<div class="reasoning"><span class="dim">reasons</span> <${Text} text=${cell.reasoning} /></div>`}
-        ${cell.text && html`<${Text} text=${cell.text} before=${cell.mark === "~" ? before : null} />`}
-        ${cell.calls.map((call) => html`<${Call} call=${call} />`)}
-        ${cell.cut && html`<p class="dim">Cut here: the whole message has ${size(cell.bytes)}.</p>`}`}
-    </div>`;
+  const same = cell.mark === "=" && cell.text === before;
+  return html`<div class="cell ${MARK_NAMES[cell.mark]}">
+    <p class="who">
+      <${Mark} mark=${cell.mark} />
+      ${!same && html`<span class="role">${visible(cell.role)}</span> ${cell.name && html`<span class="name">${visible(cell.name)}</span>`} ${answered(cell)} <span class="size">${size(cell.bytes)}</span>`}
+    </p>
+    ${
+      !same &&
+      html`${cell.reasoning && html`<div class="reasoning"><span class="dim">reasons</span> <${Text} text=${cell.reasoning} /></div>`}
+      ${cell.text && html`<${Text} text=${cell.text} before=${before} />`}
+      ${cell.calls.map((call) => html`<${Call} call=${call} />`)}
+      ${cell.cut && html`<p class="dim">Cut here: the whole message has ${size(cell.bytes)}.</p>`}`
+    }
+  </div>`;
 }
 
 // The ids of the calls that a message answers.
@@ -120,11 +179,17 @@ function answered(cell) {
 }
 
 function Mark({ mark }) {
-  return html`<span class="mark ${MARK_NAMES[mark]}" role="img" aria-label=${MARKS[mark]} title=${MARKS[mark]}>${mark}</span>`;
+  return html`<span class="mark ${MARK_NAMES[mark]}" role="img" aria-label=${MARKS[mark]} title=${MARKS[mark]}
+    >${mark}</span
+  >`;
 }
 
 function Call({ call }) {
-  return html`
-    <div class="call"><p class="who"><span class="dim">calls</span> <span class="name">${visible(call.name)}</span> <span class="id">${visible(call.id)}</span></p>
-      <${Text} text=${call.arguments} /></div>`;
+  return html`<div class="call">
+    <p class="who">
+      <span class="dim">calls</span> <span class="name">${visible(call.name)}</span>
+      <span class="id">${visible(call.id)}</span>
+    </p>
+    <${Text} text=${call.arguments} />
+  </div>`;
 }

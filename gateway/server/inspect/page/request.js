@@ -34,14 +34,19 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
   const query = { reveal: reveal ? 1 : null };
   const detail = useLoaded((signal) => askJson(path, { signal }), id, progress(summary));
   const kept = detail.value !== null && detail.value.absent === null;
-  const part = (name, wanted) => useLoaded((signal) => (wanted ? askJson(`${path}/${name}`, { query, signal }) : null), id, `${stamp} ${wanted}`);
+  const part = (name, wanted) =>
+    useLoaded((signal) => (wanted ? askJson(`${path}/${name}`, { query, signal }) : null), id, `${stamp} ${wanted}`);
   const messages = part("messages", kept);
   const answer = part("answer", kept);
   const show = (name) => {
     onView(name);
     announce(`${VIEWS.find((one) => one.name === name).title} is shown.`);
   };
-  const step = (by) => show(VIEWS[(VIEWS.findIndex((one) => one.name === view) + by + VIEWS.length) % VIEWS.length].name);
+  const step = (by) => {
+    const { name } = VIEWS[(VIEWS.findIndex((one) => one.name === view) + by + VIEWS.length) % VIEWS.length];
+    show(name);
+    return name;
+  };
   const toggleReveal = () => {
     if (!settings.reveal) return announce("Words are not shown here: inspector.reveal is off.");
     setReveal(!reveal);
@@ -57,29 +62,42 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
   });
   useNoticeKeys();
   const known = detail.value?.summary ?? summary;
-  return html`
-    <section class="request" aria-label=${`Request ${id}`}>
-      <${Head} id=${id} summary=${known} route=${detail.value?.route} reveal=${reveal} mayReveal=${settings.reveal}
-        onCopy=${() => setCopying(true)} onReveal=${toggleReveal} onClose=${onClose} />
-      <div class="request-body" tabindex="0" role="group" aria-label="Contents of the request">
-        ${detail.value === null
+  return html`<section class="request" aria-label=${`Request ${id}`}>
+    <${Head}
+      id=${id}
+      summary=${known}
+      route=${detail.value?.route}
+      reveal=${reveal}
+      mayReveal=${settings.reveal}
+      onCopy=${() => setCopying(true)}
+      onReveal=${toggleReveal}
+      onClose=${onClose}
+    />
+    <div class="request-body" tabindex="0" role="group" aria-label="Contents of the request">
+      ${
+        detail.value === null
           ? html`<p class="empty">${waiting(detail)}</p>`
-          : html`
-            <${ErrorBanner} error=${detail.value.error} />
-            <${Checks} checks=${detail.value.checks} />
-            <${Waterfall} marks=${detail.value.marks} reads=${answer.value?.reads} live=${known.live} ms=${known.ms} />
-            ${kept
-              ? html`
-                <${Views} view=${view} onView=${show} />
-                <div role="tabpanel" id="view" aria-labelledby=${`tab-${view}`} class="view">
-                  ${viewOf(view, { id, path, query, stamp, detail: detail.value, messages, answer, settings, reveal, onOpen })}
-                </div>`
-              : html`
-                <${NoticeList} notices=${detail.value.notices} />
-                <p class="empty absent"><strong>The contents are not here.</strong> ${detail.value.absent}</p>`}`}
-      </div>
-      ${copying && html`<${CopyDialog} id=${id} absent=${!kept} onClose=${() => setCopying(false)} announce=${announce} />`}
-    </section>`;
+          : html`<${ErrorBanner} error=${detail.value.error} />
+              <${Checks} checks=${detail.value.checks} />
+              <${Waterfall}
+                marks=${detail.value.marks}
+                reads=${answer.value?.reads}
+                live=${known.live}
+                ms=${known.ms}
+              />
+              ${
+                kept
+                  ? html`<${Views} view=${view} onView=${show} onStep=${step} />
+                      <div role="tabpanel" id="view" aria-labelledby=${`tab-${view}`} class="view">
+                        ${viewOf(view, { id, path, query, stamp, detail: detail.value, messages, answer, settings, reveal, onOpen })}
+                      </div>`
+                  : html`<${NoticeList} notices=${detail.value.notices} />
+                      <p class="empty absent"><strong>The contents are not here.</strong> ${detail.value.absent}</p>`
+              }`
+      }
+    </div>
+    ${copying && html`<${CopyDialog} id=${id} absent=${!kept} onClose=${() => setCopying(false)} announce=${announce} />`}
+  </section>`;
 }
 
 // A request that goes on is loaded again once a second, and once at its end.
@@ -102,33 +120,47 @@ function viewOf(view, { id, path, query, stamp, detail, messages, answer, settin
   }
 }
 
-function Views({ view, onView }) {
-  return html`
-    <div class="views" role="tablist" aria-label="Views of the request">
-      ${VIEWS.map(({ name, title }) => html`
-        <button role="tab" id=${`tab-${name}`} aria-selected=${name === view ? "true" : "false"} aria-controls="view"
-          onClick=${() => onView(name)}>${title}</button>`)}
-    </div>`;
+function Views({ view, onView, onStep }) {
+  const onArrow = (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (by !== undefined) document.getElementById(`tab-${onStep(by)}`).focus();
+  };
+  return html`<div class="views" role="tablist" aria-label="Views of the request" onKeyDown=${onArrow}>
+    ${VIEWS.map(
+      ({ name, title }) =>
+        html`<button
+          role="tab"
+          id=${`tab-${name}`}
+          aria-selected=${name === view ? "true" : "false"}
+          aria-controls="view"
+          tabindex=${name === view ? 0 : -1}
+          onClick=${() => onView(name)}
+        >
+          ${title}
+        </button>`,
+    )}
+  </div>`;
 }
 
 function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose }) {
-  return html`
-    <header class="request-head">
-      <div class="title">
-        <h2 tabindex="-1">${visible(id)}</h2>
-        <div class="actions">
-          <button onClick=${onCopy}>Copy</button>
-          ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
-          <button onClick=${onClose} aria-label="Close the request">Close</button>
-        </div>
+  return html`<header class="request-head">
+    <div class="title">
+      <h2 tabindex="-1">${visible(id)}</h2>
+      <div class="actions">
+        <button onClick=${onCopy}>Copy</button>
+        ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
+        <button onClick=${onClose} aria-label="Close the request">Close</button>
       </div>
-      ${summary && html`<${Facts} summary=${summary} route=${route} />`}
-      ${reveal && html`<p class="revealed">Words are shown; secrets stay blotted out. The gateway's log says that they were revealed.</p>`}
-    </header>`;
+    </div>
+    ${summary && html`<${Facts} summary=${summary} route=${route} />`}
+    ${reveal && html`<p class="revealed">Words are shown; secrets stay blotted out. The gateway's log says that they were revealed.</p>`}
+  </header>`;
 }
 
 function Facts({ summary, route }) {
-  const to = route ? `${route.backend} · ${route.adapter}${route.profile ? ` · ${route.profile}` : ""}` : summary.backend;
+  const to = route
+    ? `${route.backend} · ${route.adapter}${route.profile ? ` · ${route.profile}` : ""}`
+    : summary.backend;
   const facts = [
     ["Status", html`<${Status} summary=${summary} />`],
     ["Model", visible(summary.model || "-")],
@@ -142,15 +174,24 @@ function Facts({ summary, route }) {
     ["Began", date(summary.began)],
     ["Worker", count(summary.worker)],
   ];
-  return html`<dl class="facts">${facts.filter(([, value]) => value !== "-").map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts">
+    ${facts
+      .filter(([, value]) => value !== "-")
+      .map(
+        ([name, value]) =>
+          html`<div>
+            <dt>${name}</dt>
+            <dd>${value}</dd>
+          </div>`,
+      )}
+  </dl>`;
 }
 
 function Checks({ checks }) {
   const wrong = checks.filter((check) => !check.same);
   if (wrong.length === 0) return null;
-  return html`
-    <section class="banner warn" aria-label="Defect of the gateway">
-      <strong>What is shown here differs from what was sent then: a defect of the gateway.</strong>
-      ${wrong.map((check) => html`<p>${check.name}: ${visible(check.differences.join("; "))}</p>`)}
-    </section>`;
+  return html`<section class="banner warn" aria-label="Defect of the gateway">
+    <strong>What is shown here differs from what was sent then: a defect of the gateway.</strong>
+    ${wrong.map((check) => html`<p>${check.name}: ${visible(check.differences.join("; "))}</p>`)}
+  </section>`;
 }

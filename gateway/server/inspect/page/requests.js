@@ -83,7 +83,10 @@ export class Requests {
 
   /** Forgets all rows that have ended. */
   clear() {
-    this.replace(this.rows.filter((summary) => summary.live), { matching: 0, total: 0 });
+    this.replace(
+      this.rows.filter((summary) => summary.live),
+      { matching: 0, total: 0 },
+    );
     this.refresh();
     this.onChange();
   }
@@ -98,7 +101,9 @@ export class Requests {
 
   update(summaries) {
     const known = summaries.filter((summary) => this.byId.has(summary.id));
-    const added = [...new Map(summaries.filter((summary) => !this.byId.has(summary.id)).map((one) => [one.id, one])).values()];
+    const added = [
+      ...new Map(summaries.filter((summary) => !this.byId.has(summary.id)).map((one) => [one.id, one])).values(),
+    ];
     known.forEach((summary) => this.byId.set(summary.id, summary));
     if (this.filter && summaries.length > 0) this.refresh();
     else added.forEach((summary) => this.byId.set(summary.id, summary));

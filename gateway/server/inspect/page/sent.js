@@ -16,19 +16,20 @@ export function Sent({ path, query, stamp }) {
   const { method, path: target, bytes, views, cut } = loaded.value;
   const names = Object.keys(views);
   const name = names.includes(chosen) ? chosen : names[0];
-  return html`
-    <div class="sent-line">
+  return html`<div class="sent-line">
       <code>${method} ${visible(target)}</code> <span class="dim">${size(bytes)}${cut ? ", cut below" : ""}</span>
       <${Choice} label="Form of the bytes" names=${names} chosen=${name} onChoose=${setChosen} />
     </div>
-    ${name === undefined
-      ? html`<p class="empty">The request has no body.</p>`
-      : html`<pre class="bytes" tabindex="0" role="region" aria-label=${`Sent bytes as ${TITLES[name] ?? name}`}>${visible(views[name])}</pre>`}`;
+    ${
+      name === undefined
+        ? html`<p class="empty">The request has no body.</p>`
+        : html`<pre class="bytes" tabindex="0" role="region" aria-label=${`Sent bytes as ${TITLES[name] ?? name}`}>
+${visible(views[name])}</pre>`
+    }`;
 }
 
 function Choice({ label, names, chosen, onChoose }) {
-  return html`
-    <div class="choice" role="group" aria-label=${label}>
-      ${names.map((name) => html`<button aria-pressed=${name === chosen ? "true" : "false"} onClick=${() => onChoose(name)}>${TITLES[name] ?? name}</button>`)}
-    </div>`;
+  return html`<div class="choice" role="group" aria-label=${label}>
+    ${names.map((name) => html`<button aria-pressed=${name === chosen ? "true" : "false"} onClick=${() => onChoose(name)}>${TITLES[name] ?? name}</button>`)}
+  </div>`;
 }

@@ -14,7 +14,9 @@ export async function* readEvents(response) {
     const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
-      const fields = Object.fromEntries(block.split("\n").map((line) => [line.split(":", 1)[0], line.slice(line.indexOf(":") + 1).trim()]));
+      const fields = Object.fromEntries(
+        block.split("\n").map((line) => [line.split(":", 1)[0], line.slice(line.indexOf(":") + 1).trim()]),
+      );
       if (fields.data) yield { event: fields.event, id: fields.id, data: JSON.parse(fields.data) };
     }
   }

@@ -5,13 +5,16 @@ import { count } from "./figures.js";
 import { useState } from "./vendor/hooks.mjs";
 
 // Controls but tab and line feed, marks and overrides of the direction, zero width, line separators, lone surrogates.
-const HIDDEN = /([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\p{Cs})/u;
+const HIDDEN =
+  /([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\p{Cs})/u;
 const SHORT = { characters: 700, lines: 12 };
 
 /** Returns nodes for a text. Hidden characters stay in it, each in an element that says its code point. */
 export function visible(text) {
   if (!HIDDEN.test(text)) return text;
-  return text.split(HIDDEN).map((part, at) => (at % 2 ? html`<span class="hidden-character" data-code=${codeOf(part)}>${part}</span>` : part));
+  return text
+    .split(HIDDEN)
+    .map((part, at) => (at % 2 ? html`<span class="hidden-character" data-code=${codeOf(part)}>${part}</span>` : part));
 }
 
 function codeOf(character) {
@@ -26,8 +29,9 @@ export function Text({ text, before = null, open = false, class: name = "" }) {
   const [all, setAll] = useState(false);
   const shown = open || all ? text : beginning(text);
   const more = shown.length < text.length;
-  return html`
-    <span class="text ${name}" dir="auto">${before === null || more ? withLineEnds(shown) : withChange(before, shown)}</span>
+  return html`<span class="text ${name}" dir="auto"
+      >${before === null || more ? withLineEnds(shown) : withChange(before, shown)}</span
+    >
     ${more && html`<button class="more" onClick=${() => setAll(true)}>Show all ${count(text.length)} characters</button>`}`;
 }
 
@@ -39,14 +43,20 @@ function withChange(before, text) {
   let end = 0;
   while (end < most - start && before.at(-1 - end) === text.at(-1 - end)) end += 1;
   if (start + end < 0.4 * text.length) return withLineEnds(text);
-  const [common, changed, rest] = [text.slice(0, start), text.slice(start, text.length - end), text.slice(text.length - end)];
+  const [common, changed, rest] = [
+    text.slice(0, start),
+    text.slice(start, text.length - end),
+    text.slice(text.length - end),
+  ];
   return [visible(common), changed && html`<mark>${visible(changed)}</mark>`, withLineEnds(rest)];
 }
 
 // Line feeds at the end stay in the text, but make no empty lines.
 function withLineEnds(text) {
   const words = text.trimEnd();
-  return words === text ? visible(text) : [visible(words), html`<span class="line-ends">${text.slice(words.length)}</span>`];
+  return words === text
+    ? visible(text)
+    : [visible(words), html`<span class="line-ends">${text.slice(words.length)}</span>`];
 }
 
 function beginning(text) {

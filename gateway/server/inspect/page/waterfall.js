@@ -14,8 +14,14 @@ const PARTS = [
   { mark: "end", name: "settle" },
 ];
 
-/** A pause between two reads that is worth a mark, in milliseconds. */
-export const LONG_GAP = 200;
+const SHORTEST_SILENCE = 200;
+const SHORTEST_PART = 0.05;
+
+/** Returns from how many milliseconds on a pause between two of these reads is worth a mark. */
+export function longSilence(reads) {
+  const gaps = reads.map((read) => read.gap ?? 0).sort((a, b) => a - b);
+  return Math.max(SHORTEST_SILENCE, 4 * (gaps[gaps.length >> 1] ?? 0));
+}
 
 /** `marks` as in the contract; `reads` of the answer are null until they are loaded. */
 export function Waterfall({ marks, reads, live, ms }) {
@@ -23,18 +29,30 @@ export function Waterfall({ marks, reads, live, ms }) {
   const total = parts.at(-1)?.end ?? 0;
   if (total === 0) return null;
   const share = (time) => `${(100 * time) / total}%`;
-  const gaps = (reads ?? []).filter((read) => read.gap >= LONG_GAP);
-  return html`
-    <section class="waterfall" aria-label="Times">
-      <div class="bar" aria-hidden="true">
-        ${parts.map((part) => html`<span class=${`part ${part.mark}`} style=${{ left: share(part.start), width: share(part.end - part.start) }}></span>`)}
-        ${gaps.map((read) => html`<span class="gap" style=${{ left: share(read.t - read.gap), width: share(read.gap) }}></span>`)}
-      </div>
-      <dl>
-        ${parts.map((part) => html`<div><dt><span class=${`key ${part.mark}`} aria-hidden="true"></span>${part.name}</dt><dd>${duration(part.end - part.start)}</dd></div>`)}
-        ${gaps.length > 0 && html`<div><dt><span class="key gap" aria-hidden="true"></span>longest silence</dt><dd>${duration(Math.max(...gaps.map((read) => read.gap)))}</dd></div>`}
-      </dl>
-    </section>`;
+  const silence = longSilence(reads ?? []);
+  const gaps = (reads ?? []).filter((read) => read.number > 0 && read.gap >= silence);
+  return html`<section class="waterfall" aria-label="Times">
+    <div class="bar" aria-hidden="true">
+      ${parts.map((part) => html`<span class=${`part ${part.mark}`} style=${{ left: share(part.start), width: share(part.end - part.start) }}></span>`)}
+      ${gaps.map((read) => html`<span class="gap" style=${{ left: share(read.t - read.gap), width: share(read.gap) }}></span>`)}
+    </div>
+    <dl>
+      ${parts.map(
+        (part) =>
+          html`<div>
+            <dt><span class=${`key ${part.mark}`} aria-hidden="true"></span>${part.name}</dt>
+            <dd>${duration(part.end - part.start)}</dd>
+          </div>`,
+      )}
+      ${
+        gaps.length > 0 &&
+        html`<div>
+          <dt><span class="key gap" aria-hidden="true"></span>longest silence</dt>
+          <dd>${duration(Math.max(...gaps.map((read) => read.gap)))}</dd>
+        </div>`
+      }
+    </dl>
+  </section>`;
 }
 
 function partsOf(marks) {
@@ -42,9 +60,9 @@ function partsOf(marks) {
   let start = 0;
   for (const { mark, name } of PARTS) {
     const end = marks[mark];
-    if (end === null || end === undefined) continue;
-    parts.push({ mark, name, start, end: Math.max(start, end) });
-    start = Math.max(start, end);
+    if (end === null || end === undefined || end - start < SHORTEST_PART) continue;
+    parts.push({ mark, name, start, end });
+    start = end;
   }
   return parts;
 }

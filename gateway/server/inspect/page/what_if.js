@@ -23,11 +23,14 @@ export function WhatIf({ id, settings, route }) {
       (error) => setAnswer({ value: null, error, asking: false }),
     );
   };
-  return html`
-    <form class="what-if" onSubmit=${submit}>
-      <label>Profile
-        <select name="profile"><option value="">${route?.profile ? `as it is: ${route.profile}` : "as it is"}</option>
-          ${settings.profiles.map((name) => html`<option value=${name}>${name}</option>`)}</select></label>
+  return html`<form class="what-if" onSubmit=${submit}>
+      <label
+        >Profile
+        <select name="profile">
+          <option value="">${route?.profile ? `as it is: ${route.profile}` : "as it is"}</option>
+          ${settings.profiles.map((name) => html`<option value=${name}>${name}</option>`)}
+        </select></label
+      >
       ${LIMITS.map(({ name, title }) => html`<label>${title} <input name=${name} type="number" min="0" step="1" placeholder="as it is" /></label>`)}
       <button class="primary" disabled=${answer.asking}>Show</button>
       <span class="dim">Nothing is sent to a backend.</span>
@@ -47,8 +50,7 @@ function choices(form) {
 }
 
 function Outcome({ outcome }) {
-  return html`
-    ${outcome.refusal && html`<section class="banner error" role="group" aria-label="Refusal"><strong>It would be refused.</strong> ${visible(outcome.refusal)}</section>`}
+  return html`${outcome.refusal && html`<section class="banner error" role="group" aria-label="Refusal"><strong>It would be refused.</strong> ${visible(outcome.refusal)}</section>`}
     <${NoticeList} notices=${unplaced(outcome.notices, outcome.rows)} />
     <${StageTable} rows=${outcome.rows} notices=${outcome.notices} />`;
 }
