@@ -220,6 +220,11 @@ class Capture:
         self._over = True
         self._marks["end"] = self.ms
 
+    def texts(self) -> list[bytes]:
+        """Returns what of the contents can be searched: the body, what was sent, and either side of the answer."""
+        found = [b"" if self._body is None else self._body, b"" if self._sent is None else self._sent[1].body]
+        return [*found, self._kept.joined("backend"), self._kept.joined("client")]
+
     def interaction(self, status: int, code: str, phase: str, x: int = 1) -> Interaction:
         """Returns the request as a part of a recording."""
         end = EndLine(x, status, code, phase, self._usage, Marks(**self._marks), self._cut, self._failure)

@@ -1,9 +1,11 @@
-"""Reads the filter of a list of requests: `model:gpt-* status:5xx -code:client_gone ms:>2000`."""
+"""Reads the filter of a list of requests: `model:gpt-* status:5xx -code:client_gone ms:>2000 "no such file"`."""
 
 import fnmatch
 import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
+
+import msgspec
 
 from gateway.core.errors import InvalidRequest
 from gateway.server.inspect.summary import Summary
@@ -11,6 +13,8 @@ from gateway.server.inspect.summary import Summary
 Test: TypeAlias = Callable[[Summary], bool]
 
 _TERM: Final = re.compile(r"(-?)([a-z]+):(\S+)")
+# A word, or several in quotes; a quote that is never closed is one of the word.
+_PART: Final = re.compile(r'-?"[^"]+"|\S+')
 _NUMBER: Final = re.compile(r"([<>]?)(\d+)")
 _STATUS: Final = re.compile(r"\d\d\d|[1-5]xx")
 _SHOWN: Final = 100
@@ -75,21 +79,50 @@ FIELDS: Final[Mapping[str, Callable[[str], Test]]] = {
     "changed": _flag(lambda summary: bool(summary.changes)),
     "failed": _flag(lambda summary: bool(summary.code)),
     "live": _flag(lambda summary: summary.live),
+    "conv": _glob(lambda summary: summary.conversation),
 }
 
 
-def read_filter(text: str) -> Test:
-    """Returns the test of a filter: every term must hold, a leading `-` turns one around, `*` stands for any text. An
-    empty filter lets all pass. Raises InvalidRequest, which names the term."""
-    tests = [_term(term) for term in text.split()]
-    return lambda summary: all(test(summary) for test in tests)
+class Word(msgspec.Struct, frozen=True):
+    """A text that must stand in the contents of a request; `absent`: that must not."""
+
+    text: str
+    absent: bool = False
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """What a request must be like: by its summary, and by the words in its contents."""
+
+    matches: Test
+    words: tuple[Word, ...] = ()
+
+
+def read_filter(text: str) -> Filter:
+    """Returns a filter: every term must hold, a leading `-` turns one around, `*` stands for any text of a field. What
+    names no field is a word, or several in quotes. An empty filter lets all pass. Raises InvalidRequest, which names
+    the term."""
+    parts = _PART.findall(text)
+    tests = [_term(part) for part in parts if _names_field(part)]
+    words = tuple(_word(part) for part in parts if not _names_field(part))
+    return Filter(lambda summary: all(test(summary) for test in tests), words)
+
+
+def _names_field(part: str) -> bool:
+    return ":" in part and '"' not in part
+
+
+def _word(part: str) -> Word:
+    absent = part.startswith("-") and len(part) > 1
+    text = part[absent:]
+    return Word(text[1:-1] if len(text) > 2 and text[0] == text[-1] == '"' else text, absent)
 
 
 def _term(term: str) -> Test:
     match = _TERM.fullmatch(term)
     if match is None or match[2] not in FIELDS:
         raise InvalidRequest(
-            f"The filter {term[:_SHOWN]!r} is unknown. A term is FIELD:VALUE; the fields are {', '.join(FIELDS)}.",
+            f"The filter {term[:_SHOWN]!r} is unknown. A term is FIELD:VALUE, or a word of the contents, in quotes "
+            f"where it has a colon; the fields are {', '.join(FIELDS)}.",
             param="filter",
         )
     try:

@@ -13,8 +13,10 @@ from gateway.recording.lines import RedactionLevel
 from gateway.recording.recording import Interaction
 from gateway.recording.redact.redact import Redacted, redact
 from gateway.server.inspect.access import InspectorAccess
+from gateway.server.inspect.filter import Filter
 from gateway.server.inspect.folder import RecordingFolder, new_recording
 from gateway.server.inspect.ring import RequestRing
+from gateway.server.inspect.search import holds
 from gateway.server.inspect.summary import Summary
 from gateway.server.inspect.views.diff import Difference, Pair, difference
 from gateway.server.inspect.views.remade import Remade, remake
@@ -52,6 +54,27 @@ class Inspector:
         """Saves every request in a folder from now on. Raises SettingsError for one that cannot be used."""
         self.folder = RecordingFolder(folder)
         self.ring.on_end.append(self.folder.save)
+
+    async def listed(
+        self, wanted: Filter, before: int | None, limit: int, configured: Sequence[str]
+    ) -> tuple[Sequence[Summary], int]:
+        """Returns the newest requests that a filter lets pass, newest first, and how many there are. Raises
+        InvalidRequest for words that nobody may see."""
+        ring, matches = self.ring, wanted.matches
+        if wanted.words:
+            self.check_reveal()
+            found = frozenset(await self._with_words(wanted, configured))
+            return ring.listed(lambda summary: summary.seq in found, before, limit), len(found)
+        return ring.listed(matches, before, limit), await ring.count(matches)
+
+    async def _with_words(self, wanted: Filter, configured: Sequence[str]) -> Sequence[int]:
+        """Returns the `seq` of the requests whose contents hold the words."""
+        found: list[int] = []
+        known = [*configured, self.access.key]
+        for seq, capture in self.ring.captured(wanted.matches):
+            if await self.in_thread(holds, capture.texts(), wanted.words, [*known, *capture.keys]):
+                found.append(seq)
+        return found
 
     def check_reveal(self) -> None:
         """Raises InvalidRequest where nobody may see the words of requests."""

@@ -54,6 +54,11 @@ class KeptBytes:
         self.size -= size
         self._missing[kept.side] = self._missing.get(kept.side, 0) + size
 
+    def joined(self, side: Side) -> bytes:
+        """Returns what is kept of one side."""
+        pieces = (kept for kept in (*self._first, *self._last) if isinstance(kept, Piece))
+        return b"".join(piece.data for piece in pieces if piece.side == side)
+
     def steps(self, x: int) -> tuple[Step, ...]:
         """Returns everything as lines of a recording; a gap says how much is missing."""
         t = next((kept.t for kept in self._last), 0.0)

@@ -32,6 +32,8 @@ from gateway.settings import InspectorSettings, Price
 # A watcher that is slower than this misses changes, and is told how many.
 _QUEUED: Final = 1000
 _MOST_RULES: Final = 32
+# Watchers are told so often of what happens in between.
+_TICK_S: Final = 0.25
 # So many summaries are made before others have their turn.
 _COUNTED_AT_ONCE: Final = 500
 
@@ -41,7 +43,7 @@ class _Entry:
 
     __slots__ = (
         *("began", "capture", "change", "context", "dialect", "evicted", "id", "outcome", "rules", "seq", "streamed"),
-        "usage",
+        *("told", "usage"),
     )
 
     def __init__(self, seq: int, context: RequestContext) -> None:
@@ -57,10 +59,12 @@ class _Entry:
         self.rules: tuple[str, ...] = ()
         self.usage: UsageReport | None = None
         self.outcome: Outcome | None = None
+        self.told: Summary | None = None
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A request has `begun` or `ended`; or so many changes were `missed`. `number` counts the changes of the worker."""
+    """A request has `begun`, `changed` or `ended`; or so many changes were `missed`. `number` counts the changes of the
+    worker."""
 
     kind: str
     number: int
@@ -79,6 +83,7 @@ class RequestRing(RequestObserver):
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._seq = 0
         self._changes = 0
+        self._ticking: asyncio.Task[None] | None = None
         self._size = 0
         self._missed: dict[asyncio.Queue[Change | None], int] = {}
         self._most = int(settings.request_mb * 2**20)
@@ -174,6 +179,11 @@ class RequestRing(RequestObserver):
                 await asyncio.sleep(0)
         return matching
 
+    def captured(self, matches: Callable[[Summary], bool]) -> list[tuple[int, Capture]]:
+        """Returns the requests that match and whose contents are here, newest first, with their `seq`."""
+        kept = ((entry, entry.capture) for entry in reversed(self._entries.values()) if entry.capture is not None)
+        return [(entry.seq, capture) for entry, capture in kept if matches(_summary(entry))]
+
     @property
     def total(self) -> int:
         """How many requests are here."""
@@ -229,6 +239,8 @@ class RequestRing(RequestObserver):
                 if entry.change > after:
                     queue.put_nowait(self._change("begun" if entry.context else "ended", entry))
         self.watchers.add(queue)
+        if self._ticking is None:
+            self._ticking = asyncio.create_task(self._tick())
         try:
             while (change := await queue.get()) is not None:
                 if missed := self._missed.pop(queue, 0):
@@ -237,6 +249,26 @@ class RequestRing(RequestObserver):
         finally:
             self.watchers.discard(queue)
             self._missed.pop(queue, None)
+            if not self.watchers and self._ticking is not None:
+                self._ticking.cancel()
+                self._ticking = None
+
+    async def _tick(self) -> None:
+        """Tells again and again what has changed of the requests that are being served: they tell it themselves only
+        at their beginning and end, which costs nothing in between."""
+        while True:
+            await asyncio.sleep(_TICK_S)
+            self.tell_changed()
+
+    def tell_changed(self) -> None:
+        """Tells what has changed of the requests that are being served since they began, or since the last time."""
+        for entry in self._entries.values():
+            if entry.context is not None:
+                # The time goes on by itself, and the size with every read.
+                now = msgspec.structs.replace(_summary(entry), ms=0, bytes=0)
+                if entry.told != now:
+                    entry.told = now
+                    self._tell("changed", entry)
 
     def close(self) -> None:
         """Ends the stream of every watcher."""

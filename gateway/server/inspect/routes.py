@@ -65,11 +65,10 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     @app.get(f"{API}/requests", include_in_schema=False)
     async def requests(request: Request) -> Response:
         """The summaries of the newest requests, newest first."""
-        ring, text = inspector().ring, request.query_params.get("filter", "")
-        matches = read_filter(text)
-        limit = min(number(request, "limit") or 200, _MOST_LISTED)
-        found = ring.listed(matches, number(request, "before"), limit)
-        return json_response(Listed(found, await ring.count(matches) if text else ring.total, ring.total))
+        found, wanted = inspector(), read_filter(request.query_params.get("filter", ""))
+        before, limit = number(request, "before"), min(number(request, "limit") or 200, _MOST_LISTED)
+        shown, matching = await found.listed(wanted, before, limit, gateway_state.backends.secrets)
+        return json_response(Listed(shown, matching, found.ring.total))
 
     @app.delete(f"{API}/requests", include_in_schema=False)
     async def forget() -> Response:

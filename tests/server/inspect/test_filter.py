@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from gateway.core.errors import InvalidRequest
-from gateway.server.inspect.filter import FIELDS, read_filter
+from gateway.server.inspect.filter import FIELDS, Word, read_filter
 from gateway.server.inspect.summary import Summary
 
 SUMMARY = Summary(
     7, "req_ab", 1.0, "POST", "/v1/chat/completions", "openai_chat", "alice", "gpt-x", "mine", False, 2500.0, 502,
-    "upstream_timeout", True, "repair=2; trim=1", ("TOOL_ORPHAN", "HISTORY_LIMITED"), 100, 20,
+    "upstream_timeout", True, "repair=2; trim=1", ("TOOL_ORPHAN", "HISTORY_LIMITED"), 100, 20, conversation="c0ffee",
 )  # fmt: skip
 
 
@@ -21,11 +21,11 @@ SUMMARY = Summary(
         "code:UPSTREAM_* rule:tool_*",
         "ms:>2000 ms:<3000 tok:120",
         "stage:trim changed:yes failed:yes live:no stream:yes",
-        "id:req_ab key:ali* backend:mine dialect:openai_*",
+        "conv:c0* id:req_ab key:ali* backend:mine dialect:openai_*",
     ],
 )
 def test_every_term_must_hold(text: str) -> None:
-    assert read_filter(text)(SUMMARY)
+    assert read_filter(text).matches(SUMMARY)
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_every_term_must_hold(text: str) -> None:
     ["model:qwen", "status:200", "-model:gpt-*", "ms:<100", "tok:>120", "stage:flatten", "live:yes", "key:bob"],
 )
 def test_one_that_does_not_is_enough(text: str) -> None:
-    assert not read_filter(text)(SUMMARY)
+    assert not read_filter(text).matches(SUMMARY)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("nonsense", "FIELD:VALUE"), ("colour:red", "fields"), ("ms:x", "number"), ("status:9", "5xx"), ("live:x", "yes")],
+    [("col:our", "FIELD:VALUE"), ("colour:red", "fields"), ("ms:x", "number"), ("status:9", "5xx"), ("live:x", "yes")],
 )
 def test_a_wrong_term_is_named(text: str, said: str) -> None:
     with pytest.raises(InvalidRequest, match=said) as caught:
@@ -48,10 +48,24 @@ def test_a_wrong_term_is_named(text: str, said: str) -> None:
 
 def test_a_long_term_is_cut() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        read_filter("x" * 5000)
+        read_filter("x:" + "x" * 5000)
     assert len(caught.value.message) < 400
 
 
 def test_every_field_has_a_test_here() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert [field for field in FIELDS if f"{field}:" not in source] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ()),
+        ("model:gpt-* Baikonur", (Word("Baikonur"),)),
+        ('"no such file" -error', (Word("no such file"), Word("error", True))),
+        ('-"a: b" "http://x"', (Word("a: b", True), Word("http://x"))),
+        ('" -', (Word('"'), Word("-"))),
+    ],
+)
+def test_what_names_no_field_is_a_word(text: str, words: tuple[Word, ...]) -> None:
+    assert read_filter(text).words == words

@@ -51,6 +51,35 @@ def test_a_request_is_shown_from_its_beginning() -> None:
     assert (ended.prompt_tokens, ended.completion_tokens) == (3, 4)
 
 
+async def test_what_changes_in_between_is_told_once() -> None:
+    ring = ring_of()
+    context = begin(ring, "req-1")
+    context.model = "gpt"
+    changes = ring.watch()
+    told = asyncio.ensure_future(anext(changes))
+    await asyncio.sleep(0)
+    for _ in range(2):
+        ring.tell_changed()
+    change = await told
+    assert change.kind == "changed" and change.summary is not None and change.summary.model == "gpt"
+    context.conclude(200)
+    ring.tell_changed()
+    assert (await anext(changes)).kind == "ended"
+    ring.close()
+    assert [change async for change in changes] == []
+
+
+async def test_nothing_is_told_again_and_again_without_a_watcher() -> None:
+    ring = ring_of()
+    changes = ring.watch(after=0)
+    serve(ring, "req-1")
+    assert (await anext(changes)).kind == "ended"
+    assert len(asyncio.all_tasks()) == 2
+    await changes.aclose()  # type: ignore[attr-defined]  # an async generator
+    await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) == 1
+
+
 def test_only_requests_of_models_are_kept() -> None:
     ring = ring_of(contents="always")
     assert begin(ring, route="models").capture is None and ring.listed() == []
@@ -63,7 +92,7 @@ def test_the_newest_summaries_stay() -> None:
     assert [one.id for one in ring.listed()] == ["req-4", "req-3", "req-2"]
     assert [one.id for one in ring.listed(limit=1)] == ["req-4"]
     assert [one.id for one in ring.listed(before=ring.listed()[0].seq)] == ["req-3", "req-2"]
-    assert [one.id for one in ring.listed(read_filter("id:*-3"))] == ["req-3"]
+    assert [one.id for one in ring.listed(read_filter("id:*-3").matches)] == ["req-3"]
     assert ring.summary("req-0") is None and ring.interaction("req-0") is None
 
 

@@ -102,7 +102,7 @@ async def test_the_keys_of_the_backend_and_of_the_client_are_in_no_export(monkey
 @pytest.mark.parametrize(
     ("path", "status", "said"),
     [
-        ("requests?filter=nonsense", 400, "FIELD:VALUE"),
+        ("requests?filter=non:sense", 400, "FIELD:VALUE"),
         ("requests?limit=many", 400, "whole number"),
         ("requests/unknown", 404, "no request"),
         ("requests/unknown/messages", 404, "no request"),
@@ -141,7 +141,7 @@ async def test_who_reads_the_stream_has_contents_kept() -> None:
                     kinds.append(line.removeprefix("event: "))
                 if line.startswith("data: ") and json.loads(line.removeprefix("data: "))["live"] is False:
                     break
-        assert kinds == ["begun", "ended"]
+        assert [kind for kind in kinds if kind != "changed"] == ["begun", "ended"]
         assert (await exported(gateway, id=await seen))["requests"] == 1
         answer = await gateway.client.get("/inspect/api/export", params={"id": unseen})
         assert answer.status_code == 404
