@@ -14,7 +14,7 @@ from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
 from gateway.server.access.request_checks import LOCAL_NAMES, HostFilter, is_loopback
-from gateway.server.inspect.access import inspector_off
+from gateway.server.inspect.access import InspectorAccess, inspector_off
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.process.fd_limits import last_for_backends
 from gateway.server.process.reload_policy import keep_restart_only
@@ -70,6 +70,7 @@ class GatewayState:
         observers: list[RequestObserver] = [RequestMetrics(self.metrics), AccessLog(), self.event_bus]
         if self.tracing is not None:
             observers.append(self.tracing)
+        self.access = InspectorAccess(settings, environ)
         self.inspector = self._inspector(settings, observers)
         self.observers = Observers(*observers)
         self.worker_metrics: WorkerMetrics | None = None
@@ -86,7 +87,7 @@ class GatewayState:
 
     def _inspector(self, settings: Settings, observers: list[RequestObserver]) -> Inspector | None:
         """Returns the inspector, or None where nobody may look and nothing is saved. Adds what observes requests."""
-        inspector = Inspector(settings, self._environ)
+        inspector = Inspector(settings, self.access)
         wanted = settings.inspector
         if wanted.record is None and not inspector.access.is_open(settings, bool(self._keys(settings))):
             return None
@@ -109,7 +110,7 @@ class GatewayState:
         """Raises InvalidRequest for a request that may not look at others."""
         if self.inspector is None:
             raise inspector_off(self.settings)
-        self.inspector.access.check(path, head, self.settings, bool(self.keys))
+        self.access.check(path, head, self.settings, bool(self.keys))
 
     def check_exposure(self, insecure: bool) -> None:
         """Raises SettingsError when clients outside this machine could reach the gateway without a key."""

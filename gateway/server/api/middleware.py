@@ -111,6 +111,8 @@ class GatewayMiddleware:
         check_site(context.headers)
         if served.kind is None and is_inspected(context.path):
             self._state.check_inspector(context.path, context.headers)
+        elif served.kind is None and self._state.access.guards(context.path):
+            self._state.access.check_key(context.headers)
         elif context.path not in OPEN_PATHS:
             context.key = self._state.keys.check(head, key_places)
         if served.kind == "generate":

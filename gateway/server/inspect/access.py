@@ -1,4 +1,5 @@
-"""Decides who may look at requests: the holder of the admin key or, where there is none, this machine alone."""
+"""Decides who may look at the requests of others: the holder of the admin key or, where there is none, this machine
+alone."""
 
 import hashlib
 import hmac
@@ -11,6 +12,8 @@ from gateway.settings import Settings
 
 # Everything of the inspector is below this path.
 INSPECT: Final = "/inspect"
+# These show the names and the counts of all clients: where there is an admin key, no client's key opens them.
+OPERATOR_PATHS: Final = frozenset({"/v1/events", "/metrics"})
 # What the page is made of, which is no secret.
 ASSETS: Final = f"{INSPECT}/assets/"
 _SAME: Final = (b"same-origin", b"none")
@@ -62,9 +65,14 @@ class InspectorAccess:
                 "Requests from web pages of other origins are refused.", status=403, code="cross_site_request"
             )
         if self._digest and not _is_page(path):
-            self._check_key(head)
+            self.check_key(head)
 
-    def _check_key(self, head: Head) -> None:
+    def guards(self, path: str) -> bool:
+        """Returns whether a path outside the inspector needs the admin key."""
+        return bool(self._digest) and path in OPERATOR_PATHS
+
+    def check_key(self, head: Head) -> None:
+        """Raises InvalidRequest, a 401, for a request without the admin key."""
         scheme, _, key = head.get(b"authorization", b"").partition(b" ")
         given = hashlib.sha256(key.strip() if scheme.lower() == b"bearer" else b"").digest()
         if not hmac.compare_digest(given, self._digest):

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, ParamSpec, TypeVar
 
 import msgspec
@@ -38,9 +38,8 @@ _REASONS: Final = {
 class Inspector:
     """The latest requests, for those who may look. `ring` observes all requests."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
-        """Raises SettingsError for settings that contradict each other."""
-        self.access = InspectorAccess(settings, environ)
+    def __init__(self, settings: Settings, access: InspectorAccess) -> None:
+        self.access = access
         self._reveals = settings.inspector.reveal
         self.ring = RequestRing(settings.inspector)
         self.folder: RecordingFolder | None = None

@@ -195,6 +195,23 @@ async def test_the_admin_key_opens_and_no_other(route: str, monkeypatch: pytest.
         assert (await gateway.client.get("/v1/models", headers=ADMIN)).status_code == 401
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/v1/events"])
+async def test_what_shows_all_clients_needs_the_admin_key_where_there_is_one(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYS", "client-key")
+    client = {"authorization": "Bearer client-key"}
+    for admin, opening, refused in (("", client, ADMIN), ("admin-secret", ADMIN, client)):
+        monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", admin)
+        # Whether there is an inspector or not.
+        for enabled in ("loopback", "off"):
+            async with running_gateway(settings({"api_keys_env": "KEYS"}, enabled=enabled)) as gateway:
+                assert (await gateway.client.get(path, headers=refused)).status_code == 401
+                assert (await gateway.client.get(path)).status_code == 401
+                async with gateway.client.stream("GET", path, headers=opening) as answer:
+                    assert answer.status_code == 200
+
+
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 async def test_pages_of_other_origins_get_nothing(site: str) -> None:
     async with running_gateway(settings()) as gateway:
