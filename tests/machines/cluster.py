@@ -25,8 +25,9 @@ from tests.paths import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
 GATEWAYS: Final = ("gateway1", "gateway2")
-# A key without limits for most of the tests, and two whose limits a test reaches.
-CLIENT_KEYS: Final = {"alice": "sk-alice-0123456789", "bob": "sk-bob-0123456789", "carol": "sk-carol-0123456789"}
+# A key without limits for most of the tests, and others whose limits a test reaches.
+OWNERS: Final = ("alice", "bob", "carol", "dave", "erin", "frank")
+CLIENT_KEYS: Final = {owner: f"sk-{owner}-0123456789" for owner in OWNERS}
 STATE_KEY: Final = "5" * 64
 PASSWORD: Final = "store-password"
 STORE_PORT: Final = 6379
@@ -41,6 +42,7 @@ class Cluster:
         self.hosts = hosts
         self.processes: dict[str, Process] = {}
         self.store_pid = 0
+        self.deadline_ms = 0
         self._folder = folder
         self._stack = stack
         self._settings: dict[str, Any] = {}
@@ -126,8 +128,7 @@ class Cluster:
         settings["server"] |= {"host": self.hosts[name].address, "api_keys_file": str(keys)}
         store = settings["state"]["store"]
         settings["state"]["store"] = re.sub(r"//valkey:", f"//{self.hosts['store'].address}:", store)
-        # A busy machine may take longer than the deadline of the shipped file, which only costs what a store remembers.
-        settings["state"]["deadline_ms"] = 250
+        settings["state"]["deadline_ms"] = self.deadline_ms
         return settings | self._settings
 
     def _own(self, name: str, process: Process) -> None:
@@ -151,10 +152,13 @@ async def _end(process: Process) -> None:
 
 
 @asynccontextmanager
-async def cluster(folder: Path, **settings: Any) -> AsyncIterator[Cluster]:
-    """The machines, all of them ready. `settings` replace parts of deploy/settings.json."""
+async def cluster(folder: Path, deadline_ms: int = 250, **settings: Any) -> AsyncIterator[Cluster]:
+    """The machines, all of them ready. `settings` replace parts of deploy/settings.json.
+
+    A busy machine may take longer than the deadline of that file, which only costs what a store remembers."""
     async with network("store", *GATEWAYS, "nginx") as hosts, AsyncExitStack() as stack:
         machines = Cluster(folder, hosts, stack)
+        machines.deadline_ms = deadline_ms
         machines.change_settings(**settings)
         await machines.start_store()
         await asyncio.gather(*(machines.start_gateway(name) for name in GATEWAYS))

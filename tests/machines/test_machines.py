@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import httpx
@@ -12,6 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from tests.machines.client_requests import client
 from tests.machines.cluster import CLIENT_KEYS, GATEWAYS, Cluster, cluster
 from tests.machines.installed import needs
 from tests.machines.traffic import GOOD, traffic
@@ -21,22 +21,13 @@ pytestmark = [pytest.mark.state, pytest.mark.asyncio(loop_scope="module"), needs
 ALICE: Final = CLIENT_KEYS["alice"]
 BACK_S: Final = 30.0
 DURING_S: Final = 4.0
-HELLO: Final = [{"role": "user", "content": "Hello"}]
 FOLLOW_UPS: Final = 500
-# Alice has no limits.
-BOBS: Final = {"requests_per_minute": 30, "concurrent_streams": 3}
-CAROLS: Final = {"concurrent_streams": 3}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def machines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    async with cluster(tmp_path_factory.mktemp("cluster"), keys={"bob": BOBS, "carol": CAROLS}) as opened:
+    async with cluster(tmp_path_factory.mktemp("cluster"), keys={}) as opened:
         yield opened
-
-
-def client(cluster: Cluster, name: str, key: str = ALICE) -> httpx.AsyncClient:
-    headers = {"authorization": f"Bearer {key}"}
-    return httpx.AsyncClient(base_url=cluster.url(name), headers=headers, trust_env=False, timeout=20)
 
 
 async def respond(client: httpx.AsyncClient, text: str, previous: str | None = None) -> httpx.Response:
@@ -61,7 +52,7 @@ async def test_500_follow_ups_find_their_history_on_the_other_machine(machines: 
 
 
 async def test_an_answer_of_another_key_exists_on_no_machine(machines: Cluster) -> None:
-    async with client(machines, "gateway1") as mine, client(machines, "gateway2", CLIENT_KEYS["bob"]) as other:
+    async with client(machines, "gateway1") as mine, client(machines, "gateway2", "bob") as other:
         made = (await respond(mine, "Hello")).json()["id"]
         found = await respond(other, "And?", made)
         unknown = await respond(other, "And?", "resp_" + "0" * 24)
@@ -71,53 +62,6 @@ async def test_an_answer_of_another_key_exists_on_no_machine(machines: Cluster) 
         assert deleted.status_code == 200
     async with client(machines, "gateway2") as elsewhere:
         assert (await respond(elsewhere, "And?", made)).status_code == 400
-
-
-async def ask(machines: Cluster, name: str, owner: str) -> httpx.Response:
-    async with client(machines, name, CLIENT_KEYS[owner]) as asking:
-        return await asking.post("/v1/chat/completions", json={"model": "m", "messages": HELLO})
-
-
-async def hold(machines: Cluster, name: str, owner: str, stack: AsyncExitStack) -> httpx.Response:
-    """Open a stream that goes on until the stack ends."""
-    holding = await stack.enter_async_context(client(machines, name, CLIENT_KEYS[owner]))
-    body = {"model": "m", "messages": [{"role": "user", "content": "Count. [[demo:stall]]"}], "stream": True}
-    return await stack.enter_async_context(holding.stream("POST", "/v1/chat/completions", json=body))
-
-
-async def test_the_limits_of_a_key_hold_for_all_machines_together(machines: Cluster) -> None:
-    """In this order: the requests of the first part are spent in the second one."""
-    async with AsyncExitStack() as stack:
-        held = [await hold(machines, GATEWAYS[number % 2], "bob", stack) for number in range(3)]
-        assert [response.status_code for response in held] == [200] * 3
-        for name in GATEWAYS:
-            refused = await ask(machines, name, "bob")
-            assert refused.status_code == 429 and "concurrent_streams" in refused.text
-    async with asyncio.timeout(BACK_S):
-        # Their ends are stated later.
-        while (await ask(machines, "gateway1", "bob")).status_code == 429:  # noqa: ASYNC110
-            await asyncio.sleep(0.2)
-    answers = [await ask(machines, GATEWAYS[number % 2], "bob") for number in range(60)]
-    admitted = 4 + sum(answer.status_code == 200 for answer in answers)
-    # A permit that the store granted too late to be used may be missing.
-    assert 26 <= admitted <= 36 and {answer.status_code for answer in answers} == {200, 429}
-    await machines.kill("gateway1")
-    await machines.start_gateway("gateway1")
-    # A restarted machine asks the store; it knows nothing itself.
-    again = [await ask(machines, "gateway1", "bob") for _ in range(30)]
-    assert sum(answer.status_code == 200 for answer in again) <= 12
-
-
-async def test_the_requests_of_a_killed_machine_stop_counting(machines: Cluster) -> None:
-    async with AsyncExitStack() as stack:
-        for _ in range(3):
-            assert (await hold(machines, "gateway2", "carol", stack)).status_code == 200
-        assert (await ask(machines, "gateway1", "carol")).status_code == 429
-        await machines.kill("gateway2")
-        async with asyncio.timeout(BACK_S):
-            while (await ask(machines, "gateway1", "carol")).status_code == 429:  # noqa: ASYNC110
-                await asyncio.sleep(1)
-    await machines.start_gateway("gateway2")
 
 
 Act = Callable[[Cluster], Awaitable[None]]

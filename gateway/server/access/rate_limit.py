@@ -82,6 +82,12 @@ def grant(usage: KeyUsage, limits: KeySettings, wanted: int, now: float) -> Gran
     return Grant(wanted, due - now)
 
 
+def charge(due: float, per_minute: int, requests: int, own_due: float, now: float) -> float:
+    """Returns the due time with requests that were admitted already, by a process whose own count says that its next
+    request is due at `own_due`. It was not idle between them. No more than a minute's requests count."""
+    return min(max(due + requests * MINUTE / per_minute, own_due), now + MINUTE)
+
+
 def refusal(limit: LimitName, limits: KeySettings, due_s: float) -> GatewayError:
     """Returns the error for a request that exceeds the limit."""
     if limit == "requests_per_minute" and limits.requests_per_minute is not None:

@@ -2,7 +2,7 @@
 
 Each process always keeps its own counts, too. They suffice to refuse requests, so that a flood of one caller's requests
 asks the store little; and they hold while the store cannot be used. A failing store then neither refuses a request nor
-lifts a limit.
+lifts a limit. What was admitted without it is counted there as soon as it answers again, once.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.core.errors import GatewayError
-from gateway.server.access.rate_limit import KeyUsage, RateLimits, refusal
+from gateway.server.access.rate_limit import MINUTE, KeyUsage, RateLimits, refusal
 from gateway.server.state.guard import Guard
-from gateway.server.state.limit_store import LimitStore
+from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import KeySettings
@@ -25,26 +25,34 @@ REPEAT_S: Final = 3.0
 
 
 class _Asking:
-    """A request that waits for the store's answer."""
+    """A request that waits for the store's answer. `left`: its client does not want it any more."""
 
-    __slots__ = ("admitted", "answer")
+    __slots__ = ("admitted", "answer", "left")
 
     def __init__(self) -> None:
         self.admitted = False
+        self.left = False
         self.answer: asyncio.Future[GatewayError | None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def has_waited_enough(self) -> bool:
+        """Whether it was served before there was an answer."""
+        return self.answer.cancelled() and not self.left
 
 
 class _Key:
     """A key as this process shares it: the requests that wait (`asking`: until the next call of the store), how many
-    wait in all, the number of running requests that the store knows (None: unknown), and the task that talks to the
-    store about this key."""
+    wait in all, the number of running requests that the store knows (None: unknown), those that were admitted `alone`
+    since it last answered, of which so many are `counting`, and the task that talks to the store about this key."""
 
-    __slots__ = ("asking", "stated", "task", "waiting")
+    __slots__ = ("alone", "asking", "counting", "stated", "task", "waiting")
 
     def __init__(self) -> None:
         self.asking: list[_Asking] = []
         self.waiting = 0
         self.stated: int | None = 0
+        self.alone = 0
+        self.counting = 0
         self.task: asyncio.Task[None] | None = None
 
 
@@ -82,8 +90,11 @@ class SharedRateLimits:
             async with asyncio.timeout(self._deadline_s()):
                 refused = await asking.answer
         except TimeoutError:
-            # It is counted by this process alone, until the number of running requests is stated again.
-            pass
+            # It is counted by this process alone, until the store answers. It may just have answered.
+            refused = None if asking.answer.cancelled() else asking.answer.result()
+        except asyncio.CancelledError:
+            asking.left = True
+            raise
         finally:
             if not asking.admitted:
                 shared.waiting -= 1
@@ -107,7 +118,7 @@ class SharedRateLimits:
             shared = self._keys.setdefault(key, _Key())
             if repeats and shared.stated:
                 shared.stated = None
-            if shared.stated != self._running(key, shared):
+            if self._is_unstated(key, shared):
                 self._begin(key, shared)
 
     async def aclose(self) -> None:
@@ -128,6 +139,9 @@ class SharedRateLimits:
         """Returns the number of running requests to state: none where their number has no limit."""
         return 0 if self._own.limits[key].concurrent_streams is None else self._own.usage[key].running - shared.waiting
 
+    def _is_unstated(self, key: str, shared: _Key) -> bool:
+        return shared.alone > 0 or shared.stated != self._running(key, shared)
+
     def _begin(self, key: str, shared: _Key) -> None:
         if shared.task is None:
             shared.task = asyncio.create_task(self._talk(key, shared))
@@ -137,9 +151,9 @@ class SharedRateLimits:
         order. After a failure, `settle` begins again within a second."""
         works = True
         try:
-            while shared.asking or (works and shared.stated != self._running(key, shared)):
+            while shared.asking or (works and self._is_unstated(key, shared)):
                 try:
-                    await (self._ask(key, shared) if shared.asking else self._state(key, shared))
+                    await (self._ask(key, shared) if shared.asking or shared.alone else self._state(key, shared))
                 except StoreUnavailable:
                     works = False
                     shared.stated = None
@@ -149,22 +163,47 @@ class SharedRateLimits:
     async def _ask(self, key: str, shared: _Key) -> None:
         asking, shared.asking = shared.asking, []
         limits, running = self._own.limits[key], self._running(key, shared)
+        alone = self._alone(key, shared)
         try:
             granted = await self._guard.run(
-                "take", "-", lambda: self._store.take(key, limits, running, len(asking)), self._deadline_s()
+                "take", "-", lambda: self._store.take(key, limits, running, len(asking), alone), self._deadline_s()
             )
         except StoreUnavailable:
             _admit(shared, asking)
+            self._count_alone(key, shared, sum(not one.left for one in asking))
             raise
         self._guard.count("take", "-", "done")
         if limits.concurrent_streams is not None and granted.admitted:
             shared.stated = running + granted.admitted
+        shared.alone = shared.counting = 0
         if limits.requests_per_minute is not None:
             self._own.usage[key] = KeyUsage(self._own.usage[key].running, self._clock() + granted.due_s)
         _admit(shared, asking[: granted.admitted])
         for other in asking[granted.admitted :]:
             if granted.refused is not None and not other.answer.done():
                 other.answer.set_result(refusal(granted.refused, limits, granted.due_s))
+        self._count_alone(key, shared, sum(other.has_waited_enough for other in asking[granted.admitted :]))
+
+    def _alone(self, key: str, shared: _Key) -> Alone:
+        """Returns what to tell the store of requests that it has not counted. Those after which the process was idle
+        count no longer."""
+        due_s = self._due_s(key, shared)
+        return Alone(shared.alone, shared.counting if due_s > 0 else 0, due_s) if shared.alone else NONE_ALONE
+
+    def _count_alone(self, key: str, shared: _Key, requests: int) -> None:
+        """Takes note of requests that were admitted without the store."""
+        per_minute = self._own.limits[key].requests_per_minute
+        if requests and per_minute is not None:
+            was_idle = self._due_s(key, shared) <= requests * MINUTE / per_minute
+            shared.counting = requests if was_idle else shared.counting + requests
+            shared.alone += requests
+
+    def _due_s(self, key: str, shared: _Key) -> float:
+        """Returns in how many seconds the next request would be due by the own count, without those that wait."""
+        per_minute = self._own.limits[key].requests_per_minute
+        if per_minute is None:
+            return 0
+        return max(0, self._own.usage[key].due - shared.waiting * MINUTE / per_minute - self._clock())
 
     async def _state(self, key: str, shared: _Key) -> None:
         running = self._running(key, shared)

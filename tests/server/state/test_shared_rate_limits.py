@@ -14,9 +14,9 @@ import pytest
 
 from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
-from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, grant
+from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, charge, grant
 from gateway.server.process.process_identity import process_identity
-from gateway.server.state.limit_store import LimitStore
+from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
 from gateway.server.state.shared_rate_limits import REPEAT_S, SharedRateLimits
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.server.state.sqlite.database import PATIENCE_S
@@ -47,27 +47,30 @@ class ScriptedLimits:
     name = "scripted"
 
     def __init__(self, counts: Counts, holder: str) -> None:
-        self._counts = counts
+        self.counts = counts
         self._holder = holder
         self.gate = asyncio.Event()
         self.gate.set()
         self.fails = False
         self.calls: list[str] = []
 
-    async def take(self, key: str, limits: KeySettings, running: int, wanted: int) -> Grant:
+    async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
         await self._begin(f"take {running}+{wanted}")
+        if alone.counting and limits.requests_per_minute is not None:
+            per_minute = limits.requests_per_minute
+            self.counts.due = charge(self.counts.due, per_minute, alone.counting, alone.due_s, 0)
         others = sum(
-            number for (name, holder), number in self._counts.running.items() if name == key and holder != self._holder
+            number for (name, holder), number in self.counts.running.items() if name == key and holder != self._holder
         )
-        granted = grant(KeyUsage(running + others, self._counts.due), limits, wanted, 0)
+        granted = grant(KeyUsage(running + others, self.counts.due), limits, wanted, 0)
         if granted.admitted:
-            self._counts.due = granted.due_s
-            self._counts.running[key, self._holder] = running + granted.admitted
+            self.counts.due = granted.due_s
+            self.counts.running[key, self._holder] = running + granted.admitted
         return granted
 
     async def state_running(self, running: Mapping[str, int]) -> None:
         await self._begin(f"state {sum(running.values())}")
-        self._counts.running |= {(key, self._holder): number for key, number in running.items()}
+        self.counts.running |= {(key, self._holder): number for key, number in running.items()}
 
     async def ping(self) -> None:
         await self._begin("ping")
@@ -267,6 +270,49 @@ async def test_after_a_failure_all_is_stated_again(monkeypatch: pytest.MonkeyPat
         one.release()
     await one.quiet()
     assert await taken(two) == 2
+
+
+async def test_what_was_admitted_alone_counts_once_the_store_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    one, two, store = scripted(RATE)
+    store.fails = True
+    assert await taken(one, of=3) == 3
+    store.fails = False
+    if (reopening := one.shared._guard._reopening) is not None:
+        await reopening
+    await one.settle()
+    assert "take 0+0" in store.calls
+    assert await taken(two, one) == 1
+    await one.settle()
+    await two.settle()
+    assert not await two.take()
+
+
+async def test_what_is_refused_too_late_has_been_served_and_counts() -> None:
+    one, two, store = scripted(RATE)
+    assert await taken(two, of=3) == 3
+    store.gate.clear()
+    # They wait in two calls, each for as long as a request waits, and are served then.
+    assert await asyncio.gather(*(one.take() for _ in range(4))) == [True] * 4
+    store.gate.set()
+    await one.quiet()
+    await one.settle()
+    # Seven requests, of which a minute's count.
+    assert store.counts.due == 60
+
+
+async def test_what_was_admitted_alone_before_a_pause_counts_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.state.circuit.FIRST_PAUSE_S", 0.001)
+    one, two, store = scripted(RATE)
+    store.fails = True
+    assert await taken(one, of=4) == 4
+    one.now = 300.0
+    assert await taken(one, of=1) == 1
+    store.fails = False
+    if (reopening := one.shared._guard._reopening) is not None:
+        await reopening
+    await one.settle()
+    assert await taken(two) == 3
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """Counts the usage of API keys in a store's file, for all processes of a machine.
 
 Due times are those of CLOCK_MONOTONIC, which all processes of a machine share and which no change of the wall clock
-affects. The running requests of a dead process are discarded when they would cause a refusal.
+affects. The running requests of a dead process are discarded when they would cause a refusal. For a key with a rate,
+`counted` has the number of requests of each process that the due time contains.
 """
 
 import sqlite3
@@ -10,9 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from gateway.server.access.rate_limit import MINUTE, Grant, KeyUsage, grant
+from gateway.server.access.rate_limit import MINUTE, Grant, KeyUsage, charge, grant
 from gateway.server.process.process_identity import is_alive
+from gateway.server.state.limit_store import NONE_ALONE, Alone
 from gateway.server.state.sqlite.database import SqliteDatabase
+from gateway.server.state.store import StoreUnavailable
 from gateway.settings import KeySettings
 
 # Counts need little room; a file that also holds entries has the larger bound of these.
@@ -27,23 +30,37 @@ class SqliteLimits:
         self.name = f"sqlite:{path}"
         self._holder = holder
         self._database = SqliteDatabase(path, max_bytes)
+        # By key, how many requests the last answer has confirmed; above all numbers of earlier objects of this process.
+        self._first = time.monotonic_ns()
+        self._confirmed: dict[str, int] = {}
 
-    async def take(self, key: str, limits: KeySettings, running: int, wanted: int) -> Grant:
+    async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
         """See `LimitStore`."""
+        confirmed = self._confirmed.get(key, self._first)
+        total = confirmed + alone.requests
 
         def take(run: sqlite3.Connection) -> Grant:
             now = time.monotonic()
             used = running
             if limits.concurrent_streams is not None:
                 used += self._others(run, key, limits.concurrent_streams - running - wanted)
-            granted = grant(KeyUsage(used, _due(run, key, now)), limits, wanted, now)
+            due, per_minute = _due(run, key, now), limits.requests_per_minute
+            if per_minute is not None:
+                uncounted = min(total - self._counted(run, key, confirmed, total), alone.counting)
+                if uncounted > 0:
+                    due = charge(due, per_minute, uncounted, now + alone.due_s, now)
+            granted = grant(KeyUsage(used, due), limits, wanted, now)
             if granted.admitted and limits.concurrent_streams is not None:
                 self._state(run, key, running + granted.admitted)
-            if granted.admitted and limits.requests_per_minute is not None:
+            if per_minute is not None and total + granted.admitted > confirmed:
                 run.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (key, now + granted.due_s))
+                counted = (key, self._holder, total + granted.admitted)
+                run.execute("INSERT OR REPLACE INTO counted VALUES (?, ?, ?)", counted)
             return granted
 
-        return await self._database.write(take)
+        granted = await self._database.write(take)
+        self._confirmed[key] = total + granted.admitted
+        return granted
 
     async def state_running(self, running: Mapping[str, int]) -> None:
         """See `LimitStore`."""
@@ -68,6 +85,18 @@ class SqliteLimits:
         else:
             run.execute("DELETE FROM places WHERE key = ? AND holder = ?", (key, self._holder))
 
+    def _counted(self, run: sqlite3.Connection, key: str, confirmed: int, total: int) -> int:
+        """Returns how many requests of this process are counted already. Raises StoreUnavailable when this call was
+        given up, and a later one has counted what it wanted."""
+        place = (key, self._holder)
+        found = run.execute("SELECT total FROM counted WHERE key = ? AND holder = ?", place).fetchone()
+        if found is None:
+            _discard_dead(run)
+            return confirmed
+        if found[0] > total:
+            raise StoreUnavailable("slow", "the call was given up")
+        return max(confirmed, int(found[0]))
+
     def _others(self, run: sqlite3.Connection, key: str, room: int) -> int:
         """Counts the running requests of the other processes; those of dead processes do not count."""
         of_others = (key, self._holder)
@@ -85,6 +114,8 @@ def _due(run: sqlite3.Connection, key: str, now: float) -> float:
 
 def _discard_dead(run: sqlite3.Connection) -> int:
     """Deletes the numbers of dead processes and returns how many processes these are."""
-    dead = [row for row in run.execute("SELECT DISTINCT holder FROM places").fetchall() if not is_alive(row[0])]
-    run.executemany("DELETE FROM places WHERE holder = ?", dead)
+    holders = run.execute("SELECT holder FROM places UNION SELECT holder FROM counted").fetchall()
+    dead = [row for row in holders if not is_alive(row[0])]
+    for table in ("places", "counted"):
+        run.executemany(f"DELETE FROM {table} WHERE holder = ?", dead)
     return len(dead)

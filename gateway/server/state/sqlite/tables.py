@@ -10,7 +10,7 @@ from typing import Final
 
 # "Drgn", and the version of the tables: the gateway never writes to any other file.
 APPLICATION: Final = 0x4472676E
-VERSION: Final = 2
+VERSION: Final = 3
 HEADER: Final = 100
 PAGE: Final = 4096
 # What an entry takes in the file besides its key and data.
@@ -47,6 +47,7 @@ _STATEMENTS: Final = (
     "INSERT INTO numbers VALUES (0)",
     "CREATE TABLE rates (key TEXT PRIMARY KEY, due REAL NOT NULL) WITHOUT ROWID",
     "CREATE TABLE places (key TEXT, holder TEXT, running INTEGER NOT NULL, PRIMARY KEY (key, holder)) WITHOUT ROWID",
+    "CREATE TABLE counted (key TEXT, holder TEXT, total INTEGER NOT NULL, PRIMARY KEY (key, holder)) WITHOUT ROWID",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )

@@ -5,14 +5,16 @@ time until which the process is believed to be alive: the requests of one that w
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 from gateway.server.access.rate_limit import Grant, LimitName
+from gateway.server.state.limit_store import NONE_ALONE, Alone
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import Connections
-from gateway.server.state.valkey.names import rate_name, running_name
+from gateway.server.state.valkey.names import counted_name, rate_name, running_name
 from gateway.server.state.valkey.scripts import ADMIT, COUNT
 from gateway.settings import KeySettings
 
@@ -35,22 +37,32 @@ class ValkeyLimits:
         self._alive = round(alive_s * _MICROS)
         # Process ids of several machines may be equal.
         self._process = secrets.token_bytes(8).hex().encode()
+        # By key, how many requests of this process the last answer has confirmed.
+        self._confirmed = Counter[str]()
 
-    async def take(self, key: str, limits: KeySettings, running: int, wanted: int) -> Grant:
+    async def take(self, key: str, limits: KeySettings, running: int, wanted: int, alone: Alone = NONE_ALONE) -> Grant:
         """See `LimitStore`."""
+        confirmed = self._confirmed[key]
         found = await self._connections.call(
             ADMIT,
-            (rate_name(key), running_name(key)),
+            (rate_name(key), running_name(key), counted_name(key, self._process)),
             limits.requests_per_minute or 0,
             limits.concurrent_streams or 0,
             self._process,
             running,
             self._alive,
             wanted,
+            confirmed,
+            alone.requests,
+            alone.counting,
+            round(alone.due_s * _MICROS),
         )
         match found:
             case [b"ok", int(admitted), bytes(refused), int(due)] if 0 <= admitted <= wanted and refused in _REFUSED:
+                self._confirmed[key] = confirmed + alone.requests + admitted
                 return Grant(admitted, due / _MICROS, _REFUSED[refused])
+            case [b"late"]:
+                raise StoreUnavailable("slow", "the call was given up")
             case _:
                 raise StoreUnavailable("invalid", "an unknown outcome")
 

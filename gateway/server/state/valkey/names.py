@@ -68,9 +68,14 @@ def running_name(tenant: str) -> bytes:
     return b"dg1:{%b}:running" % tenant_name(tenant)
 
 
+def counted_name(tenant: str, process: bytes) -> bytes:
+    """Returns the name of the requests of an API key that its rate contains of one process."""
+    return b"dg1:{%b}:counted:%b" % (tenant_name(tenant), process)
+
+
 def is_usage(name: bytes) -> bool:
     """Returns whether this names the usage of an API key: no content, and not deleted with it."""
-    return name.endswith((b":rate", b":running"))
+    return name.endswith((b":rate", b":running")) or b"}:counted:" in name
 
 
 def base(label: bytes) -> bytes:

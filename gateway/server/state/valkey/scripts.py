@@ -14,6 +14,7 @@ Names of keys (`{T}` stands for the tenant, E for the epoch):
     dg1:{T}:E:sizes         hash: bytes as a whole, bytes and entries by space
     dg1:{T}:rate            when the next request of a key is due at an even pace, in microseconds
     dg1:{T}:running         hash of running requests: `COUNT:DEADLINE` by process, in microseconds
+    dg1:{T}:counted:P       how many requests of the process P the rate contains, as P counts them
     dg1:epochs              set of `{T}:E` that have an index
 
 Versions and tokens of leases are the server's time in microseconds, or one more than the previous: they grow even when
@@ -281,15 +282,25 @@ return {ARGV[1], 'ok', left}
 """,
 )
 
-# KEYS: rate, running. ARGV: token, requests a minute (0: no limit), concurrent requests (0: no limit), process, running
-# requests of the process, how long it is believed to be alive in microseconds, wanted requests. The rule is that of
-# `rate_limit.grant`. Returns how many of the wanted requests are admitted, the limit that the others exceed, and in how
-# many microseconds the next one is due at an even pace.
+# KEYS: rate, running, counted. ARGV: token, requests a minute (0: no limit), concurrent requests (0: no limit),
+# process, running requests of the process, how long it is believed to be alive in microseconds, wanted requests; of the
+# requests that the process has admitted, how many were confirmed, how many it has admitted alone since, how many of
+# these count, and in how many microseconds the next one is due by its own count. The rules are those of
+# `rate_limit.charge` and `rate_limit.grant`. Returns how many of the wanted requests are admitted, the limit that the
+# others exceed, and in how many microseconds the next one is due at an even pace; `late` for a call that was given up,
+# when another one of the process has counted what it wanted.
 ADMIT: Final = _script(
     "allow-oom",
     _TIME,
     """
 local per_minute, most, running = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
+local confirmed, total = tonumber(ARGV[8]), ARGV[8] + ARGV[9]
+local counted = confirmed
+if per_minute > 0 then
+  local found = redis.pcall('GET', KEYS[3])
+  counted = math.max(confirmed, type(found) == 'string' and tonumber(found) or 0)
+  if counted > total then return {ARGV[1], 'late'} end
+end
 if most > 0 then
   local all = redis.call('HGETALL', KEYS[2])
   for i = 1, #all, 2 do
@@ -306,6 +317,10 @@ if per_minute > 0 then
   local found = redis.pcall('GET', KEYS[1])
   due = type(found) == 'string' and tonumber(found) or 0
   if due > micros + 61000000 then due = 0 end
+  local uncounted = math.min(total - counted, tonumber(ARGV[10]))
+  if uncounted > 0 then
+    due = math.min(math.max(due + uncounted * gap, micros + ARGV[11]), micros + 60000000)
+  end
 end
 local admitted, refused = 0, ''
 while admitted < tonumber(ARGV[7]) do
@@ -316,8 +331,9 @@ while admitted < tonumber(ARGV[7]) do
   end
   admitted = admitted + 1
 end
-if admitted > 0 and per_minute > 0 then
+if per_minute > 0 and total + admitted > confirmed then
   redis.call('SET', KEYS[1], string.format('%.3f', due), 'PX', 61000)
+  redis.call('SET', KEYS[3], integer(total + admitted), 'PX', 61000)
 end
 if admitted > 0 and most > 0 then
   redis.call('HSET', KEYS[2], ARGV[4], integer(ARGV[5] + admitted) .. ':' .. integer(micros + ARGV[6]))
