@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import completion, config, connect, mapping, names, recordings, schema, state
+from gateway.commands import completion, config, connect, init, mapping, names, recordings, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -68,6 +68,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--profile", default="none", help="the provider profile whose rules are checked as well")
     lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="the output format")
     lint.add_argument("--dialect", help=DIALECT_HELP)
+    init.add_arguments(commands.add_parser("init", help=init.HELP))
     connect.add_arguments(commands.add_parser("connect", help=connect.HELP), environ)
     for name, text in names.HELPS.items():
         commands.add_parser(name, help=text)
@@ -265,6 +266,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "local": _local,
     "explain": _explain,
     "lint": _lint,
+    "init": init.run,
     "connect": connect.run,
     **dict.fromkeys(names.HELPS, names.run),
     "config": config.run,

@@ -130,10 +130,14 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
     yield from cut_before_summary(settings.models)
 
 
+def lines(report: Report) -> list[str]:
+    """Returns a line for each error and each warning."""
+    return [*_lines("error", report.file, report.errors), *_lines("warning", report.file, report.warnings)]
+
+
 def _text(report: Report) -> str:
-    lines = [*_lines("error", report.file, report.errors), *_lines("warning", report.file, report.warnings)]
     counts = ", ".join(_count(found, word) for found, word in ((report.errors, "error"), (report.warnings, "warning")))
-    return "\n".join([*lines, f"{report.file}: {counts}"])
+    return "\n".join([*lines(report), f"{report.file}: {counts}"])
 
 
 def _count(findings: Collection[Finding], word: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.core.errors import SettingsError
 from gateway.settings import ServerSettings, Settings, nearest
+from gateway.settings.local_url import local_url
 from gateway.settings.model_names import ModelNames, exact_names
 
 # Without client keys the gateway takes any, and most clients send one only if it is not empty.
@@ -89,7 +90,8 @@ def settings_target(
     for name in models:
         if not name.isprintable():
             raise SettingsError(f"the model {name!r} has characters that the files of clients cannot hold")
-    return Target(_address(settings, url), first, models, _key_word(settings.server, environ))
+    address = local_url(settings.server.host, settings.server.port) if url is None else read_address(url)
+    return Target(address, first, models, _key_word(settings.server, environ))
 
 
 def key_reference(server: ServerSettings, environ: Mapping[str, str]) -> str:
@@ -102,14 +104,6 @@ def key_reference(server: ServerSettings, environ: Mapping[str, str]) -> str:
 def _key_word(server: ServerSettings, environ: Mapping[str, str]) -> str:
     reference = key_reference(server, environ)
     return f'"{reference}"' if reference.startswith("$") else reference or ANY_KEY
-
-
-def _address(settings: Settings, url: str | None) -> str:
-    if url is None:
-        host = settings.server.host.strip("[]")
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        return f"http://[{host}]:{settings.server.port}" if ":" in host else f"http://{host}:{settings.server.port}"
-    return read_address(url)
 
 
 def read_address(url: str) -> str:

@@ -113,6 +113,12 @@ RULES: Final[tuple[ImportRule, ...]] = (
         others=("msgspec", "ruamel.yaml", "tomlkit"),
         io=("os", "tempfile"),
     ),
+    ImportRule(
+        "gateway.discovery",
+        _ours("core.conversation settings.model_names"),
+        others=("httpx", "msgspec"),
+        io=("asyncio",),
+    ),
     ImportRule("gateway.server", gateway=None, others=None, io=None),
     ImportRule("gateway.server.upstream.http", io=None),
     ImportRule(

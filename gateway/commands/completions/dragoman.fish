@@ -50,8 +50,8 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint connect adapters dialects config 'config check' 'config show' 'config schema' schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
-set -g _shtab_dragoman_opts_with_value --answer --as --dialect --filter --format --host --id --include --keep --last --match --model --out --output --port --profile --record --redact --request --settings --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
+set -g _shtab_dragoman_opts_with_value --answer --as --backend --dialect --filter --format --host --id --include --keep --last --match --model --out --output --port --profile --record --redact --request --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -91,6 +91,12 @@ complete -c dragoman -n '_shtab_dragoman_using lint' -l profile -x -d 'the provi
 complete -c dragoman -n '_shtab_dragoman_using lint' -l format -xka "text json sarif" -d 'the output format'
 complete -c dragoman -n '_shtab_dragoman_using lint' -l dialect -x -d 'the dialect of the request, if its shape does not tell'
 complete -c dragoman -n '_shtab_dragoman_using lint; and test $_shtab_dragoman_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'JSON, or .jsonl with one request per line; - for stdin'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a init -d 'find model servers on this machine, and write the first settings file'
+complete -c dragoman -n '_shtab_dragoman_using init' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using init' -l backend -x -d 'the kind of server or provider, such as ollama or openai'
+complete -c dragoman -n '_shtab_dragoman_using init' -l url -x -d 'the address of the server, instead of the known ports of this machine'
+complete -c dragoman -n '_shtab_dragoman_using init' -l yes -d 'write the file without a question'
+complete -c dragoman -n '_shtab_dragoman_using init' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'the file to write; never overwritten'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a connect -d 'print or write the configuration of a client'
 complete -c dragoman -n '_shtab_dragoman_using connect' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using connect' -l write -d 'write the client'"'"'s files; a copy of each is kept'

@@ -17,6 +17,7 @@ _shtab_dragoman_commands() {
     demo:'serve the built-in demo backends; needs no settings and no credential'
     dialects:'list the dialects that are served, and the packages that they are from'
     explain:'show the backend request for a client request, and every change'
+    init:'find model servers on this machine, and write the first settings file'
     lint:'check requests against the rules of the message protocol'
     local:'serve a small model on this machine; needs two optional packages'
     map:'check the entry of a backend, or try it without the backend'
@@ -169,6 +170,17 @@ _shtab_dragoman_explain_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_explain_defaults_added=0
+
+_shtab_dragoman_init_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--backend[the kind of server or provider, such as ollama or openai]:KIND:"
+  "--url[the address of the server, instead of the known ports of this machine]:url:"
+  "--yes[write the file without a question]"
+  "--out[the file to write\; never overwritten]:FILE:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_init_defaults_added=0
 
 _shtab_dragoman_lint_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -378,6 +390,7 @@ _shtab_dragoman() {
         demo) _arguments -C -s $_shtab_dragoman_demo_options ;;
         dialects) _arguments -C -s $_shtab_dragoman_dialects_options ;;
         explain) _arguments -C -s $_shtab_dragoman_explain_options ;;
+        init) _arguments -C -s $_shtab_dragoman_init_options ;;
         lint) _arguments -C -s $_shtab_dragoman_lint_options ;;
         local) _arguments -C -s $_shtab_dragoman_local_options ;;
         map) _shtab_dragoman_map ;;

@@ -1,17 +1,23 @@
 """Binds the listening socket to the host and port of the settings, and returns the URL of that socket."""
 
+import errno
 import socket
 import sys
 from typing import Final
 
 from gateway.core.errors import SettingsError
 from gateway.settings import ServerSettings
+from gateway.settings.local_url import local_url
 
 if sys.platform == "win32":
     # There, SO_REUSEADDR would let another program take the port.
     _REUSE: Final = socket.SO_EXCLUSIVEADDRUSE
 else:
     _REUSE: Final = socket.SO_REUSEADDR
+
+
+class AddressInUse(SettingsError):
+    """The address cannot be bound because another program listens there."""
 
 
 def bind(server: ServerSettings) -> socket.socket:
@@ -28,12 +34,11 @@ def bind(server: ServerSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         reason = error.strerror or str(error)
-        raise SettingsError(f"cannot listen on {server.host}:{server.port}: {reason}") from error
+        kind = AddressInUse if error.errno == errno.EADDRINUSE else SettingsError
+        raise kind(f"cannot listen on {server.host}:{server.port}: {reason}") from error
     return listener
 
 
 def address(listener: socket.socket) -> str:
     """Returns the URL under which this machine reaches a socket bound here."""
-    host, port = listener.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return local_url(*listener.getsockname()[:2])

@@ -19,7 +19,7 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.http.protocol import http_protocol
 from gateway.server.process.fd_limits import default_connections, last_for_clients, most_descriptors, raise_limit
 from gateway.server.process.lifecycle_log import log_end, log_start, log_stop
-from gateway.server.process.listener import address, bind
+from gateway.server.process.listener import AddressInUse, address, bind
 from gateway.server.process.loop_exception_handler import LoopExceptionHandler
 from gateway.server.process.settings_reload import Reloader, SettingsSource
 from gateway.server.telemetry.log import LOGGER, logging_to
@@ -28,6 +28,7 @@ from gateway.server.upstream.schema_cache import update_caches
 from gateway.settings import ServerSettings, Settings
 from gateway.settings.compression import cut_before_summary
 from gateway.settings.descriptor_files import reflection_cache
+from gateway.settings.local_url import local_url
 
 if TYPE_CHECKING:
     from gateway.server.process.workers import Worker
@@ -149,7 +150,7 @@ def serve(
     raise_limit()
     _fetch_schemas(settings)
     app = _checked_app(settings, insecure)
-    with contextlib.closing(bind(settings.server)) as listener:
+    with contextlib.closing(_bind(settings.server)) as listener:
 
         def ready() -> None:
             log_start(settings, source, address(listener))
@@ -171,6 +172,19 @@ def serve(
                 worker.folder.release()
         elif supervisor.failed:
             raise _not_started()
+
+
+def _bind(server: ServerSettings) -> socket.socket:
+    """Returns a listening socket. Raises SettingsError, which names what answers at an address that is taken."""
+    try:
+        return bind(server)
+    except AddressInUse as error:
+        # Only here: a start that succeeds needs none of it.
+        from gateway.discovery.identify import identify
+
+        occupant = asyncio.run(identify(local_url(server.host, server.port)))
+        what = f". What listens there is {occupant.title}" if occupant is not None else ""
+        raise SettingsError(f"{error.message}{what}. Choose another port with --port or server.port") from error
 
 
 def _check_workers(server: ServerSettings) -> None:

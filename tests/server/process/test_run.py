@@ -18,7 +18,7 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.process.process_identity import process_identity
 from gateway.server.state.sqlite import SqliteLimits
 from gateway.settings import KeySettings, parse_settings
-from gateway.testing.gateway import GatewayCommand, gateway_command, hello
+from gateway.testing.gateway import GatewayCommand, gateway_command, hello, running_gateway
 from tests.server.backend import END, HEAD, Connection, Script, events, faulty_backend
 from tests.server.conftest import settings_for
 from tests.server.samples import total
@@ -275,7 +275,20 @@ async def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
         async with gateway_command(tmp_path, {}, "serve", DRAGOMAN_PORT=port) as gateway:
             status, errors = await gateway.ended()
     assert status == 2
-    assert errors == f"dragoman: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    assert errors == (
+        f"dragoman: cannot listen on 127.0.0.1:{port}: Address already in use. "
+        "What listens there is an unknown server. Choose another port with --port or server.port\n"
+    )
+
+
+async def test_what_answers_at_a_port_in_use_is_named(tmp_path: Path) -> None:
+    async with (
+        running_gateway({}) as other,
+        gateway_command(tmp_path, {}, "serve", DRAGOMAN_PORT=str(other.port)) as gateway,
+    ):
+        status, errors = await gateway.ended()
+    assert status == 2
+    assert f":{other.port}: Address already in use. What listens there is another Dragoman. " in errors
 
 
 async def test_limits_are_shared_through_a_named_store_and_its_failure_refuses_nobody(tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""Lists the kinds of servers that are known: what each answers without a key, and how a backend entry names it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+MODELS_PATH: Final = "/v1/models"
+
+
+class ServerKind(msgspec.Struct, frozen=True):
+    """One kind of local server. It answers `path` with an object that has the members of `signs`: a value, or one of a
+    type. `owner` is what its list of models names as `owned_by`, where that tells it from others with the same signs;
+    `header` a response header and how its value begins. `port` is the one that it takes by itself.
+    """
+
+    name: str
+    title: str
+    port: int | None
+    path: str
+    signs: Mapping[str, Any]  # types, JSON values, or objects of them
+    owner: str | None = None
+    header: tuple[str, str] | None = None
+    profile: str | None = None
+
+
+class HostedKind(msgspec.Struct, frozen=True):
+    """One provider on the Internet: its backend entry."""
+
+    name: str
+    adapter: str
+    base_url: str
+    api_key_env: str
+    profile: str | None = None
+    api_key_header: str | None = None
+
+
+DRAGOMAN: Final = ServerKind(
+    "dragoman", "another Dragoman", None, "/readyz", {"status": str}, header=("x-request-id", "req_")
+)
+# Any server with OpenAI's list of models.
+COMPATIBLE: Final = ServerKind("openai-compatible", "a server of OpenAI's API", None, MODELS_PATH, {"data": list})
+
+# The first one whose signs are there is taken: those with the most particular signs come first.
+SERVER_KINDS: Final = (
+    DRAGOMAN,
+    ServerKind("koboldcpp", "KoboldCpp", 5001, "/api/extra/version", {"result": "KoboldCpp"}),
+    ServerKind("llama-cpp", "llama.cpp", 8080, "/props", {"default_generation_settings": dict}),
+    ServerKind("lm-studio", "LM Studio", 1234, "/api/v0/models", {"object": "list", "data": list}),
+    ServerKind("sglang", "SGLang", 30000, "/get_model_info", {"model_path": str}),
+    ServerKind("tgi", "text-generation-inference", None, "/info", {"model_id": str, "version": str}),
+    ServerKind("vllm", "vLLM", 8000, "/version", {"version": str}, owner="vllm", profile="vllm"),
+    ServerKind("ollama", "Ollama", 11434, "/api/version", {"version": str}),
+    ServerKind("jan", "Jan", 1337, MODELS_PATH, {"data": list}, owner="jan"),
+    COMPATIBLE,
+)
+
+HOSTED_KINDS: Final = (
+    HostedKind("openai", "openai_chat", "https://api.openai.com/v1", "OPENAI_API_KEY", "openai"),
+    HostedKind("anthropic", "anthropic_messages", "https://api.anthropic.com", "ANTHROPIC_API_KEY", None, "x-api-key"),
+    HostedKind(
+        "gemini",
+        "gemini",
+        "https://generativelanguage.googleapis.com",
+        "GEMINI_API_KEY",
+        api_key_header="x-goog-api-key",
+    ),
+    HostedKind("openrouter", "openai_chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"),
+    HostedKind("deepseek", "openai_chat", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
+    HostedKind("mistral", "openai_chat", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral"),
+    HostedKind("groq", "openai_chat", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "groq"),
+)
+
+
+def known_ports() -> tuple[int, ...]:
+    """Returns the ports that the known servers take by themselves, each once."""
+    return tuple(dict.fromkeys(kind.port for kind in SERVER_KINDS if kind.port is not None))

@@ -1,0 +1,69 @@
+"""The first settings file: what it says of each server."""
+
+import json
+from typing import Final
+
+import pytest
+
+from gateway.diagnostics.entry_check import entry_faults
+from gateway.discovery.identify import Server
+from gateway.discovery.new_settings import MOST_MODELS, hosted_backend, local_backend, new_settings, server_backend
+from gateway.discovery.server_kinds import HOSTED_KINDS, SERVER_KINDS
+from gateway.settings import parse_settings
+
+KINDS: Final = {kind.name: kind for kind in SERVER_KINDS}
+
+
+def test_the_file_has_a_dozen_lines() -> None:
+    backend = local_backend(KINDS["ollama"], "http://127.0.0.1:11434", ("llama3.2", 'a"b é'))
+    assert new_settings([backend], 8010).splitlines() == [
+        "{",
+        '  "$schema": "./settings.schema.json",',
+        '  "server": {"port": 8010},',
+        '  "backends": {',
+        '    "ollama": {"adapter": "openai_chat", "base_url": "http://127.0.0.1:11434/v1"}',
+        "  },",
+        '  "models": {',
+        '    "llama3.2": {"backend": "ollama"},',
+        '    "a\\"b é": {"backend": "ollama"},',
+        '    "*": {"backend": "ollama"}',
+        "  }",
+        "}",
+    ]
+
+
+def test_two_servers_with_the_same_model_are_told_apart() -> None:
+    one = local_backend(KINDS["ollama"], "http://127.0.0.1:11434", ("m",))
+    other = local_backend(KINDS["vllm"], "http://127.0.0.1:8000", ("m",), locked=True)
+    found = parse_settings(new_settings([one, other], 8000))
+    assert {name: (entry.backend, entry.name) for name, entry in found.models.items()} == {
+        "m": ("ollama", None),
+        "vllm/m": ("vllm", "m"),
+        "*": ("ollama", None),
+    }
+    assert found.backends["vllm"].api_key_env == "VLLM_API_KEY" and found.server.port == 8000
+
+
+def test_models_without_conversations_and_patterns_are_left_out() -> None:
+    names = ("text-embedding-nomic", "bge-reranker", "m*", "m", *(f"m{number}" for number in range(99)))
+    backend = local_backend(KINDS["lm-studio"], "http://127.0.0.1:1234", names)
+    assert backend.models[:2] == ("m", "m0") and len(backend.models) == MOST_MODELS
+
+
+def test_an_unknown_server_has_no_backend() -> None:
+    assert server_backend(Server("http://127.0.0.1:1", None)) is None
+
+
+@pytest.mark.parametrize("kind", SERVER_KINDS, ids=lambda kind: kind.name)
+def test_the_entry_of_a_server_can_be_used(kind: object) -> None:
+    found = parse_settings(new_settings([local_backend(kind, "http://127.0.0.1:1")], 8000))  # type: ignore[arg-type]
+    ((name, entry),) = found.backends.items()
+    assert list(entry_faults(name, entry, 1 << 20)) == []
+
+
+@pytest.mark.parametrize("kind", HOSTED_KINDS, ids=lambda kind: kind.name)
+def test_the_entry_of_a_provider_can_be_used(kind: object) -> None:
+    text = new_settings([hosted_backend(kind)], 8000)  # type: ignore[arg-type]
+    ((name, entry),) = parse_settings(text).backends.items()
+    assert list(entry_faults(name, entry, 1 << 20)) == []
+    assert json.loads(text)["backends"][name]["api_key_env"].endswith("_API_KEY")
