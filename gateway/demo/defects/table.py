@@ -6,9 +6,9 @@ from typing import Final
 from gateway.demo.defects.chunks import CHUNKS
 from gateway.demo.defects.defect import Defect
 from gateway.demo.defects.fields import IGNORED_FIELDS
-from gateway.demo.defects.histories import REFUSED_HISTORIES
 from gateway.demo.defects.keys import KEYS
 from gateway.demo.defects.models import MODELS
+from gateway.demo.defects.refusals import REFUSALS
 from gateway.demo.defects.replies import REPLIES
 from gateway.demo.defects.responses import RESPONSES
 from gateway.demo.defects.timing import TIMING
@@ -21,7 +21,7 @@ DEFECTS: Final[Mapping[str, Defect]] = {
     **TIMING,
     **REPLIES,
     **IGNORED_FIELDS,
-    **REFUSED_HISTORIES,
+    **REFUSALS,
 }
 
 

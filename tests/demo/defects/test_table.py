@@ -7,15 +7,15 @@ from gateway.demo.defects.table import DEFECTS, find_defect
 from gateway.demo.player.serve import KINDS
 from tests.demo.defects import (
     test_fields,
-    test_histories,
     test_keys,
     test_models,
+    test_refusals,
     test_replies,
     test_responses,
     test_timing,
 )
 
-TESTS = (test_fields, test_histories, test_keys, test_models, test_replies, test_responses, test_timing)
+TESTS = (test_fields, test_refusals, test_keys, test_models, test_replies, test_responses, test_timing)
 
 
 def test_every_defect_has_wires_and_says_what_is_wrong() -> None:

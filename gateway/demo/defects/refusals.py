@@ -1,4 +1,4 @@
-"""Lists the defects of a backend that refuses a valid history or tool, in the words of a provider."""
+"""Lists the defects of a backend that refuses what others accept, in the words of a provider."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -212,7 +212,7 @@ def _thinks(dialogue: Dialogue) -> Reply:
     return reply(msgspec.structs.replace(dialogue, reasoning=True))
 
 
-REFUSED_HISTORIES: Final[Mapping[str, Defect]] = {
+REFUSALS: Final[Mapping[str, Defect]] = {
     "results_in_order": _refusing("it refuses results in another order than that of their calls", _reordered),
     "refuses_parts": _refusing("it refuses a result whose content is a list of parts", _parts),
     "needs_reasoning": msgspec.structs.replace(

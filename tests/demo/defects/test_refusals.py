@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.demo.defects.histories import REFUSED_HISTORIES
+from gateway.demo.defects.refusals import REFUSALS
 from gateway.history.rejections import classify_rejection
 from tests.demo.defects.requests import TOOLS, TOOLS_OF, Body, answer
 
@@ -80,7 +80,7 @@ CASES: Final = [(name, "chat") for name in (*REFUSED, *ALSO_REFUSED)] + [("needs
 
 
 def test_every_refusal_is_tested() -> None:
-    assert {name for name, _ in CASES} == REFUSED_HISTORIES.keys()
+    assert {name for name, _ in CASES} == REFUSALS.keys()
 
 
 @pytest.mark.parametrize("name", REFUSED)
