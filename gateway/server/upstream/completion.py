@@ -1,7 +1,8 @@
 """Gets a whole response from a backend for the gateway itself: no client waits for it, and none is sent its events."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from gateway.core.errors import BackendTimeout
 from gateway.core.events import Event
@@ -12,26 +13,38 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.timeout_header import timeout_header
 from gateway.server.upstream.transport import Transport
 
+# Takes over a response whose head has arrived.
+Watch: TypeAlias = Callable[[BackendResponse], BackendResponse]
 
-async def complete(transport: Transport, backend: Backend, exchange: Exchange, deadline_s: float) -> list[Event]:
+
+def _unwatched(response: BackendResponse) -> BackendResponse:
+    return response
+
+
+async def complete(
+    transport: Transport, backend: Backend, exchange: Exchange, deadline_s: float, watch: Watch = _unwatched
+) -> list[Event]:
     """Sends the request of an exchange, and returns the events of its complete response. It counts for the backend's
-    concurrency limit. Raises BackendError, BackendTimeout after `deadline_s` seconds; GatewayError where that limit is
-    reached."""
+    concurrency limit. `watch` may replace the response by one that keeps what is read of it. Raises BackendError,
+    BackendTimeout after `deadline_s` seconds; GatewayError where that limit is reached."""
     try:
         async with asyncio.timeout(deadline_s):
             with backend.concurrency:
-                return await _complete(transport, backend, exchange, deadline_s)
+                return await _complete(transport, backend, exchange, deadline_s, watch)
     except TimeoutError:
         raise BackendTimeout(f"The backend's response was not complete within {deadline_s:g} s.") from None
 
 
-async def _complete(transport: Transport, backend: Backend, exchange: Exchange, deadline_s: float) -> list[Event]:
+async def _complete(
+    transport: Transport, backend: Backend, exchange: Exchange, deadline_s: float, watch: Watch
+) -> list[Event]:
     credential = await backend.credential.headers()
     answer = await _send(transport, backend, exchange, credential, deadline_s)
     if answer.status == 401 and backend.credential.refreshable:
         answer.close()
         await backend.credential.refresh(credential)
         answer = await _send(transport, backend, exchange, await backend.credential.headers(), deadline_s)
+    answer = watch(answer)
     try:
         body = b"" if answer.status == 200 else await answer.read_error()
         exchange.on_response_head(answer.status, answer.headers, body)

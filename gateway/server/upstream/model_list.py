@@ -82,7 +82,7 @@ class ModelLists:
         async with listed.lock:
             if self._clock() >= listed.due:
                 try:
-                    listed.result, life = await _ask(backend), KEPT_S
+                    listed.result, life = await fetch_names(backend, await backend.credential.headers()), KEPT_S
                 except GatewayError as error:
                     words = backend.redact(public_text(error.words)) if isinstance(error, BackendError) else ""
                     LOGGER.warning(
@@ -93,8 +93,9 @@ class ModelLists:
             return listed.result
 
 
-async def _ask(backend: Backend) -> tuple[str, ...]:
-    """Raises InvalidRequest where the wire has no list of models, BackendError where the request for it fails."""
+async def fetch_names(backend: Backend, credential: Mapping[str, str]) -> tuple[str, ...]:
+    """Requests the list of models with these headers of a credential. Raises InvalidRequest where the wire has no list
+    of models, BackendError where the request for it fails."""
     path = getattr(backend.adapter, "models_path", None)
     if path is None:
         raise InvalidRequest(
@@ -104,7 +105,7 @@ async def _ask(backend: Backend) -> tuple[str, ...]:
         )
     try:
         async with asyncio.timeout(LIMIT_S):
-            body = await _read(backend, path, await backend.credential.headers())
+            body = await _read(backend, path, credential)
     except TimeoutError:
         raise BackendTimeout(f"The backend did not send its list of models within {LIMIT_S} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
