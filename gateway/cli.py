@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import completion, config, connect, init, mapping, names, recordings, schema, state
+from gateway.commands import completion, config, connect, doctor, init, mapping, names, recordings, schema, state
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -73,6 +73,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     for name, text in names.HELPS.items():
         commands.add_parser(name, help=text)
     config.add_parsers(commands.add_parser("config", help=config.HELP), environ)
+    doctor.add_arguments(commands.add_parser("doctor", help=doctor.HELP), environ)
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
     state.add_parsers(commands.add_parser("state", help=state.HELP), environ)
@@ -270,6 +271,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "connect": connect.run,
     **dict.fromkeys(names.HELPS, names.run),
     "config": config.run,
+    "doctor": doctor.run,
     "schema": schema.run,
     "map": mapping.run,
     "state": state.run,

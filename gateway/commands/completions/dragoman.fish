@@ -50,8 +50,8 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
-set -g _shtab_dragoman_opts_with_value --answer --as --backend --dialect --filter --format --host --id --include --keep --last --match --model --out --output --port --profile --record --redact --request --settings --speed --trailer --until --url --workers -o
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
+set -g _shtab_dragoman_opts_with_value --answer --as --backend --dialect --filter --format --host --id --include --keep --last --match --model --only --out --output --port --profile --record --redact --report --request --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
 complete -c dragoman -f
@@ -124,6 +124,19 @@ complete -c dragoman -n '_shtab_dragoman_using config show' -l workers -x -d 'th
 complete -c dragoman -n '_shtab_dragoman_using config show' -l json -d 'print the values as JSON'
 complete -c dragoman -n '_shtab_dragoman_using config; and test $_shtab_dragoman_npos -eq 0' -a schema -d 'print the JSON Schema of the settings file, for editors'
 complete -c dragoman -n '_shtab_dragoman_using config schema' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a doctor -d 'check the settings, this machine and the backends, by short questions'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l model -x -d 'the model to ask, by its name in the settings (default the first)'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l offline -d 'ask no backend anything'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l slow -d 'try what takes longer or asks more, too'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l only -x -d 'only the checks whose id begins so'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l yes -d 'do not ask before questions that may cost money'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l verbose -d 'list every check, also those in order'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l json -d 'print the report as JSON'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l strict -d 'exit with status 1 for a todo, too'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l report -xka "(__fish_complete_path (commandline -ct))" -d 'save what was sent and received, redacted'
+complete -c dragoman -n '_shtab_dragoman_using doctor' -l write -d 'change the settings file as suggested, and keep FILE.bak'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a schema -d 'show, compare or fetch the protobuf schemas of backends'
 complete -c dragoman -n '_shtab_dragoman_using schema' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using schema; and test $_shtab_dragoman_npos -eq 0' -a show -d 'show the services, methods, messages and fields of a schema'

@@ -16,6 +16,7 @@ _shtab_dragoman_commands() {
     connect:'print or write the configuration of a client'
     demo:'serve the built-in demo backends; needs no settings and no credential'
     dialects:'list the dialects that are served, and the packages that they are from'
+    doctor:'check the settings, this machine and the backends, by short questions'
     explain:'show the backend request for a client request, and every change'
     init:'find model servers on this machine, and write the first settings file'
     lint:'check requests against the rules of the message protocol'
@@ -157,6 +158,25 @@ _shtab_dragoman_dialects_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_dialects_defaults_added=0
+
+_shtab_dragoman_doctor_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
+  "--model[the model to ask, by its name in the settings (default the first)]:model:"
+  "--offline[ask no backend anything]"
+  "--slow[try what takes longer or asks more, too]"
+  "*--only[only the checks whose id begins so]:ID:"
+  "--yes[do not ask before questions that may cost money]"
+  "--verbose[list every check, also those in order]"
+  "--json[print the report as JSON]"
+  "--strict[exit with status 1 for a todo, too]"
+  "--report[save what was sent and received, redacted]:FILE:_files"
+  "--write[change the settings file as suggested, and keep FILE.bak]"
+  ":only this backend (default all):"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_doctor_defaults_added=0
 
 _shtab_dragoman_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -389,6 +409,7 @@ _shtab_dragoman() {
         connect) _arguments -C -s $_shtab_dragoman_connect_options ;;
         demo) _arguments -C -s $_shtab_dragoman_demo_options ;;
         dialects) _arguments -C -s $_shtab_dragoman_dialects_options ;;
+        doctor) _arguments -C -s $_shtab_dragoman_doctor_options ;;
         explain) _arguments -C -s $_shtab_dragoman_explain_options ;;
         init) _arguments -C -s $_shtab_dragoman_init_options ;;
         lint) _arguments -C -s $_shtab_dragoman_lint_options ;;

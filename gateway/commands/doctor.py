@@ -1,0 +1,215 @@
+"""Runs `dragoman doctor`: checks the settings, this machine and the backends, and prints what to do."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from gateway.diagnostics.doctor.finding import Report, Section
+    from gateway.diagnostics.doctor.probe import Probe
+    from gateway.recording.recording import Interaction
+    from gateway.server.doctor.examine_backend import Examined
+    from gateway.settings import BackendSettings, Settings
+
+HELP: Final = "check the settings, this machine and the backends, by short questions"
+# What one question costs on average, with its answer.
+_TOKENS: Final = 150
+
+
+def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("backend", metavar="BACKEND", nargs="?", help="only this backend (default all)")
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        default=Path(environ.get("DRAGOMAN_SETTINGS") or "settings.json"),
+        help="the settings file (DRAGOMAN_SETTINGS; default settings.json)",
+    )
+    parser.add_argument("--model", help="the model to ask, by its name in the settings (default the first)")
+    parser.add_argument("--offline", action="store_true", help="ask no backend anything")
+    parser.add_argument("--slow", action="store_true", help="try what takes longer or asks more, too")
+    parser.add_argument("--only", action="append", default=[], metavar="ID", help="only the checks whose id begins so")
+    parser.add_argument("--yes", action="store_true", help="do not ask before questions that may cost money")
+    parser.add_argument("--verbose", action="store_true", help="list every check, also those in order")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--strict", action="store_true", help="exit with status 1 for a todo, too")
+    parser.add_argument("--report", metavar="FILE", type=Path, help="save what was sent and received, redacted")
+    parser.add_argument("--write", action="store_true", help="change the settings file as suggested, and keep FILE.bak")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the report. Raises SettingsError for a file that cannot be read, and for a backend that is not in it."""
+    import msgspec
+
+    from gateway.commands.doctor_text import report_text
+    from gateway.diagnostics.doctor.finding import FORMAT, Report
+    from gateway.server.upstream.transport import gateway_version
+
+    text, settings, offline = _offline(options)
+    chosen = {} if options.offline else _chosen(options.backend, settings)
+    probes = _probes(options)
+    if chosen and not _agreed(options, chosen, probes):
+        return 2
+    examined = asyncio.run(_examine(options, settings, chosen, probes)) if chosen else []
+    sections = (*([offline] if offline.findings else ()), *(one.section for one in examined))
+    report = Report(FORMAT, gateway_version(), sections)
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        print(report_text(report, text, options.settings.name, verbose=options.verbose))
+    if options.report is not None:
+        _save(options.report, [one for each in examined for one in each.interactions], settings)
+    if options.write:
+        _write(options.settings, text, report)
+    return report.status(options.strict)
+
+
+def _offline(options: argparse.Namespace) -> "tuple[str, Settings, Section]":
+    """Returns the text of the file, its settings as far as they can be read, and the findings without any backend."""
+    import msgspec
+
+    from gateway.commands.config_check import check
+    from gateway.commands.doctor_offline import Offline, examine_offline
+    from gateway.settings.faults import settings_faults
+    from gateway.settings.read import decode_settings, read_text
+
+    text = read_text(options.settings)
+    raw = decode_settings(text)
+    settings = settings_faults(raw).settings
+    file = options.settings.name
+    section = examine_offline(Offline(file, check(file, text, raw, os.environ), settings, os.environ))
+    if options.only:
+        kept = tuple(one for one in section.findings if one.id.startswith(tuple(options.only)))
+        section = msgspec.structs.replace(section, findings=kept)
+    return text, settings, section
+
+
+def _probes(options: argparse.Namespace) -> "tuple[Probe, ...]":
+    from gateway.core.errors import SettingsError
+    from gateway.diagnostics.doctor.probes import chosen
+
+    probes = chosen(options.slow, options.only)
+    if options.only and not probes and not any(one.startswith("D1") for one in options.only):
+        raise SettingsError(f"there is no check whose id begins with {', '.join(options.only)}")
+    return probes
+
+
+def _chosen(name: str | None, settings: "Settings") -> "dict[str, BackendSettings]":
+    from gateway.core.errors import SettingsError
+    from gateway.settings import nearest
+
+    if name is None:
+        return dict(settings.backends)
+    if name not in settings.backends:
+        raise SettingsError(f"there is no backend {name!r}{nearest(name, settings.backends)}")
+    return {name: settings.backends[name]}
+
+
+def _agreed(options: argparse.Namespace, chosen: "Mapping[str, BackendSettings]", probes: "Sequence[Probe]") -> bool:
+    """Tells the price of backends that are not on this machine, and asks whether to go on."""
+    paid = [name for name, entry in chosen.items() if not _is_local(entry.base_url)]
+    questions = len(paid) * sum(probe.questions for probe in probes)
+    if options.yes or not questions:
+        return True
+    price = f"{', '.join(paid)}: at most {questions} short questions, about {questions * _TOKENS:,} tokens."
+    if not sys.stdin.isatty():
+        print(f"dragoman: {price} Without a terminal this needs --yes.", file=sys.stderr)
+        return False
+    return input(f"{price} Go on? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _is_local(base_url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    from gateway.server.access.request_checks import is_loopback
+    from gateway.server.upstream.backends import DEMO
+
+    return base_url.startswith(DEMO) or is_loopback(urlsplit(base_url).hostname or "")
+
+
+async def _examine(
+    options: argparse.Namespace,
+    settings: "Settings",
+    chosen: "Mapping[str, BackendSettings]",
+    probes: "Sequence[Probe]",
+) -> "list[Examined]":
+    import msgspec
+
+    from gateway.server.doctor.examine_backend import examine_backend, unusable
+    from gateway.server.process.fd_limits import last_for_clients
+    from gateway.server.upstream.backends import Backends
+    from gateway.server.upstream.demo_backends import DemoBackends
+    from gateway.server.upstream.transport import Transport
+
+    examined: list[Examined] = []
+    most = int(settings.limits.max_response_mb * 2**20)
+    async with DemoBackends() as demo_backends, Transport(most, last_for_clients()) as transport:
+        for name, entry in chosen.items():
+            if (reason := _reason(name, entry)) is not None:
+                examined.append(unusable(name, entry, reason))
+                continue
+            models = {model: route for model, route in settings.models.items() if route.backend == name}
+            backends = Backends(msgspec.structs.replace(settings, backends={name: entry}, models=models))
+            await backends.start(demo_backends)
+            backend = backends.known(name)
+            assert backend is not None
+            model = options.model or ""
+            examined.append(
+                await examine_backend(settings, backend, model, transport, probes, _progress(options, name))
+            )
+    return examined
+
+
+def _reason(name: str, entry: "BackendSettings") -> str | None:
+    """Returns why a backend cannot be built, None for one that can."""
+    from gateway.core.errors import SettingsError
+    from gateway.server.upstream.backends import Backend
+
+    try:
+        Backend(name, entry, 2**20)
+    except SettingsError as error:
+        return error.message
+    return None
+
+
+def _progress(options: argparse.Namespace, name: str) -> "Callable[[Probe], None]":
+    """Returns what tells a person at a terminal which check runs."""
+    if options.json or not sys.stderr.isatty():
+        return lambda probe: None
+    return lambda probe: print(f"\r\033[K{name}: {probe.id} {probe.name}", end="", file=sys.stderr, flush=True)
+
+
+def _save(path: Path, interactions: "Sequence[Interaction]", settings: "Settings") -> None:
+    """Saves the requests as a recording, redacted."""
+    import secrets
+
+    from gateway.recording.files import save_recording
+    from gateway.recording.redact.redact import redact
+    from gateway.server.inspect.folder import new_recording
+
+    known = [value for value in map(os.environ.get, _variables(settings)) if value]
+    redacted = redact(new_recording(interactions), "shape", secrets.token_bytes(16), known, settings=settings)
+    size = save_recording(path, redacted.recording)
+    print(f"{len(interactions)} requests, {size} bytes in {path}.", file=sys.stderr)
+
+
+def _variables(settings: "Settings") -> list[str]:
+    return [entry.credential_variable for entry in settings.backends.values() if entry.credential_variable]
+
+
+def _write(path: Path, text: str, report: "Report") -> None:
+    """Writes the settings with what the report suggests, and keeps the old ones beside them."""
+    from gateway.commands.doctor_text import suggested_text
+    from gateway.settings.read import parse_settings
+
+    changed = suggested_text(text, report)
+    if changed == text:
+        return
+    parse_settings(changed)
+    path.with_name(f"{path.name}.bak").write_text(text, encoding="utf-8")
+    path.write_text(changed, encoding="utf-8")
+    print(f"{path} is changed; the old one is {path.name}.bak.", file=sys.stderr)

@@ -1,0 +1,64 @@
+"""Prints the report of `dragoman doctor` for people: one line for what is in order, and what to do for the rest."""
+
+import difflib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from gateway.settings.edit import with_keys
+
+if TYPE_CHECKING:
+    from gateway.diagnostics.doctor.finding import Checked, Report, Section
+
+_EVIDENCE: Final = 160
+
+
+def report_text(report: "Report", settings: str, file: str, *, verbose: bool) -> str:
+    """Returns the report as lines. `settings` is the text of the settings file, in which suggestions are shown as a
+    diff, and `file` its name."""
+    width = max((len(section.name) for section in report.sections), default=0)
+    lines = [line for section in report.sections for line in _section(section, width, verbose)]
+    return "\n".join([*lines, *_diff(report, settings, file)])
+
+
+def suggested_text(settings: str, report: "Report") -> str:
+    """Returns the text of the settings file with what the report suggests."""
+    keys = {one.path: one.value for section in report.sections for one in section.suggestions}
+    return with_keys(settings, keys)
+
+
+def _section(section: "Section", width: int, verbose: bool) -> Iterator[str]:
+    faulty = section.having("todo", "broken", "crashed")
+    good, skipped = len(section.having("ok")), len(section.having("skipped"))
+    worst = next((kind for kind in ("crashed", "broken", "todo") if any(_is(one, kind) for one in faulty)), "ok")
+    counts = f"{good} ok" + (f", {skipped} skipped" if skipped else "")
+    yield f"{section.name:<{width}}  {worst:<7}  {section.about}: {counts}"
+    for one in section.findings if verbose else faulty:
+        yield from _finding(one)
+    if faulty or verbose:
+        if section.can:
+            yield f"  can     {', '.join(section.can)}"
+        if section.cannot:
+            yield f"  cannot  {', '.join(section.cannot)}"
+
+
+def _is(one: "Checked", verdict: str) -> bool:
+    return one.finding.verdict == verdict
+
+
+def _finding(one: "Checked") -> Iterator[str]:
+    finding = one.finding
+    yield f"  {one.id} {one.name:<18} {finding.verdict:<7} {finding.detail}".rstrip()
+    if finding.evidence:
+        words = finding.evidence
+        yield f'       "{words if len(words) <= _EVIDENCE else words[: _EVIDENCE - 1] + "…"}"'
+    if finding.advice:
+        yield f"       -> {finding.advice}"
+
+
+def _diff(report: "Report", settings: str, file: str) -> list[str]:
+    changed = suggested_text(settings, report)
+    if changed == settings:
+        return []
+    before, after = settings.splitlines(), changed.splitlines()
+    diff = difflib.unified_diff(before, after, file, f"{file} (suggested)", n=1, lineterm="")
+    return ["suggested, and tried; --write changes the file:", *(f"  {line}" for line in diff)]

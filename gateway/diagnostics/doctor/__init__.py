@@ -1,0 +1,1 @@
+"""Examines a backend by short questions: the probes as data, and what each answer means. Sends nothing itself."""

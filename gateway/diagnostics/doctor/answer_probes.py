@@ -1,0 +1,172 @@
+"""D22: whole and streamed answers, and what the stream is made of."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.core.events import TextDelta
+from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, todo
+from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
+from gateway.diagnostics.doctor.question import Answer, Question
+from gateway.diagnostics.doctor.reach_probes import SHORT
+
+CHAT: Final = "openai_chat"
+COUNT: Final = Question(
+    {
+        "messages": [
+            {"role": "user", "content": "Count from 1 to 40 in digits, with a space between, and write nothing else."}
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+)
+# An answer of fewer pieces is too short to say how it was sent, and so is one that came at once.
+LEAST_PIECES: Final = 8
+LEAST_WAIT_S: Final = 0.25
+# Pieces that all arrive within this part of the time before the first of them were collected on the way.
+COLLECTED: Final = 0.05
+
+Part: TypeAlias = Literal["chunk", "choice", "delta"]
+_FIELDS: Final[dict[Part, frozenset[str]]] = {
+    "chunk": frozenset(
+        {"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices", "usage", "obfuscation"}
+    ),
+    "choice": frozenset({"index", "delta", "logprobs", "finish_reason"}),
+    "delta": frozenset({"role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning"}),
+}
+_ADVICE: Final = {
+    "upstream_stream_truncated": "something ends the connection too early: a proxy's limit, or the backend itself",
+    "upstream_invalid_response": "check base_url and the adapter: the backend does not speak this wire",
+    "upstream_invalid_event": "check the adapter: the backend does not speak this wire",
+    "model_not_found": "correct models.*.name",
+    "upstream_auth_error": "set the variable of api_key_env to a valid key",
+    "upstream_timeout": "raise the timeouts of the backend, or look at its load",
+    "upstream_connection_error": "start the backend, or correct base_url",
+}
+
+
+async def _whole(backend: ProbedBackend) -> Finding:
+    return _complete(await backend.ask(SHORT), "a whole answer")
+
+
+async def _stream(backend: ProbedBackend) -> Finding:
+    return _complete(await backend.ask(COUNT), "a streamed answer")
+
+
+def _complete(answer: Answer, what: str) -> Finding:
+    if answer.error is not None:
+        code = answer.error.code or ""
+        advice = _ADVICE.get(code, f"see docs/errors.md for the code {code}")
+        return broken(f"{what} fails: {answer.error.message}", advice, answer.words)
+    if not answer.text.strip():
+        shown = answer.body[:200].decode("utf-8", "replace")
+        return broken(f"{what} has no text", "check the model's name and its chat template", shown)
+    return ok(f"{what}, {len(answer.text)} characters")
+
+
+async def _usage(backend: ProbedBackend) -> Finding:
+    lacking = [
+        form
+        for form, question in (("whole", SHORT), ("streamed", COUNT))
+        if (usage := (await backend.ask(question)).usage) is None or usage.completion_tokens is None
+    ]
+    if not lacking:
+        return ok("token counts in both forms")
+    return todo(
+        f"no token counts in {' and '.join(lacking)} answers",
+        "the gateway estimates them, and marks them so; switch them on at the backend if you bill by them",
+    )
+
+
+async def _end(backend: ProbedBackend) -> Finding:
+    body = (await backend.ask(COUNT)).body
+    if backend.settings.adapter != CHAT or not body.lstrip().startswith((b"data:", b":", b"event:")):
+        return ok("the wire's own end")
+    if b"data: [DONE]" in body or b"data:[DONE]" in body:
+        return ok("[DONE]")
+    advice = "nothing is lost, since the gateway ends its own streams; report it to the backend's maker"
+    return todo("the stream ends without [DONE]", advice)
+
+
+async def _pace(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(COUNT)
+    pieces = sum(isinstance(event, TextDelta) for event in answer.events)
+    times = [read.t for read in answer.reads]
+    if pieces < LEAST_PIECES or not times or times[-1] < LEAST_WAIT_S:
+        return ok("too short to tell")
+    if times[-1] - times[0] > COLLECTED * times[0]:
+        return ok(f"{pieces} pieces in {len(times)} reads over {times[-1] - times[0]:.1f} s")
+    return todo(
+        f"{pieces} pieces arrived at once, after {times[0]:.1f} s",
+        "a proxy collects the stream: switch its buffering off (nginx: proxy_buffering off)",
+    )
+
+
+async def _fields(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(COUNT)
+    if backend.settings.adapter != CHAT:
+        unknown = sorted({notice.rule for notice in answer.notices if "UNKNOWN" in notice.rule})
+        return remark(f"unknown parts: {', '.join(unknown)}") if unknown else ok()
+    nulls, strange = _odd_fields(events_in(answer.body))
+    found = [f"{kind}: {', '.join(sorted(names))}" for kind, names in (("null", nulls), ("unknown", strange)) if names]
+    return remark("fields of chunks, " + "; ".join(found)) if found else ok()
+
+
+def _odd_fields(chunks: Iterable[Json]) -> tuple[set[str], set[str]]:
+    """Returns the null fields of deltas, and the unknown fields of chunks, by their paths."""
+    nulls: set[str] = set()
+    strange: set[str] = set()
+    for part, fields in _parts(chunks):
+        strange |= {f"{part}.{name}" for name in fields.keys() - _FIELDS[part]}
+        if part == "delta":
+            # Null content is what the wire has for a message that only calls tools.
+            nulls |= {f"delta.{name}" for name, value in fields.items() if value is None and name != "content"}
+    return nulls, strange
+
+
+def _parts(chunks: Iterable[Json]) -> Iterator[tuple[Part, dict[str, Json]]]:
+    """Yields the objects of chunks whose fields are known."""
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            continue
+        yield "chunk", chunk
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict):
+                yield "choice", choice
+                if isinstance(delta := choice.get("delta"), dict):
+                    yield "delta", delta
+
+
+def events_in(body: bytes) -> Iterator[Json]:
+    """Yields the JSON of each line of data in a stream of server-sent events."""
+    for line in body.splitlines():
+        if line.startswith(b"data:"):
+            try:
+                yield msgspec.json.decode(line.removeprefix(b"data:"))
+            except msgspec.DecodeError:
+                continue
+
+
+async def _first_byte(backend: ProbedBackend) -> Finding:
+    reads = (await backend.ask(COUNT)).reads
+    limit = backend.settings.timeouts.first_byte
+    first = reads[0].t if reads else 0.0
+    if first < limit / 2:
+        return ok(f"{first:.1f} s of {limit:g} s")
+    detail = f"the first byte took {first:.1f} s, and timeouts.first_byte is {limit:g} s"
+    return todo(detail, "raise timeouts.first_byte")
+
+
+_NEEDS: Final = ("D222",)
+PROBES: Final = (
+    Probe("D221", "answer", "Does a short question get a whole answer?", _whole, needs=("D202", "D211")),
+    Probe("D222", "stream", "Does a streamed answer arrive, and complete?", _stream, needs=("D221",)),
+    Probe("D223", "usage", "Do answers have token counts?", _usage, 0, _NEEDS, "token counts"),
+    Probe("D224", "end", "Does the stream have the end mark of its wire?", _end, 0, _NEEDS),
+    Probe("D225", "pace", "Do the pieces of a stream arrive one by one?", _pace, 0, _NEEDS),
+    Probe("D226", "fields", "Do events have null or unknown fields?", _fields, 0, _NEEDS),
+    Probe("D227", "first byte", "Does the first byte arrive well within its limit?", _first_byte, 0, _NEEDS),
+)

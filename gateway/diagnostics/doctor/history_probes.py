@@ -1,0 +1,143 @@
+"""D25 and D26: histories that real clients send and some providers refuse."""
+
+from functools import partial
+from typing import Any, Final
+
+from gateway.core.conversation import Json
+from gateway.diagnostics.doctor.accepting import accepts
+from gateway.diagnostics.doctor.finding import Changes
+from gateway.diagnostics.doctor.history_requests import (
+    WEATHER,
+    assistant,
+    calling,
+    function,
+    paris,
+    request,
+    result,
+    system,
+    user,
+)
+from gateway.diagnostics.doctor.probe import Probe
+from gateway.diagnostics.doctor.question import Question
+
+_HELLO: Final = user("Say hello in one short sentence.")
+_RULE: Final = "Answer briefly."
+_NAME: Final = "A-Za-z0-9_-"
+_STRICT: Final[Changes] = {"alternation": "strict"}
+
+
+def _probe(probe_id: str, name: str, asks: str, question: Question, *remedies: Changes) -> Probe:
+    most = 1 + question.as_is + len(remedies)
+    return Probe(probe_id, name, asks, partial(accepts, question, remedies), most, needs=("D222",))
+
+
+def _history(*messages: Json, as_is: bool = False) -> Question:
+    return request(*messages, as_is=as_is)
+
+
+def _tools(*messages: Json, as_is: bool = False) -> Question:
+    return request(*messages, tools=(WEATHER,), as_is=as_is)
+
+
+def _alphabet(**limits: Any) -> Changes:
+    return {"call_id": limits}
+
+
+_TWICE: Final = [*paris("call_a1"), assistant("It is sunny."), *paris("call_a1")]
+_DOTTED: Final = function("weather.v1.get", "Tells the weather of a city.", "city")
+
+PROBES: Final = (
+    _probe(
+        "D251",
+        "orphan",
+        "Is a result without its call accepted?",
+        _tools(_HELLO, result("call_a1", "sunny"), as_is=True),
+        _STRICT,
+    ),
+    _probe(
+        "D252",
+        "unanswered",
+        "Is a call without its result accepted?",
+        _tools(_HELLO, calling(("call_a1", "get_weather", '{"city":"Paris"}')), _HELLO, as_is=True),
+        {"user_after_tool": "bridge"},
+        _STRICT,
+    ),
+    _probe(
+        "D253",
+        "two systems",
+        "Are two system messages accepted?",
+        _history(system("You are a helper."), system(_RULE), _HELLO),
+        {"system": "first"},
+    ),
+    _probe(
+        "D254",
+        "developer",
+        "Is a developer's message accepted?",
+        _history(system(_RULE, "developer"), _HELLO),
+        {"developer": "system"},
+    ),
+    _probe(
+        "D255",
+        "assistant last",
+        "Is an assistant's message accepted as the last one?",
+        _history(_HELLO, assistant("Hello, I")),
+        {"last_turn": "user"},
+    ),
+    _probe(
+        "D256",
+        "late system",
+        "Is a system message accepted between turns?",
+        _history(_HELLO, assistant("Hello."), system(_RULE), _HELLO),
+        {"system": "first"},
+    ),
+    _probe(
+        "D257",
+        "alternation",
+        "Are two messages of the user in a row accepted?",
+        _history(user("My name is Ada."), _HELLO),
+        _STRICT,
+    ),
+    _probe(
+        "D258",
+        "first turn",
+        "Is an assistant's message accepted as the first one?",
+        _history(assistant("Hello, how can I help?"), _HELLO),
+        {"first_turn": "user"},
+    ),
+    _probe(
+        "D259",
+        "user after result",
+        "Is a message of the user accepted right after a result?",
+        _tools(*paris(), user("And what do you advise?")),
+        {"user_after_tool": "bridge"},
+    ),
+    _probe(
+        "D261",
+        "long ids",
+        "Are ids of 64 characters accepted?",
+        _tools(*paris("call_" + "a1" * 29 + "z")),
+        _alphabet(longest=40),
+        _alphabet(characters="A-Za-z0-9", shortest=9, longest=9),
+    ),
+    _probe(
+        "D262",
+        "colon ids",
+        "Are ids with dots and colons accepted?",
+        _tools(*paris("functions.get_weather:0")),
+        _alphabet(characters=_NAME),
+        _alphabet(characters="A-Za-z0-9", shortest=9, longest=9),
+    ),
+    _probe(
+        "D263",
+        "repeated ids",
+        "Is the same id accepted in two rounds?",
+        _tools(*_TWICE, as_is=True),
+    ),
+    _probe(
+        "D264",
+        "tool names",
+        "Is a tool's name with dots accepted?",
+        request(*paris(name="weather.v1.get"), tools=(_DOTTED,)),
+        {"tool_names": {"characters": _NAME, "longest": 64}},
+    ),
+)

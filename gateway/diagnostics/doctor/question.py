@@ -1,0 +1,142 @@
+"""The questions that probes ask a backend, and the answers."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.errors import BackendError, GatewayError
+from gateway.core.events import (
+    Event,
+    Finish,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+    UsageReport,
+)
+from gateway.core.notices import Notice
+from gateway.diagnostics.doctor.finding import Changes
+
+# Which credential a request carries: that of the settings, or a wrong one.
+Key: TypeAlias = Literal["right", "wrong"]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One request: the fields of a chat completions request, without its model.
+
+    It is prepared like that of a client. `as_is`: without a repair of its history. `changes` replace fields of the
+    model's profile. `leave_after`: the client leaves after so many reads of the answer; 0: it stays.
+    """
+
+    fields: JsonObject
+    as_is: bool = False
+    changes: Changes = EMPTY
+    key: Key = "right"
+    leave_after: int = 0
+
+
+class Read(msgspec.Struct, frozen=True):
+    """Bytes that arrived at once, `t` seconds after the request was made."""
+
+    t: float
+    data: bytes
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A complete tool call of an answer, `arguments` as JSON text. `extra`: its state for the provider."""
+
+    id: str
+    name: str
+    arguments: str
+    extra: JsonObject = EMPTY
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer to a question: its events, the bytes they came in, and the error that ended it, None for none."""
+
+    events: tuple[Event, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    reads: tuple[Read, ...] = ()
+    error: GatewayError | None = None
+
+    @property
+    def body(self) -> bytes:
+        """The body of the response."""
+        return b"".join(read.data for read in self.reads)
+
+    @property
+    def text(self) -> str:
+        """The text of the answer."""
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning before it."""
+        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta))
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The tool calls, in order."""
+        starts = [event for event in self.events if isinstance(event, ToolCallStart)]
+        return tuple(Call(one.id, one.name, self._arguments(one.index), one.extra) for one in starts)
+
+    def _arguments(self, index: int) -> str:
+        deltas = (event for event in self.events if isinstance(event, ToolCallDelta))
+        return "".join(delta.arguments for delta in deltas if delta.index == index)
+
+    @property
+    def usage(self) -> UsageReport | None:
+        """The token counts that the backend reported."""
+        return next((event for event in reversed(self.events) if isinstance(event, UsageReport)), None)
+
+    @property
+    def finish(self) -> Finish | None:
+        """The end of the answer."""
+        return next((event for event in self.events if isinstance(event, Finish)), None)
+
+    @property
+    def refusal(self) -> BackendError | None:
+        """The error of a backend that refuses the request itself; None for an answer and for any other error."""
+        error = self.error
+        return error if isinstance(error, BackendError) and error.status in (400, 404, 409, 413, 422) else None
+
+    @property
+    def rule(self) -> str:
+        """The rule of the history by which the backend refused the request, as far as its words are known."""
+        return str(self.refusal.extra.get("rule", "")) if self.refusal is not None else ""
+
+    @property
+    def words(self) -> str:
+        """The backend's words about the error, or the gateway's."""
+        if self.error is None:
+            return ""
+        return (self.error.words if isinstance(self.error, BackendError) else "") or self.error.message
+
+
+class ModelNames(msgspec.Struct, frozen=True):
+    """The models that a backend lists, or the error. `listed`: its wire has a list of models."""
+
+    names: tuple[str, ...] = ()
+    listed: bool = True
+    error: GatewayError | None = None
+
+
+class Address(msgspec.Struct, frozen=True):
+    """One address of the backend's host, and why no connection to it could be opened; empty: it could."""
+
+    family: str
+    address: str
+    fault: str = ""
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """What a connection to the backend's host showed. `tls` is the version of TLS, empty where the URL has none, and
+    `expires_days` how long its certificate is valid."""
+
+    host: str
+    addresses: Sequence[Address] = ()
+    fault: str = ""
+    tls: str = ""
+    expires_days: int | None = None

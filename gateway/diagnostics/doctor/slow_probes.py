@@ -1,0 +1,126 @@
+"""D27 and D28: fields that shape an answer, and several requests at once; tried only with --slow."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.diagnostics.doctor.accepting import failure, undeclared
+from gateway.diagnostics.doctor.answer_probes import COUNT
+from gateway.diagnostics.doctor.finding import Finding, ok, skipped, todo
+from gateway.diagnostics.doctor.history_requests import request, user
+from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
+from gateway.diagnostics.doctor.question import Answer, Question
+from gateway.diagnostics.doctor.reach_probes import SHORT
+
+_SHAPE: Final[Json] = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
+    "required": ["city", "degrees"],
+    "additionalProperties": False,
+}
+_TYPES: Final = {"city": str, "degrees": int}
+SCHEMA: Final = request(
+    user("Name a city and its temperature today; invent them."),
+    response_format={"type": "json_schema", "json_schema": {"name": "city", "schema": _SHAPE, "strict": True}},
+)
+STOP_WORD: Final = "gamma"
+UNSTOPPED: Final = request(user(f'Write exactly this: "alpha beta {STOP_WORD} delta".'))
+STOP: Final = Question({**UNSTOPPED.fields, "stop": [STOP_WORD]})
+SEED: Final = request(user("Invent a word of twelve letters. Answer with the word alone."), seed=7)
+# A green square of ten pixels.
+_PICTURE: Final = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR4nGP4z8CAB+GTG8HS"
+    "ALfKY52fTcuYAAAAAElFTkSuQmCC"
+)
+IMAGE: Final = request(
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "What colour is this picture? Answer with one word."},
+            {"type": "image_url", "image_url": {"url": _PICTURE}},
+        ],
+    }
+)
+AT_ONCE: Final = 4
+
+
+async def _schema(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(SCHEMA)
+    if (failed := _refused(answer)) is not None:
+        return failed
+    try:
+        value = msgspec.json.decode(answer.text)
+    except msgspec.DecodeError:
+        value = None
+    if isinstance(value, dict) and {name: type(inner) for name, inner in value.items()} == _TYPES:
+        return ok("the answer has the shape")
+    advice = undeclared(backend, "response_format")
+    return todo("response_format is ignored: the answer has another shape", advice, answer.text[:200])
+
+
+async def _stop(backend: ProbedBackend) -> Finding:
+    free, stopped = await backend.ask(UNSTOPPED), await backend.ask(STOP)
+    if (failed := _refused(stopped)) is not None:
+        return failed
+    if STOP_WORD not in free.text:
+        return skipped("the model did not write the word that was to stop it")
+    if STOP_WORD in stopped.text:
+        return todo("a stop sequence does not end the answer", undeclared(backend, "stop"), stopped.text[:200])
+    return ok("the answer ends before it")
+
+
+async def _seed(backend: ProbedBackend) -> Finding:
+    first, second = await backend.ask_at_once([SEED, SEED])
+    if (failed := _refused(first) or _refused(second)) is not None:
+        return failed
+    if first.text == second.text:
+        return ok("two answers are the same")
+    return todo("two answers with the same seed differ", "do not rely on seed: few providers promise it")
+
+
+async def _image(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(IMAGE)
+    if answer.refusal is not None:
+        return skipped(f"the model takes no images: {answer.words[:160]}")
+    return failure(answer) or ok("accepted")
+
+
+async def _at_once(backend: ProbedBackend) -> Finding:
+    answers = await backend.ask_at_once([SHORT] * AT_ONCE)
+    failed = [answer for answer in answers if answer.error is not None]
+    if not failed:
+        return ok(f"{AT_ONCE} answers")
+    advice = "set max_concurrent of the backend to what it can serve"
+    return todo(f"{len(failed)} of {AT_ONCE} requests at once fail", advice, failed[0].words)
+
+
+async def _cancel(backend: ProbedBackend) -> Finding:
+    (left,) = await backend.ask_at_once([msgspec.structs.replace(COUNT, leave_after=1)])
+    if (failed := failure(left)) is not None:
+        return failed
+    (after,) = await backend.ask_at_once([SHORT])
+    if after.error is None:
+        return ok("the next request is answered")
+    return todo("a cancelled request goes on at the backend", "a proxy may hide that the client left", after.words)
+
+
+def _refused(answer: Answer) -> Finding | None:
+    """Returns the finding of a field that the backend refuses, or of a question that failed."""
+    if answer.refusal is not None:
+        return todo("the request is refused", "do not send this field to the model", answer.words)
+    return failure(answer)
+
+
+def _slow(probe_id: str, name: str, asks: str, run: Run, questions: int = 1, feature: str = "") -> Probe:
+    return Probe(probe_id, name, asks, run, questions, ("D222",), feature, slow=True)
+
+
+PROBES: Final = (
+    _slow("D271", "schema", "Does response_format json_schema shape the answer?", _schema, 1, "json_schema"),
+    _slow("D272", "stop", "Does a stop sequence end the answer?", _stop, 2, "stop"),
+    _slow("D273", "seed", "Do two answers with one seed agree?", _seed, 2, "seed"),
+    _slow("D276", "image", "Is an image accepted?", _image, 1, "images"),
+    _slow("D281", "at once", "Are four requests served at once?", _at_once, AT_ONCE),
+    _slow("D282", "cancel", "Does a cancelled request make room for the next?", _cancel, 2),
+)

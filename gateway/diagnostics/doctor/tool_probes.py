@@ -1,0 +1,134 @@
+"""D23: whether the model calls tools, and in which form the calls come."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.diagnostics.doctor.accepting import failure, undeclared
+from gateway.diagnostics.doctor.answer_probes import CHAT, events_in
+from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, skipped, todo
+from gateway.diagnostics.doctor.history_requests import CLOCK, USER, WEATHER, request, user
+from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
+from gateway.diagnostics.doctor.question import Answer, Call
+
+ASKED: Final = user("What is the weather in Paris? Use get_weather.")
+ONE: Final = request(ASKED, tools=(WEATHER,))
+TWO: Final = request(
+    user("What is the weather in Paris, and the time in Tokyo? Call both tools at once."), tools=(WEATHER, CLOCK)
+)
+EMPTY: Final = request(user("Who is the current user? Use get_current_user."), tools=(USER,))
+NONE: Final = request(user("What is the weather in Paris?"), tools=(WEATHER,), tool_choice="none")
+REQUIRED: Final = request(user("Say hello."), tools=(WEATHER,), tool_choice="required")
+NAMED: Final = request(
+    user("What is the weather in Paris?"),
+    tools=(WEATHER, CLOCK),
+    tool_choice={"type": "function", "function": {"name": "get_time"}},
+)
+# Some clients and databases take no longer ones.
+LONGEST_ID: Final = 64
+_NO_CALL: Final = "the model may not be trained for tools, or its chat template drops them"
+_CHANGED: Final = "the names of tools are changed on the way: clients cannot run such a call"
+
+
+async def _call(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(ONE)
+    return failure(answer) or _wrong_call(answer.calls, "get_weather") or ok("one call, of the right tool")
+
+
+def _wrong_call(calls: tuple[Call, ...], name: str) -> Finding | None:
+    """Returns the finding of calls of which the first is not one of this tool, with an object as its arguments."""
+    if not calls:
+        return todo("the model calls no tool", _NO_CALL)
+    called, arguments = calls[0].name, calls[0].arguments
+    if called != name:
+        return broken(f"it calls {called!r} and not {name!r}", _CHANGED)
+    if not isinstance(_decoded(arguments), dict):
+        return broken("the arguments of a call are no JSON object", "clients cannot run such a call", arguments[:200])
+    return None
+
+
+def _decoded(arguments: str) -> Json:
+    try:
+        value: Json = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        return None
+    return value
+
+
+async def _arguments(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(ONE)
+    if backend.settings.adapter == CHAT and any(map(_has_object, events_in(answer.body))):
+        return remark("arguments come as an object instead of text; clients get text")
+    return ok("in the wire's own form")
+
+
+def _has_object(value: Json) -> bool:
+    """Returns whether the arguments of a call are an object somewhere in a chunk."""
+    if isinstance(value, list):
+        return any(map(_has_object, value))
+    if isinstance(value, dict):
+        return isinstance(value.get("arguments"), dict) or any(map(_has_object, value.values()))
+    return False
+
+
+async def _parallel(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(TWO)
+    if (failed := failure(answer)) is not None:
+        return failed
+    if sorted(call.name for call in answer.calls) == ["get_time", "get_weather"]:
+        return ok("two calls in one answer")
+    return todo(f"{len(answer.calls)} of two calls in one answer", "clients need one more round for each call")
+
+
+async def _ids(backend: ProbedBackend) -> Finding:
+    one, two = [[call.id for call in (await backend.ask(question)).calls] for question in (ONE, TWO)]
+    if not one:
+        return skipped("there was no call")
+    if len(set(two)) < len(two):
+        return todo("two calls of one answer have the same id", "clients cannot tell their results apart")
+    if (longest := max(map(len, (*one, *two)))) > LONGEST_ID:
+        return todo(f"an id of a call has {longest} characters", f"some clients take no ids above {LONGEST_ID}")
+    return ok(f"{len(one) + len(two)} ids")
+
+
+async def _empty(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(EMPTY)
+    found = failure(answer) or _wrong_call(answer.calls, "get_current_user")
+    if found is None and not answer.calls[0].arguments:
+        return remark("the arguments of a call without any come as empty text; clients get {}")
+    return found or ok("{}")
+
+
+async def _none(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(NONE)
+    if answer.error is None and answer.calls:
+        return broken("tool_choice none is ignored: it calls a tool", undeclared(backend, "tool_choice"))
+    return failure(answer) or ok("no call")
+
+
+async def _required(backend: ProbedBackend) -> Finding:
+    return _forced(backend, await backend.ask(REQUIRED), "get_weather", "required")
+
+
+async def _named(backend: ProbedBackend) -> Finding:
+    return _forced(backend, await backend.ask(NAMED), "get_time", "of a tool's name")
+
+
+def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str) -> Finding:
+    if answer.error is None and [call.name for call in answer.calls][:1] != [name]:
+        return todo(f"tool_choice {choice} is ignored", undeclared(backend, "tool_choice"))
+    return failure(answer) or ok("the call")
+
+
+_NEEDS: Final = ("D222",)
+PROBES: Final = (
+    Probe("D231", "call", "Does the model call a tool?", _call, 1, _NEEDS, "tools"),
+    Probe("D230", "arguments", "Are arguments written as the wire says?", _arguments, 0, ("D231",)),
+    Probe("D232", "parallel calls", "Does it make two calls at once?", _parallel, 1, _NEEDS, "parallel calls"),
+    Probe("D265", "ids", "Has each call an id of its own, of at most 64 characters?", _ids, 0, ("D231", "D232")),
+    Probe("D233", "empty call", "Does it call a tool that has no parameters?", _empty, 1, _NEEDS),
+    Probe("D237", "choice none", "Does tool_choice none forbid a call?", _none, 1, _NEEDS),
+    Probe("D238", "choice required", "Does tool_choice required force a call?", _required, 1, _NEEDS, "forced choice"),
+    Probe("D239", "choice named", "Does a tool's name as tool_choice force it?", _named, 1, _NEEDS, "named choice"),
+)

@@ -1,0 +1,190 @@
+"""`dragoman doctor`: what it prints, asks and writes, and its exit status."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.cli import main
+from gateway.demo.settings import DEMO_SETTINGS
+
+CANARY = "CANARY-key-5d0e"
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["doctor", *arguments])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port that is free."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        number: int = found.getsockname()[1]
+    yield number
+
+
+def file(folder: Path, port: int = 0, **more: Any) -> str:
+    """A settings file with one demo backend, and what `more` says. (Any: JSON.)"""
+    path = folder / "settings.json"
+    settings = {
+        "server": {"port": port or 8000},
+        "log": {"file": None},
+        "backends": {"chat": {"adapter": "openai_chat", "base_url": "demo:chat"}},
+        "models": {"demo-chat": {"backend": "chat"}},
+        **more,
+    }
+    path.write_text(json.dumps(settings, indent=2))
+    return str(path)
+
+
+def test_a_healthy_machine_takes_one_line_a_section(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--settings", file(tmp_path, port), "--strict") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "settings.json  ok       1 backends, 1 models, 0 keys: 7 ok, 1 skipped"
+    assert second.startswith("chat           ok       demo:chat, openai_chat, model demo-chat: ")
+
+
+def test_the_settings_of_the_demo_are_examined_with_every_wire(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "settings.json"
+    settings: Any = DEMO_SETTINGS
+    path.write_text(json.dumps(settings))
+    assert run("--settings", str(path), "--only", "D22", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["format"] == 1
+    assert [section["name"] for section in report["sections"]] == [*settings["backends"]]
+
+
+def test_verbose_lists_every_check(tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--settings", file(tmp_path, port), "--verbose", "--only", "D22") == 0
+    shown = capsys.readouterr().out
+    assert "  D224 end                ok      [DONE]" in shown
+    assert "  can     token counts" in shown
+
+
+def test_offline_asks_no_backend(tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    backends = {"b": {"adapter": "openai_chat", "base_url": "https://host.invalid/v1"}}
+    path = file(tmp_path, port, backends=backends, models={"m": {"backend": "b"}})
+    assert run("--settings", path, "--offline") == 0
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "check", "verdict"),
+    [
+        ({"repiar": "off"}, "D101", "broken"),
+        (
+            {"backends": {"chat": {"adapter": "openai_chat", "base_url": "demo:chat", "api_key_env": "NO_KEY"}}},
+            "D102",
+            "broken",
+        ),
+        ({"log": {"file": f"{__file__}/gateway.log"}}, "D106", "todo"),
+        ({"models": {}}, "D107", "todo"),
+        ({"backends": {"chat": {"adapter": "openai_chat", "base_url": "https://api.deepseek.com"}}}, "D108", "todo"),
+    ],
+)
+def test_each_fault_of_the_settings_turns_its_check_alone(
+    tmp_path: Path, port: int, more: dict[str, Any], check: str, verdict: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run("--settings", file(tmp_path, port, **more), "--offline", "--json")
+    (section,) = json.loads(capsys.readouterr().out)["sections"]
+    found = {one["id"]: one["finding"]["verdict"] for one in section["findings"]}
+    assert {name: said for name, said in found.items() if said not in ("ok", "skipped")} == {check: verdict}
+    assert status == (verdict == "broken")
+
+
+def test_a_file_with_secrets_that_others_can_read_is_found(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(f"alice:{CANARY}\n")
+    keys.chmod(0o644)
+    path = file(tmp_path, port, server={"port": port, "api_keys_file": str(keys)})
+    assert run("--settings", path, "--offline") == 0
+    shown = capsys.readouterr().out
+    assert f"D103 modes              todo    others can read {keys}" in shown
+    assert CANARY not in shown
+    keys.chmod(0o600)
+    assert run("--settings", path, "--offline", "--strict") == 0
+
+
+def test_a_port_that_another_program_holds_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        path = file(tmp_path, held.getsockname()[1])
+        assert run("--settings", path, "--offline", "--only", "D104", "--strict") == 1
+    assert "D104 port               todo    cannot listen on 127.0.0.1:" in capsys.readouterr().out
+
+
+def test_the_price_is_told_and_nothing_is_sent_without_a_yes(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backends = {"paid": {"adapter": "openai_chat", "base_url": "https://host.invalid/v1"}}
+    path = file(tmp_path, port, backends=backends, models={"m": {"backend": "paid"}})
+    assert run("--settings", path) == 2
+    error = capsys.readouterr().err
+    assert "paid: at most " in error
+    assert "Without a terminal this needs --yes." in error
+    assert run("--settings", path, "--yes", "--only", "D20") == 1
+    assert "D201 address            broken  the name host.invalid has no address" in capsys.readouterr().out
+
+
+def test_an_unknown_backend_is_an_error_with_the_nearest_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("cht", "--settings", file(tmp_path)) == 2
+    assert "there is no backend 'cht'; did you mean 'chat'?" in capsys.readouterr().err
+
+
+def test_an_unknown_check_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--settings", file(tmp_path), "--only", "X9") == 2
+    assert "there is no check whose id begins with X9" in capsys.readouterr().err
+
+
+def test_write_changes_the_file_so_that_the_finding_is_gone(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = file(
+        tmp_path,
+        port,
+        backends={"claude": {"adapter": "anthropic_messages", "base_url": "demo:messages"}},
+        models={"demo-messages": {"backend": "claude"}},
+    )
+    before = Path(path).read_text()
+    assert run("--settings", path, "--strict") == 1
+    assert '+      "profile": "claude",' in capsys.readouterr().out
+    assert Path(path).read_text() == before
+    assert run("--settings", path, "--write") == 0
+    assert Path(f"{path}.bak").read_text() == before
+    assert run("--settings", path, "--strict") == 0
+
+
+def test_no_credential_is_in_what_is_printed_or_saved(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAID_KEY", CANARY)
+    header = "CANARY-header-91ab"
+    entry = {
+        "adapter": "openai_chat",
+        "base_url": "demo:chat",
+        "api_key_env": "PAID_KEY",
+        "headers": {"x-account": header},
+    }
+    path = file(tmp_path, port, backends={"chat": entry})
+    saved = tmp_path / "report.dragoman.jsonl"
+    run("--settings", path, "--verbose", "--slow", "--report", str(saved))
+    run("--settings", path, "--json")
+    shown = "".join(capsys.readouterr()) + saved.read_text()
+    assert saved.stat().st_mode & 0o077 == 0
+    assert CANARY not in shown
+    assert header not in shown
+    assert '"kind":"request"' in shown

@@ -1,0 +1,62 @@
+"""Examines demo backends as `dragoman doctor` does."""
+
+from collections.abc import Mapping
+
+from gateway.core.conversation import Json
+from gateway.diagnostics.doctor.finding import Checked, Finding, Section
+from gateway.diagnostics.doctor.probe import Probe
+from gateway.diagnostics.doctor.probes import chosen
+from gateway.server.doctor.examine_backend import Examined, examine_backend
+from gateway.server.upstream.backends import Backends
+from gateway.server.upstream.demo_backends import DemoBackends
+from gateway.server.upstream.transport import Transport
+from gateway.settings import read_settings
+
+# The entry of each kind of demo backend, as an operator who read the provider's page writes it.
+ENTRIES: Mapping[str, dict[str, Json]] = {
+    "chat": {"adapter": "openai_chat"},
+    "messages": {"adapter": "anthropic_messages", "profile": "anthropic-compat"},
+    "responses": {"adapter": "openai_responses"},
+    "gemini": {"adapter": "gemini"},
+    "text": {"adapter": "text"},
+    "grpc": {"adapter": "proto", "preset": "demo"},
+    "agent": {"adapter": "warp"},
+}
+MODELS: Mapping[str, str] = {"agent": "auto"}
+
+
+async def examined(
+    kind: str, base_url: str = "", slow: bool = True, only: tuple[str, ...] = (), model: str = "", **entry: Json
+) -> Examined:
+    """Examines one backend: a demo of this kind, or what answers at an address over the same wire."""
+    settings = read_settings(
+        {
+            "backends": {"b": {**ENTRIES[kind], "base_url": base_url or f"demo:{kind}", **entry}},
+            "models": {"m": {"backend": "b", "name": model or MODELS.get(kind, f"demo-{kind}")}},
+        }
+    )
+    async with DemoBackends() as demo_backends, Transport(2**26, 10_000) as transport:
+        backends = Backends(settings)
+        await backends.start(demo_backends)
+        backend = backends.known("b")
+        assert backend is not None
+        return await examine_backend(settings, backend, "", transport, chosen(slow, only), _begin)
+
+
+def _begin(probe: Probe) -> None:
+    pass
+
+
+def findings(section: Section) -> dict[str, Finding]:
+    """Returns the findings by their ids."""
+    return {one.id: one.finding for one in section.findings}
+
+
+def turned(before: Section, after: Section) -> dict[str, str]:
+    """Returns the verdicts of the findings that differ from those before; a remark is told apart from a plain ok."""
+    known = {one.id: _verdict(one) for one in before.findings}
+    return {one.id: _verdict(one) for one in after.findings if _verdict(one) != known[one.id]}
+
+
+def _verdict(one: Checked) -> str:
+    return "remark" if one.finding.remark else one.finding.verdict

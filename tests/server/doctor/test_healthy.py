@@ -1,0 +1,68 @@
+"""Every kind of demo backend is in order, and the questions are as many as were told."""
+
+import pytest
+
+from gateway.diagnostics.doctor.probes import PROBES
+from tests.server.doctor.examined import ENTRIES, examined, findings
+
+# What the wires do not have.
+SKIPPED = {
+    "agent": {"D212", "D238", "D239", "D271"},
+    "grpc": {"D212", "D271", "D276"},
+    "text": {"D276"},
+}
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+async def test_a_healthy_backend_has_no_finding(kind: str) -> None:
+    found = (await examined(kind)).section
+    assert {one.id: one.finding.verdict for one in found.having("todo", "broken", "crashed")} == {}
+    assert {one.id for one in found.having("skipped")} == SKIPPED.get(kind, set())
+    assert [one.id for one in found.findings] == [probe.id for probe in PROBES]
+    assert "tools" in found.can
+    assert not found.cannot
+    assert not found.suggestions
+
+
+async def test_the_questions_are_no_more_than_was_told() -> None:
+    asked = (await examined("chat")).interactions
+    assert 0 < len(asked) <= sum(probe.questions for probe in PROBES)
+
+
+async def test_without_slow_and_with_only_a_part_is_asked() -> None:
+    brief = (await examined("chat", slow=False)).section
+    assert {one.id for one in brief.findings} == {probe.id for probe in PROBES if not probe.slow}
+    part = (await examined("chat", only=("D25", "D271"))).section
+    assert {one.id for one in part.findings} == {probe.id for probe in PROBES if probe.id.startswith(("D25", "D271"))}
+    assert {one.finding.verdict for one in part.findings} == {"ok"}
+
+
+async def test_a_backend_that_is_not_there_is_found_once() -> None:
+    found = findings((await examined("chat", "http://127.0.0.1:1", slow=False)).section)
+    assert found.pop("D201").verdict == "ok"
+    assert found.pop("D202").verdict == "broken"
+    assert {finding.verdict for finding in found.values()} == {"skipped"}
+
+
+async def test_a_model_that_needs_reasoning_back_gets_a_profile_that_was_tried() -> None:
+    section = (await examined("chat", model="demo-chat-strict")).section
+    assert [one.id for one in section.having("todo", "broken")] == ["D212", "D241"]
+    assert findings(section)["D241"].evidence == (
+        "The reasoning_content in the thinking mode must be passed back to the API."
+    )
+    (profile, name) = section.suggestions
+    assert profile.path == ("profiles", "b")
+    assert profile.value == {
+        "base": "none",
+        "reasoning": "echo_all_tool_turns",
+        "reasoning_field": "reasoning_content",
+        "reasoning_missing": "",
+    }
+    assert (name.path, name.value) == (("backends", "b", "profile"), "b")
+
+
+@pytest.mark.parametrize(("kind", "check"), [("gemini", "D242"), ("responses", "D241")])
+async def test_a_model_that_needs_its_state_back_is_told_once(kind: str, check: str) -> None:
+    section = (await examined(kind, model=f"demo-{kind}-strict", slow=False)).section
+    assert [one.id for one in section.having("todo", "broken")] == ["D212", check]
+    assert '"keeper": {"enabled": true}' in findings(section)[check].advice
