@@ -1,4 +1,4 @@
-"""Only a dialect, its adapter, the demo backends, the registry and recordings know the words of a client's format."""
+"""Only a dialect, its adapter, the demo backends, the registry, recordings and discovery know a format's words."""
 
 import re
 from collections.abc import Mapping
@@ -21,6 +21,8 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
 # A redacted recording keeps the words of every format, so that it still shows the same fault, and the headers that
 # choose a version of one.
 RECORDINGS: Final = ("gateway/recording/", "gateway/server/inspect/capture.py")
+# The first settings of a server name its adapter.
+DISCOVERY: Final = ("gateway/discovery/",)
 # A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON.
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "ollama": ("adapters/text/presets.py",),
@@ -31,7 +33,13 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
 def _places(dialect: str) -> tuple[str, ...]:
     """The places that may know the format; a dialect may have no adapter."""
     own = (f"gateway/dialects/{dialect}/", f"adapters/{dialect}/", *OTHERS.get(dialect, ()))
-    return (*(place for place in own if (ROOT / place).exists()), "gateway/demo/", "gateway/registry.py", *RECORDINGS)
+    return (
+        *(place for place in own if (ROOT / place).exists()),
+        "gateway/demo/",
+        "gateway/registry.py",
+        *RECORDINGS,
+        *DISCOVERY,
+    )
 
 
 def _found(root: Path, words: re.Pattern[bytes]) -> dict[str, list[bytes]]:
