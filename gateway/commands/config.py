@@ -23,6 +23,8 @@ def add_parsers(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> 
     show = actions.add_parser("show", help="show the effective settings, and where each value comes from")
     show.add_argument("path", metavar="PATH", nargs="?", help="only this key, or those below it, such as models.qwen")
     show.add_argument("--settings", type=Path, default=default, help=file_help)
+    show.add_argument("--running", action="store_true", help="show where a running gateway differs from the file")
+    show.add_argument("--url", help="the running gateway (default the address of the settings)")
     show.add_argument("--host", help="the address, as for serve")
     show.add_argument("--port", help="the port, as for serve (DRAGOMAN_PORT)")
     show.add_argument("--workers", help="the number of serving processes, as for serve (DRAGOMAN_WORKERS)")

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gateway.commands import config_running
+
 if TYPE_CHECKING:
     from gateway.settings.origins import EffectiveValue, Origin
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the values at and below a path, or all. Raises SettingsError for settings that cannot be used, and for a
-    path that does not exist."""
+    path that does not exist; with `--running` as `config_running.run`."""
     from gateway.core.errors import SettingsError
     from gateway.registry import load_adapters
     from gateway.settings import load_settings, nearest, override_server
@@ -24,7 +26,9 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings(options.settings)
     overrides = _overrides(options, os.environ)
     values = {path: str(override.value) for path, override in overrides.items()}
-    override_server(settings, *(values.get(f"server.{key}") for key in ("host", "port", "workers")))
+    wanted = override_server(settings, *(values.get(f"server.{key}") for key in ("host", "port", "workers")))
+    if options.running:
+        return config_running.run(options, wanted)
     text = read_text(options.settings)
     raw = decode_settings(text)
     file = OriginalFile(options.settings.name, text, raw if isinstance(raw, dict) else {})

@@ -1,11 +1,12 @@
 """Runs `dragoman record`, `replay` and `minimise`: saves requests of a running gateway, and works with the files."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from gateway.commands.inspector_client import API, get, open_client
 
 if TYPE_CHECKING:
     import httpx
@@ -17,8 +18,6 @@ RECORD_HELP: Final = "save requests of a running gateway in a file, redacted"
 REPLAY_HELP: Final = "run recorded requests again without a network, or serve them as a fake backend"
 MINIMISE_HELP: Final = "make a recording smaller while it still shows one thing"
 _URL: Final = "http://127.0.0.1:8000"
-_KEY: Final = "DRAGOMAN_ADMIN_KEY"
-_API: Final = "/inspect/api"
 _SUFFIX: Final = ".dragoman.jsonl"
 
 
@@ -70,7 +69,7 @@ def record(options: argparse.Namespace) -> int:
     """Runs `dragoman record`. Raises InvalidRequest."""
     if options.redact == "none" and not _agreed():
         return 2
-    with _client(options.url) as client:
+    with open_client(options.url) as client:
         if options.follow:
             return _follow(client, options)
         ids = _chosen(client, options)
@@ -89,44 +88,18 @@ def _agreed() -> bool:
     return said.strip().lower() in ("y", "yes")
 
 
-def _client(url: str) -> "httpx.Client":
-    import httpx
-
-    key = os.environ.get(_KEY, "").strip()
-    headers = {"authorization": f"Bearer {key}"} if key else {}
-    return httpx.Client(base_url=url, headers=headers, timeout=120, trust_env=False)
-
-
-def _get(client: "httpx.Client", path: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an answer of the gateway. Raises InvalidRequest with its own words. (Any: JSON.)"""
-    import httpx
-
-    from gateway.core.errors import InvalidRequest
-
-    try:
-        answer = client.get(f"{_API}/{path}", params=parameters)
-        found: dict[str, Any] = answer.json()
-    except httpx.HTTPError as error:
-        raise InvalidRequest(f"{client.base_url}: no gateway answers there ({type(error).__name__})") from error
-    except ValueError as error:
-        raise InvalidRequest(f"{client.base_url}: what answers there is no gateway of this version") from error
-    if answer.status_code != 200:
-        raise InvalidRequest(str(found.get("error", {}).get("message", answer.status_code)))
-    return found
-
-
 def _chosen(client: "httpx.Client", options: argparse.Namespace) -> list[str]:
     """Returns the ids that the options choose, oldest first."""
     if options.id:
         return [*options.id]
     terms = options.filter or ""
-    found = _get(client, "requests", {"filter": f"{terms} live:no", "limit": options.last or 1000})["requests"]
+    found = get(client, "requests", {"filter": f"{terms} live:no", "limit": options.last or 1000})["requests"]
     return [one["id"] for one in reversed(found) if options.last or one["contents"] == "kept"]
 
 
 def _exported(client: "httpx.Client", options: argparse.Namespace, ids: Sequence[str]) -> dict[str, Any]:
     form = "recording" if options.format == "golden" else options.format
-    return _get(client, "export", {"id": ids, "as": form, "redact": options.redact, "keep": options.keep})
+    return get(client, "export", {"id": ids, "as": form, "redact": options.redact, "keep": options.keep})
 
 
 def _save(options: argparse.Namespace, found: Mapping[str, Any]) -> int:
@@ -191,7 +164,7 @@ def _ended(client: "httpx.Client") -> Iterator[str]:
     from gateway.core.errors import InvalidRequest
 
     try:
-        with client.stream("GET", f"{_API}/stream", timeout=None) as stream:
+        with client.stream("GET", f"{API}/stream", timeout=None) as stream:
             if stream.status_code != 200:
                 stream.read()
                 raise InvalidRequest(str(stream.json().get("error", {}).get("message", stream.status_code)))

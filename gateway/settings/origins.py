@@ -147,8 +147,8 @@ class _Origins:
             return
         strongest, last = layers[0], layers[-1]
         if not isinstance(last.value, msgspec.Struct):
-            over = tuple(Origin(_shown(path, layer.value), layer.origin) for layer in layers[1:])
-            yield EffectiveValue(path, _shown(path, strongest.value), strongest.origin, over)
+            over = tuple(Origin(shown_value(path, layer.value), layer.origin) for layer in layers[1:])
+            yield EffectiveValue(path, shown_value(path, strongest.value), strongest.origin, over)
             return
         written = {} if strongest is last else strongest.value
         for key in last.value.__struct_fields__:
@@ -179,14 +179,14 @@ def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
     return found
 
 
-def _shown(path: str, value: Any) -> Any:
+def shown_value(path: str, value: Any) -> Any:
     """Returns a value without what may be a secret: header values, and the credential and the query of an address."""
     value = msgspec.to_builtins(value)
     if isinstance(value, dict):
         hides = path.rpartition(".")[2] in _SECRET_OBJECTS
-        return {key: HIDDEN if hides else _shown(f"{path}.{key}", below) for key, below in value.items()}
+        return {key: HIDDEN if hides else shown_value(f"{path}.{key}", below) for key, below in value.items()}
     if isinstance(value, list | tuple):
-        return [_shown(path, item) for item in value]
+        return [shown_value(path, item) for item in value]
     if isinstance(value, str) and "://" in value:
         return _without_secrets(value)
     return value

@@ -118,6 +118,8 @@ complete -c dragoman -n '_shtab_dragoman_using config check; and test $_shtab_dr
 complete -c dragoman -n '_shtab_dragoman_using config; and test $_shtab_dragoman_npos -eq 0' -a show -d 'show the effective settings, and where each value comes from'
 complete -c dragoman -n '_shtab_dragoman_using config show' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using config show' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file (DRAGOMAN_SETTINGS; default settings.json)'
+complete -c dragoman -n '_shtab_dragoman_using config show' -l running -d 'show where a running gateway differs from the file'
+complete -c dragoman -n '_shtab_dragoman_using config show' -l url -x -d 'the running gateway (default the address of the settings)'
 complete -c dragoman -n '_shtab_dragoman_using config show' -l host -x -d 'the address, as for serve'
 complete -c dragoman -n '_shtab_dragoman_using config show' -l port -x -d 'the port, as for serve (DRAGOMAN_PORT)'
 complete -c dragoman -n '_shtab_dragoman_using config show' -l workers -x -d 'the number of serving processes, as for serve (DRAGOMAN_WORKERS)'

@@ -118,6 +118,8 @@ _shtab_dragoman_config_schema_defaults_added=0
 _shtab_dragoman_config_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--settings[the settings file (DRAGOMAN_SETTINGS\; default settings.json)]:settings:_files"
+  "--running[show where a running gateway differs from the file]"
+  "--url[the running gateway (default the address of the settings)]:url:"
   "--host[the address, as for serve]:host:"
   "--port[the port, as for serve (DRAGOMAN_PORT)]:port:"
   "--workers[the number of serving processes, as for serve (DRAGOMAN_WORKERS)]:workers:"

@@ -78,6 +78,8 @@ class GatewayState:
         self.created = int(time.time())
         self.ready = False
         self.draining = False
+        # The keys whose values in the file wait for a restart.
+        self.waiting: tuple[str, ...] = ()
         self._use(settings, Backends(settings), self._keys(settings))
 
     @property
@@ -130,6 +132,7 @@ class GatewayState:
         backends = await asyncio.to_thread(Backends, settings, self.backends)
         await backends.start(self.demo_backends)
         self._use(settings, backends, keys)
+        self.waiting = kept
         if self.tracing is not None and settings.tracing is not None:
             self.tracing.change(settings.tracing)
         if settings.log.level != before.log.level:

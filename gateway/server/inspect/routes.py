@@ -23,6 +23,7 @@ from gateway.server.inspect.page_routes import add_page_routes
 from gateway.server.inspect.request_routes import add_request_routes
 from gateway.server.inspect.responses import API, HEADERS, json_response, level, number
 from gateway.server.inspect.ring import Change
+from gateway.server.inspect.running_settings import running_settings
 from gateway.server.inspect.shown_settings import shown_settings
 from gateway.server.inspect.summary import Summary
 from gateway.server.telemetry.log import LOGGER
@@ -61,6 +62,11 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     async def settings(request: Request) -> Response:
         """What the page has to know of the gateway."""
         return json_response(shown_settings(gateway_state, inspector(), request.base_url))
+
+    @app.get(f"{API}/running-settings", include_in_schema=False)
+    async def running() -> Response:
+        """The settings in use, without secrets."""
+        return json_response(running_settings(gateway_state))
 
     @app.get(f"{API}/requests", include_in_schema=False)
     async def requests(request: Request) -> Response:

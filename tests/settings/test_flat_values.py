@@ -1,0 +1,55 @@
+"""Settings by the paths of their keys."""
+
+import json
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.settings import read_settings
+from gateway.settings.flat_values import flat_values
+from tests.paths import ROOT
+
+BACKEND: Final[dict[str, Json]] = {
+    "adapter": "openai_chat",
+    "base_url": "https://user:pass@host/v1?key=secret",
+    "headers": {"x-key": "secret"},
+    "max_tool_results": 3,
+    "timeouts": {"idle": 7},
+}
+
+
+def test_every_part_has_its_paths() -> None:
+    profile: Json = {"base": "openai", "max_tools": 4}
+    found = flat_values(
+        read_settings(
+            {
+                "repair": "strict",
+                "server": {"allowed_hosts": ["a", "b"]},
+                "keys": {"alice": {"requests_per_minute": 5}},
+                "profiles": {"mine": profile},
+                "backends": {"b": BACKEND},
+                "models": {"m.1": {"backend": "b", "profile": "mine", "compress": {"sightings": 3}}},
+            }
+        )
+    )
+    assert found["repair"] == "strict" and found["profile"] == "none"
+    assert found["server.allowed_hosts"] == ["a", "b"]
+    assert found["keys.alice.requests_per_minute"] == 5
+    assert found["profiles.mine.max_tools"] == 4 and "profiles.openai.max_tools" not in found
+    assert (found["backends.b.timeouts.idle"], found["backends.b.timeouts.total"]) == (7, 600)
+    assert (found["models.m.1.profile"], found["models.m.1.max_tool_results"]) == ("mine", 3)
+    assert found["models.m.1.compress.sightings"] == 3
+    assert found["tracing"] is None
+
+
+def test_secrets_are_hidden() -> None:
+    found = flat_values(read_settings({"backends": {"b": BACKEND}}))
+    assert found["backends.b.headers.x-key"] == "(hidden)"
+    assert found["backends.b.base_url"] == "https://(hidden)@host/v1?(hidden)"
+    assert "secret" not in json.dumps(found)
+
+
+def test_the_shipped_settings_pass_through_json() -> None:
+    found = flat_values(read_settings(json.loads((ROOT / "settings.json").read_bytes())))
+    assert msgspec.json.decode(msgspec.json.encode(found)) == found
