@@ -41,21 +41,19 @@ def _one_call(dialogue: Dialogue) -> Reply:
     return msgspec.structs.replace(said, calls=said.calls[:1])
 
 
-def _heedless(dialogue: Dialogue, heedless: bool) -> Reply:
-    """Reply as without a choice of tools, where `heedless`."""
-    return reply(msgspec.structs.replace(dialogue, choice="auto", forced=None) if heedless else dialogue)
-
-
 def _ignores_none(dialogue: Dialogue) -> Reply:
-    return _heedless(dialogue, dialogue.choice == "none")
+    return reply(msgspec.structs.replace(dialogue, choice="auto") if dialogue.choice == "none" else dialogue)
 
 
 def _ignores_required(dialogue: Dialogue) -> Reply:
-    return _heedless(dialogue, dialogue.choice == "required" and dialogue.forced is None)
+    """Reply without a call where one is required, and no tool is named."""
+    heedless = dialogue.choice == "required" and dialogue.forced is None
+    return reply(msgspec.structs.replace(dialogue, choice="none") if heedless else dialogue)
 
 
 def _ignores_named(dialogue: Dialogue) -> Reply:
-    return _heedless(dialogue, dialogue.forced is not None)
+    heedless = dialogue.forced is not None
+    return reply(msgspec.structs.replace(dialogue, choice="auto", forced=None) if heedless else dialogue)
 
 
 def _ignores_results(dialogue: Dialogue) -> Reply:

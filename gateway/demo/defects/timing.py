@@ -9,13 +9,13 @@ from starlette.requests import Request
 from gateway.demo.defects.defect import ALL_WIRES, Defect
 from gateway.demo.defects.rewriting import answering, is_stream, with_parts
 from gateway.demo.player.endpoint import Handler
-from gateway.demo.player.playback import Part, Response, json_answer
+from gateway.demo.player.playback import Part, Response, Wait, json_answer
 from gateway.demo.player.recorder import Recorder
 
 _BUFFERED_S: Final = 0.5
 _FIRST_BYTE_S: Final = 0.7
-# A stream of the backend that keeps its slot takes long enough to be left.
-_PIECE_S: Final = 0.02
+# The pieces of a stream come apart: it does not look collected, and takes long enough to be left.
+_PIECE_S: Final = 0.01
 
 
 def _buffered(response: Response) -> Response:
@@ -39,7 +39,17 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _late(response: Response) -> Response:
-    return msgspec.structs.replace(response, hold=_FIRST_BYTE_S)
+    return msgspec.structs.replace(_paced(response), hold=_FIRST_BYTE_S)
+
+
+def _paced(response: Response) -> Response:
+    """Wait between the pieces, and not behind the last one, so that no client has left before the end is sent."""
+    return with_parts(response, list(_apart(response.parts))[1:])
+
+
+def _apart(parts: Iterable[Part]) -> Iterator[Part]:
+    for part in parts:
+        yield from (Wait(_PIECE_S), part)
 
 
 def _keeps_slot(handler: Handler, recorder: Recorder) -> Handler:
@@ -51,7 +61,7 @@ def _keeps_slot(handler: Handler, recorder: Recorder) -> Handler:
         if request.method == "POST" and recorder.aborted > refused:
             refused += 1
             return json_answer({"error": {"message": "no slot available", "type": "unavailable_error"}}, 503)
-        return msgspec.structs.replace(await handler(request), delay=_PIECE_S)
+        return _paced(await handler(request))
 
     return answer
 
