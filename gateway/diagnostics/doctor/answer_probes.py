@@ -8,25 +8,25 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.events import TextDelta
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, todo
+from gateway.diagnostics.doctor.history_requests import request, user
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
 from gateway.diagnostics.doctor.reach_probes import SHORT
 
 CHAT: Final = "openai_chat"
-COUNT: Final = Question(
-    {
-        "messages": [
-            {"role": "user", "content": "Count from 1 to 40 in digits, with a space between, and write nothing else."}
-        ],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-)
+COUNT: Final = request(user("Count from 1 to 40 in digits, with a space between, and write nothing else."))
+# Most wires report the counts of a stream in any case, that of chat completions only on request.
+COUNTED: Final = Question({**SHORT.fields, "stream": True, "stream_options": {"include_usage": True}})
 # An answer of fewer pieces is too short to say how it was sent, and so is one that came at once.
 LEAST_PIECES: Final = 8
 LEAST_WAIT_S: Final = 0.25
 # Pieces that all arrive within this part of the time before the first of them were collected on the way.
 COLLECTED: Final = 0.05
+# But a backend that is slow to begin is so for a short answer, too.
+LONGER: Final = 1.5
+
+# Marks of thoughts and of chat templates, which belong to no text.
+_MARKS: Final = ("<think>", "</think>", "<|im_end|>", "<|eot_id|>", "<|channel|>", "[/INST]")
 
 Part: TypeAlias = Literal["chunk", "choice", "delta"]
 _FIELDS: Final[dict[Part, frozenset[str]]] = {
@@ -67,10 +67,12 @@ def _complete(answer: Answer, what: str) -> Finding:
 
 
 async def _usage(backend: ProbedBackend) -> Finding:
+    counted = await backend.ask(COUNTED)
+    if counted.refusal is not None:
+        return todo("stream_options is refused", "clients must not ask for token counts of streams", counted.words)
+    answers = {"whole": await backend.ask(SHORT), "streamed": counted}
     lacking = [
-        form
-        for form, question in (("whole", SHORT), ("streamed", COUNT))
-        if (usage := (await backend.ask(question)).usage) is None or usage.completion_tokens is None
+        form for form, answer in answers.items() if answer.usage is None or answer.usage.completion_tokens is None
     ]
     if not lacking:
         return ok("token counts in both forms")
@@ -78,6 +80,10 @@ async def _usage(backend: ProbedBackend) -> Finding:
         f"no token counts in {' and '.join(lacking)} answers",
         "the gateway estimates them, and marks them so; switch them on at the backend if you bill by them",
     )
+
+
+def _is_counted(answer: Answer) -> bool:
+    return answer.usage is not None and answer.usage.completion_tokens is not None
 
 
 async def _end(backend: ProbedBackend) -> Finding:
@@ -96,7 +102,8 @@ async def _pace(backend: ProbedBackend) -> Finding:
     times = [read.t for read in answer.reads]
     if pieces < LEAST_PIECES or not times or times[-1] < LEAST_WAIT_S:
         return ok("too short to tell")
-    if times[-1] - times[0] > COLLECTED * times[0]:
+    whole = [read.t for read in (await backend.ask(SHORT)).reads]
+    if times[-1] - times[0] > COLLECTED * times[0] or times[0] < LONGER * max(whole, default=0.0):
         return ok(f"{pieces} pieces in {len(times)} reads over {times[-1] - times[0]:.1f} s")
     return todo(
         f"{pieces} pieces arrived at once, after {times[0]:.1f} s",
@@ -150,6 +157,15 @@ def events_in(body: bytes) -> Iterator[Json]:
                 continue
 
 
+async def _marks(backend: ProbedBackend) -> Finding:
+    answers = [await backend.ask(question) for question in (SHORT, COUNT, COUNTED)]
+    mark = next((mark for mark in _MARKS for answer in answers if mark in answer.text), "")
+    if not mark:
+        return ok("none")
+    advice = "switch on what reads them at the backend (vLLM: --reasoning-parser, llama.cpp: --jinja)"
+    return todo(f"the text has {mark}, which clients show to people", advice)
+
+
 async def _first_byte(backend: ProbedBackend) -> Finding:
     reads = (await backend.ask(COUNT)).reads
     limit = backend.settings.timeouts.first_byte
@@ -164,9 +180,10 @@ _NEEDS: Final = ("D222",)
 PROBES: Final = (
     Probe("D221", "answer", "Does a short question get a whole answer?", _whole, needs=("D202", "D211")),
     Probe("D222", "stream", "Does a streamed answer arrive, and complete?", _stream, needs=("D221",)),
-    Probe("D223", "usage", "Do answers have token counts?", _usage, 0, _NEEDS, "token counts"),
+    Probe("D223", "usage", "Do answers have token counts?", _usage, 1, _NEEDS, "token counts"),
     Probe("D224", "end", "Does the stream have the end mark of its wire?", _end, 0, _NEEDS),
     Probe("D225", "pace", "Do the pieces of a stream arrive one by one?", _pace, 0, _NEEDS),
     Probe("D226", "fields", "Do events have null or unknown fields?", _fields, 0, _NEEDS),
     Probe("D227", "first byte", "Does the first byte arrive well within its limit?", _first_byte, 0, _NEEDS),
+    Probe("D228", "marks", "Is the text free of marks of thoughts and templates?", _marks, 0, _NEEDS),
 )

@@ -33,8 +33,9 @@ async def examine(
 
 
 def _lacks(need: Checked | None) -> bool:
-    """Returns whether a probe that is needed did not succeed. One that was not chosen says nothing."""
-    return need is not None and need.finding.verdict not in _ENOUGH
+    """Returns whether a probe that is needed did not succeed, or found that all of its kind is refused. One that was
+    not chosen says nothing."""
+    return need is not None and (need.finding.verdict not in _ENOUGH or bool(need.finding.rule))
 
 
 async def _contained(probe: Probe, backend: ProbedBackend) -> Finding:

@@ -1,4 +1,7 @@
-"""D25 and D26: histories that real clients send and some providers refuse."""
+"""D25 and D26: histories that real clients send and some providers refuse.
+
+The repair of D251 and D252 leaves messages as those of D257 and D259, which are therefore asked before.
+"""
 
 from functools import partial
 from typing import Any, Final
@@ -28,7 +31,8 @@ _STRICT: Final[Changes] = {"alternation": "strict"}
 
 def _probe(probe_id: str, name: str, asks: str, question: Question, *remedies: Changes) -> Probe:
     most = 1 + question.as_is + len(remedies)
-    return Probe(probe_id, name, asks, partial(accepts, question, remedies), most, needs=("D222",))
+    needs = ("D231",) if "tools" in question.fields else ("D222",)
+    return Probe(probe_id, name, asks, partial(accepts, question, remedies), most, needs)
 
 
 def _history(*messages: Json, as_is: bool = False) -> Question:
@@ -47,21 +51,6 @@ _TWICE: Final = [*paris("call_a1"), assistant("It is sunny."), *paris("call_a1")
 _DOTTED: Final = function("weather.v1.get", "Tells the weather of a city.", "city")
 
 PROBES: Final = (
-    _probe(
-        "D251",
-        "orphan",
-        "Is a result without its call accepted?",
-        _tools(_HELLO, result("call_a1", "sunny"), as_is=True),
-        _STRICT,
-    ),
-    _probe(
-        "D252",
-        "unanswered",
-        "Is a call without its result accepted?",
-        _tools(_HELLO, calling(("call_a1", "get_weather", '{"city":"Paris"}')), _HELLO, as_is=True),
-        {"user_after_tool": "bridge"},
-        _STRICT,
-    ),
     _probe(
         "D253",
         "two systems",
@@ -110,6 +99,21 @@ PROBES: Final = (
         "Is a message of the user accepted right after a result?",
         _tools(*paris(), user("And what do you advise?")),
         {"user_after_tool": "bridge"},
+    ),
+    _probe(
+        "D251",
+        "orphan",
+        "Is a result without its call accepted?",
+        _tools(_HELLO, result("call_a1", "sunny"), as_is=True),
+        _STRICT,
+    ),
+    _probe(
+        "D252",
+        "unanswered",
+        "Is a call without its result accepted?",
+        _tools(_HELLO, calling(("call_a1", "get_weather", '{"city":"Paris"}')), _HELLO, as_is=True),
+        {"user_after_tool": "bridge"},
+        _STRICT,
     ),
     _probe(
         "D261",

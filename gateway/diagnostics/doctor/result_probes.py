@@ -4,8 +4,9 @@ from functools import partial
 from typing import Final
 
 from gateway.diagnostics.doctor.accepting import accepts
+from gateway.diagnostics.doctor.finding import Finding, todo
 from gateway.diagnostics.doctor.history_requests import CLOCK, WEATHER, calling, paris, request, result, user
-from gateway.diagnostics.doctor.probe import Probe
+from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 
 _ASKED: Final = user("What is the weather in Paris and the time in Tokyo?")
 _CALLS: Final = calling(("call_a1", "get_weather", '{"city":"Paris"}'), ("call_b2", "get_time", '{"city":"Tokyo"}'))
@@ -19,9 +20,17 @@ FORMS: Final = request(
     _ASKED, _CALLS, result("call_a1", [{"type": "text", "text": _SUNNY}]), result("call_b2", ""), tools=_BOTH
 )
 
-_NEEDS: Final = ("D222",)
+
+async def _result(backend: ProbedBackend) -> Finding:
+    found = await accepts(RESULT, (), backend)
+    if found.verdict == "ok" and (await backend.ask(RESULT)).calls:
+        return todo("the model repeats a call whose result it has", "a client would go on for ever; see loop_guard")
+    return found
+
+
+_NEEDS: Final = ("D231",)
 PROBES: Final = (
-    Probe("D234", "result", "Is the result of a call accepted?", partial(accepts, RESULT, ()), 1, _NEEDS),
+    Probe("D234", "result", "Is the result of a call accepted?", _result, 1, _NEEDS),
     Probe(
         "D235",
         "result order",

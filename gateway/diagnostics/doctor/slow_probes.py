@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.accepting import failure, undeclared
-from gateway.diagnostics.doctor.answer_probes import COUNT
+from gateway.diagnostics.doctor.answer_probes import CHAT, COUNT
 from gateway.diagnostics.doctor.finding import Finding, ok, skipped, todo
 from gateway.diagnostics.doctor.history_requests import request, user
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
@@ -28,6 +28,8 @@ STOP_WORD: Final = "gamma"
 UNSTOPPED: Final = request(user(f'Write exactly this: "alpha beta {STOP_WORD} delta".'))
 STOP: Final = Question({**UNSTOPPED.fields, "stop": [STOP_WORD]})
 SEED: Final = request(user("Invent a word of twelve letters. Answer with the word alone."), seed=7)
+LIMITED: Final = Question({**COUNT.fields, "max_tokens": 8})
+LOGPROBS: Final = Question({**SHORT.fields, "stream": True, "logprobs": True})
 # A green square of ten pixels.
 _PICTURE: Final = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR4nGP4z8CAB+GTG8HS"
@@ -72,11 +74,31 @@ async def _stop(backend: ProbedBackend) -> Finding:
 
 async def _seed(backend: ProbedBackend) -> Finding:
     first, second = await backend.ask_at_once([SEED, SEED])
-    if (failed := _refused(first) or _refused(second)) is not None:
+    if (failed := _unsent(backend, "seed") or _refused(first) or _refused(second)) is not None:
         return failed
     if first.text == second.text:
         return ok("two answers are the same")
     return todo("two answers with the same seed differ", "do not rely on seed: few providers promise it")
+
+
+async def _limit(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(LIMITED)
+    if (failed := _unsent(backend, "max_tokens") or _refused(answer)) is not None:
+        return failed
+    if answer.finish is not None and answer.finish.reason == "length":
+        return ok("the answer ends at it")
+    return todo("max_tokens does not end the answer", undeclared(backend, "max_tokens"), answer.text[:200])
+
+
+async def _logprobs(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(LOGPROBS)
+    if answer.refusal is not None:
+        return skipped(f"the model gives none: {answer.words[:160]}")
+    if (failed := failure(answer)) is not None:
+        return failed
+    if b'"logprob"' in answer.body:
+        return ok("they come")
+    return todo("logprobs is ignored", undeclared(backend, "logprobs"))
 
 
 async def _image(backend: ProbedBackend) -> Finding:
@@ -112,6 +134,14 @@ def _refused(answer: Answer) -> Finding | None:
     return failure(answer)
 
 
+def _unsent(backend: ProbedBackend, field: str) -> Finding | None:
+    """Returns the finding of a field that the adapter has no place for."""
+    capabilities = backend.capabilities
+    if capabilities.passthrough == CHAT or field in capabilities.supported_params:
+        return None
+    return skipped(f"the adapter does not offer it: it does not send {field}")
+
+
 def _slow(probe_id: str, name: str, asks: str, run: Run, questions: int = 1, feature: str = "") -> Probe:
     return Probe(probe_id, name, asks, run, questions, ("D222",), feature, slow=True)
 
@@ -120,6 +150,8 @@ PROBES: Final = (
     _slow("D271", "schema", "Does response_format json_schema shape the answer?", _schema, 1, "json_schema"),
     _slow("D272", "stop", "Does a stop sequence end the answer?", _stop, 2, "stop"),
     _slow("D273", "seed", "Do two answers with one seed agree?", _seed, 2, "seed"),
+    _slow("D274", "limit", "Does max_tokens end the answer?", _limit, 1, "max_tokens"),
+    _slow("D275", "logprobs", "Do logprobs come on request?", _logprobs, 1, "logprobs"),
     _slow("D276", "image", "Is an image accepted?", _image, 1, "images"),
     _slow("D281", "at once", "Are four requests served at once?", _at_once, AT_ONCE),
     _slow("D282", "cancel", "Does a cancelled request make room for the next?", _cancel, 2),

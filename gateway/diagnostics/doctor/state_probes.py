@@ -1,11 +1,13 @@
 """D24: what of an answer must come back with the next request: its reasoning, or state of the provider."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from gateway.core.conversation import Json
+from gateway.diagnostics.doctor.accepting import accepts
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, skipped, todo
-from gateway.diagnostics.doctor.history_requests import WEATHER, calling, request, result
+from gateway.diagnostics.doctor.history_requests import WEATHER, calling, request, result, user
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
 from gateway.diagnostics.doctor.tool_probes import ASKED, ONE
@@ -66,7 +68,21 @@ def _with_state(first: Answer) -> Question:
     return _next(first, reasoning_content=first.reasoning, tool_calls=calls)
 
 
+# As clients send it that keep the fields of answers which they do not know.
+THOUGHT: Final = request(
+    user("Say hello."),
+    {"role": "assistant", "content": "Hello.", "reasoning_content": "The user wants a greeting."},
+    user("Say it again."),
+)
 PROBES: Final = (
     Probe("D241", "reasoning", "Must reasoning come back with a call?", _reasoning, 3, ("D231",)),
     Probe("D242", "state", "Must state of the provider come back with a call?", _state, 1, ("D231",)),
+    Probe(
+        "D243",
+        "reasoning back",
+        "Is reasoning accepted in a history?",
+        partial(accepts, THOUGHT, ({"reasoning": "drop"},)),
+        2,
+        ("D222",),
+    ),
 )

@@ -1,10 +1,13 @@
 """D23: whether the model calls tools, and in which form the calls come."""
 
+import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from gateway.core.conversation import Json
+from gateway.core.notices import Notice
 from gateway.diagnostics.doctor.accepting import failure, undeclared
 from gateway.diagnostics.doctor.answer_probes import CHAT, events_in
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, skipped, todo
@@ -19,27 +22,35 @@ TWO: Final = request(
 )
 EMPTY: Final = request(user("Who is the current user? Use get_current_user."), tools=(USER,))
 NONE: Final = request(user("What is the weather in Paris?"), tools=(WEATHER,), tool_choice="none")
-REQUIRED: Final = request(user("Say hello."), tools=(WEATHER,), tool_choice="required")
+REQUIRED: Final = request(user("Hello!"), tools=(WEATHER,), tool_choice="required")
 NAMED: Final = request(
     user("What is the weather in Paris?"),
     tools=(WEATHER, CLOCK),
     tool_choice={"type": "function", "function": {"name": "get_time"}},
 )
+# The notices of ids that the gateway mends.
+_MENDED_IDS: Final = frozenset({"CALL_ID_RENAMED", "CALL_ID_MADE", "CALL_ID_ADDED"})
+# The code where a prompt asked for a call, and the model made none.
+_UNOBEYED: Final = "upstream_invalid_answer"
 # Some clients and databases take no longer ones.
 LONGEST_ID: Final = 64
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_-]+")
+_NONE_MADE: Final = "the model calls no tool"
 _NO_CALL: Final = "the model may not be trained for tools, or its chat template drops them"
 _CHANGED: Final = "the names of tools are changed on the way: clients cannot run such a call"
 
 
 async def _call(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(ONE)
+    if answer.refusal is not None:
+        return todo("tools are refused", _NO_CALL, answer.words, rule=answer.rule or "TOOLS_REFUSED")
     return failure(answer) or _wrong_call(answer.calls, "get_weather") or ok("one call, of the right tool")
 
 
 def _wrong_call(calls: tuple[Call, ...], name: str) -> Finding | None:
     """Returns the finding of calls of which the first is not one of this tool, with an object as its arguments."""
     if not calls:
-        return todo("the model calls no tool", _NO_CALL)
+        return todo(_NONE_MADE, _NO_CALL)
     called, arguments = calls[0].name, calls[0].arguments
     if called != name:
         return broken(f"it calls {called!r} and not {name!r}", _CHANGED)
@@ -72,9 +83,21 @@ def _has_object(value: Json) -> bool:
     return False
 
 
+def _texts(value: Json) -> Iterator[str]:
+    """Yields the pieces of arguments in chunks."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    if isinstance(value, dict):
+        if isinstance(text := value.get("arguments"), str):
+            yield text
+        for inner in value.values():
+            yield from _texts(inner)
+
+
 async def _parallel(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(TWO)
-    if (failed := failure(answer)) is not None:
+    if (failed := failure(answer) or await _callless(backend, answer)) is not None:
         return failed
     if sorted(call.name for call in answer.calls) == ["get_time", "get_weather"]:
         return ok("two calls in one answer")
@@ -85,17 +108,22 @@ async def _ids(backend: ProbedBackend) -> Finding:
     one, two = [[call.id for call in (await backend.ask(question)).calls] for question in (ONE, TWO)]
     if not one:
         return skipped("there was no call")
+    events = [event for question in (ONE, TWO) for event in (await backend.ask(question)).events]
+    if any(isinstance(event, Notice) and event.rule in _MENDED_IDS for event in events):
+        return remark("calls have no ids, or the same; clients get ids of their own")
     if len(set(two)) < len(two):
         return todo("two calls of one answer have the same id", "clients cannot tell their results apart")
     if (longest := max(map(len, (*one, *two)))) > LONGEST_ID:
         return todo(f"an id of a call has {longest} characters", f"some clients take no ids above {LONGEST_ID}")
+    if odd := next((one for one in (*one, *two) if not _PLAIN_ID.fullmatch(one)), ""):
+        return remark(f"ids such as {odd!r}: some providers refuse them in a history that changes the model")
     return ok(f"{len(one) + len(two)} ids")
 
 
 async def _empty(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(EMPTY)
-    found = failure(answer) or _wrong_call(answer.calls, "get_current_user")
-    if found is None and not answer.calls[0].arguments:
+    found = failure(answer) or await _callless(backend, answer) or _wrong_call(answer.calls, "get_current_user")
+    if found is None and backend.settings.adapter == CHAT and not any(_texts(list(events_in(answer.body)))):
         return remark("the arguments of a call without any come as empty text; clients get {}")
     return found or ok("{}")
 
@@ -108,27 +136,39 @@ async def _none(backend: ProbedBackend) -> Finding:
 
 
 async def _required(backend: ProbedBackend) -> Finding:
-    return _forced(backend, await backend.ask(REQUIRED), "get_weather", "required")
+    return await _forced(backend, await backend.ask(REQUIRED), "get_weather", "required")
 
 
 async def _named(backend: ProbedBackend) -> Finding:
-    return _forced(backend, await backend.ask(NAMED), "get_time", "of a tool's name")
+    return await _forced(backend, await backend.ask(NAMED), "get_time", "of a tool's name")
 
 
-def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str) -> Finding:
+async def _forced(backend: ProbedBackend, answer: Answer, name: str, choice: str) -> Finding:
+    if (callless := await _callless(backend, answer)) is not None:
+        return callless
+    if answer.refusal is not None or (answer.error is not None and answer.error.code == _UNOBEYED):
+        return todo(f"tool_choice {choice} is refused", "do not rely on it", answer.words)
     if answer.error is None and [call.name for call in answer.calls][:1] != [name]:
         return todo(f"tool_choice {choice} is ignored", undeclared(backend, "tool_choice"))
     return failure(answer) or ok("the call")
 
 
+async def _callless(backend: ProbedBackend, answer: Answer) -> Finding | None:
+    """Returns the finding of a model that calls no tool at all: that is told once."""
+    if answer.calls or (await backend.ask(ONE)).calls:
+        return None
+    return skipped(f"{_NONE_MADE} (D231)")
+
+
 _NEEDS: Final = ("D222",)
+_CALLS: Final = ("D231",)
 PROBES: Final = (
     Probe("D231", "call", "Does the model call a tool?", _call, 1, _NEEDS, "tools"),
-    Probe("D230", "arguments", "Are arguments written as the wire says?", _arguments, 0, ("D231",)),
-    Probe("D232", "parallel calls", "Does it make two calls at once?", _parallel, 1, _NEEDS, "parallel calls"),
+    Probe("D230", "arguments", "Are arguments written as the wire says?", _arguments, 0, _CALLS),
+    Probe("D232", "parallel calls", "Does it make two calls at once?", _parallel, 1, _CALLS, "parallel calls"),
     Probe("D265", "ids", "Has each call an id of its own, of at most 64 characters?", _ids, 0, ("D231", "D232")),
-    Probe("D233", "empty call", "Does it call a tool that has no parameters?", _empty, 1, _NEEDS),
-    Probe("D237", "choice none", "Does tool_choice none forbid a call?", _none, 1, _NEEDS),
-    Probe("D238", "choice required", "Does tool_choice required force a call?", _required, 1, _NEEDS, "forced choice"),
-    Probe("D239", "choice named", "Does a tool's name as tool_choice force it?", _named, 1, _NEEDS, "named choice"),
+    Probe("D233", "empty call", "Does it call a tool that has no parameters?", _empty, 1, _CALLS),
+    Probe("D237", "choice none", "Does tool_choice none forbid a call?", _none, 1, _CALLS),
+    Probe("D238", "choice required", "Does tool_choice required force a call?", _required, 1, _CALLS, "forced choice"),
+    Probe("D239", "choice named", "Does a tool's name as tool_choice force it?", _named, 1, _CALLS, "named choice"),
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from gateway.core.errors import BackendTimeout
 from gateway.core.events import Event
@@ -13,6 +13,8 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.timeout_header import timeout_header
 from gateway.server.upstream.transport import Transport
 
+# The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
+SETTLE_S: Final = 0.05
 # Takes over a response whose head has arrived.
 Watch: TypeAlias = Callable[[BackendResponse], BackendResponse]
 
@@ -48,7 +50,10 @@ async def _complete(
     try:
         body = b"" if answer.status == 200 else await answer.read_error()
         exchange.on_response_head(answer.status, answer.headers, body)
-        return await _read(answer, exchange)
+        events = await _read(answer, exchange)
+        if not answer.ended:
+            await answer.drain(SETTLE_S)
+        return events
     finally:
         answer.close()
 
