@@ -1,0 +1,147 @@
+"""Everything of the page is done by keyboard alone, and the focus is always somewhere."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from gateway.core.conversation import Json
+from gateway.testing.gateway import RunningGateway
+from tests.browser.conftest import Open
+from tests.browser.inspector_page import InspectorPage
+from tests.browser.installed import BROWSER
+from tests.browser.traffic import history, sent
+
+pytestmark = BROWSER
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def ids(gateway: RunningGateway) -> AsyncIterator[list[str]]:
+    """The ids of three requests, oldest first: the second goes on with the conversation of the first."""
+    first = history("demo-chat")
+    longer: list[Json] = [*first, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And now?"}]
+    yield [
+        await sent(gateway, model="demo-chat", messages=first),
+        await sent(gateway, model="demo-chat", messages=longer, stream=True),
+        await sent(gateway, model="demo-text", messages=first),
+    ]
+
+
+class Keyboard:
+    """Keys, and what has the focus."""
+
+    def __init__(self, page: InspectorPage) -> None:
+        self.page = page
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self.page.page.keyboard.press(key)
+
+    async def focus(self, question: str) -> bool:
+        """Returns the answer of the element that has the focus."""
+        answer: bool = await self.page.page.evaluate(f"() => ({question})(document.activeElement)")
+        return answer
+
+    async def tab_to(self, name: str) -> None:
+        """Presses Tab until the control of this name has the focus."""
+        for _ in range(60):
+            if await self.focus(f"one => (one.ariaLabel ?? one.textContent).trim() === {name!r}"):
+                return
+            await self.page.page.keyboard.press("Tab")
+        raise AssertionError(f"Tab does not lead to {name}")
+
+
+async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[str], opened: Open) -> None:
+    first, second, third = ids
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open()
+        await page.row(first).wait_for()
+        # The list: down, up, and open.
+        await keyboard.press("j")
+        assert await keyboard.focus(f"one => one.dataset.id === {third!r}")
+        await keyboard.press("j", "j", "k")
+        assert await keyboard.focus(f"one => one.dataset.id === {second!r}")
+        await keyboard.press("Enter")
+        await page.request(second).get_by_role("tablist").wait_for()
+        # Notices, one after the other.
+        await page.request(second).get_by_role("list", name="Notices").first.wait_for()
+        await keyboard.press("n")
+        assert await keyboard.focus("one => one.textContent.includes('CALLS_UNANSWERED')")
+        await keyboard.press("n")
+        assert await keyboard.focus("one => one.textContent.includes('TOOL_ID_UNKNOWN')")
+        await keyboard.press("N")
+        assert await keyboard.focus("one => one.textContent.includes('CALLS_UNANSWERED')")
+        # Views: next, previous, and the two that have a key.
+        for key, view in (("]", "Sent"), ("]", "Answer"), ("[", "Sent"), ("d", "Since previous"), ("w", "What if")):
+            await keyboard.press(key)
+            await viewer.page.get_by_role("tab", name=view, exact=True, selected=True).wait_for()
+        # What if: a form is filled in and sent.
+        await keyboard.tab_to("Show")
+        await keyboard.press("Enter")
+        await viewer.page.get_by_role("group", name="Messages by stage").wait_for()
+        # Reveal, and hide again.
+        await keyboard.press("r")
+        await viewer.page.get_by_text("Words are shown;").wait_for()
+        await keyboard.press("r")
+        await viewer.page.get_by_text("Words are shown;").wait_for(state="detached")
+        # Copy.
+        await keyboard.press("c")
+        await viewer.page.get_by_role("dialog", name="Copy the request").wait_for()
+        await keyboard.tab_to("curl")
+        await keyboard.press("Enter")
+        await viewer.page.get_by_text("curl is on the clipboard.").first.wait_for()
+        assert "curl" in await viewer.page.evaluate("() => navigator.clipboard.readText()")
+        await keyboard.press("Escape")
+        await viewer.page.get_by_role("dialog").wait_for(state="detached")
+        # Back to the row, the help, and the filter.
+        await keyboard.press("Escape")
+        await page.request(second).wait_for(state="detached")
+        assert await keyboard.focus(f"one => one.dataset.id === {second!r}")
+        await keyboard.press("?")
+        await viewer.page.get_by_role("dialog", name="Keys").wait_for()
+        await keyboard.press("Escape")
+        assert await keyboard.focus(f"one => one.dataset.id === {second!r}")
+        await keyboard.press("/")
+        await viewer.page.keyboard.type("stream:yes")
+        await page.row(first).wait_for(state="detached")
+        assert await page.row(second).count() == 1
+        await keyboard.press("Escape")
+
+
+async def test_tab_reaches_every_control_of_an_opened_request(
+    gateway: RunningGateway, ids: list[str], opened: Open
+) -> None:
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        await page.open(ids[0])
+        named = ["Filter", "Pause", "? Keys", "Copy", "Reveal", "Close the request", "Messages", "Forget"]
+        reached: set[str] = set()
+        for _ in range(60):
+            await viewer.page.keyboard.press("Tab")
+            reached.add(
+                await viewer.page.evaluate(
+                    "() => (document.activeElement.ariaLabel ?? document.activeElement.textContent).trim()"
+                )
+            )
+        assert [name for name in named if name not in reached] == []
+
+
+async def test_the_focus_is_seen(gateway: RunningGateway, ids: list[str], opened: Open) -> None:
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        await page.open(ids[0])
+        unseen: set[str] = set()
+        for _ in range(40):
+            await viewer.page.keyboard.press("Tab")
+            unseen.add(
+                await viewer.page.evaluate(
+                    """() => {
+                  const one = document.activeElement, style = getComputedStyle(one);
+                  const seen = one === document.body || (style.outlineStyle !== "none" && style.outlineWidth !== "0px")
+                    || style.boxShadow !== "none";
+                  return seen ? "" : one.outerHTML.slice(0, 120);
+                }"""
+                )
+            )
+        assert unseen == {""}
