@@ -1,25 +1,29 @@
 /** The answer: the backend's bytes, the events read from them, and the chunks that the client got, row by row. */
 
 import { askJson } from "./api.js";
-import { count, counted, duration, size } from "./figures.js";
+import { duration, size } from "./figures.js";
 import { html } from "./html.js";
-import { waiting } from "./loaded.js";
+import { More, waiting } from "./loaded.js";
 import { Text, visible } from "./text.js";
 import { useRef, useState } from "./vendor/hooks.mjs";
 import { longSilence } from "./waterfall.js";
 
-const END = -1; // the number of the read that stands for the end of the body
+const END = -1; // the number of the read of what belongs to none: the end of the body, keep-alives
 
-/** `loaded` holds the first reads of the contract's `answer`; the rest is asked for by a button. */
-export function Answer({ loaded, path, query }) {
+/**
+ * `loaded` holds the first reads of the contract's `answer`; the rest is asked for by a button. Of a `live` request the
+ * end is not known: what the gateway makes of the bytes so far looks like an answer that broke off.
+ */
+export function Answer({ loaded, live, path, query }) {
   const [further, setFurther] = useState([]);
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
   const pages = [loaded.value, ...further];
   const { to, total, end } = pages.at(-1);
   const more = async () => setFurther([...further, await askJson(`${path}/answer`, { query: { ...query, from: to } })]);
-  return html`<${Reads} rows=${rowsOf(pages)} />
-    ${to < total && html`<button class="more" onClick=${more}>Load more: ${count(to)} of ${counted(total, "read")} are shown</button>`}
-    ${to >= total && html`<${End} end=${end} />`}`;
+  const rows = rowsOf(pages).filter(({ read }) => !live || read.number !== END);
+  return html`<${Reads} rows=${rows} />
+    <${More} shown=${to} total=${total} noun="read" onMore=${more} />
+    ${to >= total && html`<${End} end=${end} live=${live} />`}`;
 }
 
 // Returns [{read, events, chunks}]: one row for each read, and one for the end of the body where something came of it.
@@ -85,7 +89,8 @@ function Reads({ rows }) {
 
 function ReadRow({ row, silence, chosen, focusable, onChoose }) {
   const { read, events, chunks } = row;
-  const label = read.number === END ? "end" : `#${read.number}`;
+  const end = read.number === END;
+  const label = end ? "end" : `#${read.number}`;
   return html`${
       read.number > 0 &&
       read.gap >= silence &&
@@ -103,10 +108,10 @@ function ReadRow({ row, silence, chosen, focusable, onChoose }) {
         >
           ${label}
         </button>
-        ${read.number !== END && html`<span class="size">${duration(read.t)}</span><span class="size">${size(read.bytes)}</span>`}
+        ${!end && html`<span class="size">${duration(read.t)}</span><span class="size">${size(read.bytes)}</span>`}
       </th>
       <td>
-        ${read.number === END ? html`<span class="dim">end of the body</span>` : html`<${Bytes} read=${read} open=${chosen} />`}
+        ${end ? html`<span class="dim">the end of the body</span>` : html`<${Bytes} read=${read} open=${chosen} />`}
       </td>
       <td>${events.map((event) => html`<${Event} key=${event.number} event=${event} />`)}</td>
       <td>
@@ -124,8 +129,15 @@ function Event({ event }) {
   const fields = Object.entries(event.fields).filter(([, value]) => !isEmpty(value));
   return html`<div class="event">
     <span class="name">${event.event}</span>
-    ${fields.map(([name, value]) => html`<span class="field"><span class="dim">${name}</span> <${Text} text=${typeof value === "string" ? value : JSON.stringify(value)} /></span>`)}
+    ${fields.map(
+      ([name, value]) =>
+        html`<span class="field"><span class="dim">${name}</span> <${Text} text=${written(value)} /></span>`,
+    )}
   </div>`;
+}
+
+function written(value) {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function isEmpty(value) {
@@ -140,7 +152,8 @@ const CUTS = {
 };
 
 // The end of the answer. What came and what was expected of a broken one stands above, in the error of the request.
-function End({ end }) {
+function End({ end, live }) {
+  if (live) return html`<p class="answer-end">The request is still being served.</p>`;
   if (end.cut === null && end.code === "") return html`<p class="answer-end">The answer is complete.</p>`;
   return html`<p class="banner error" role="group" aria-label="End of the answer">
     <strong>It ends here: ${visible(end.code || "no answer")}.</strong> ${end.cut && `${CUTS[end.cut] ?? end.cut}.`}

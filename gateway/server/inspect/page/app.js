@@ -1,26 +1,20 @@
 /** The page: the list of requests on the left, the opened one on the right. */
 
 import { AdminKeyForm, takeKeyOfAddress } from "./admin_key.js";
-import { ask, askJson, useAdminKey } from "./api.js";
-import { copyText } from "./copies.js";
+import { askJson, useAdminKey } from "./api.js";
+import { Bar, Warnings } from "./bar.js";
+import { Empty } from "./empty.js";
 import { counted } from "./figures.js";
 import { Filter } from "./filter.js";
+import { ForgetDialog } from "./forget.js";
 import { html } from "./html.js";
-import { Dialog, KeysDialog, onKey, useCommands } from "./keys.js";
+import { KeysDialog, onKey, useCommands } from "./keys.js";
 import { ListFoot, RequestList } from "./list.js";
 import { Request } from "./request.js";
 import { Requests } from "./requests.js";
 import { ChangeStream } from "./stream.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
 import { render } from "./vendor/preact.mjs";
-
-const THEMES = { system: "Auto", light: "Light", dark: "Dark" };
-const STREAM = {
-  connecting: "connecting",
-  live: "live",
-  hidden: "paused while hidden",
-  lost: "connection lost, trying again",
-};
 
 function Page() {
   const [settings, setSettings] = useState(null);
@@ -56,6 +50,7 @@ function Inspector({ settings }) {
   const [follow, setFollow] = useState(true);
   const [view, setView] = useState("messages");
   const [dialog, setDialog] = useState(null);
+  const closeDialog = () => setDialog(null);
   const [spoken, announce] = useState("");
   const filter = useRef(null);
   const requests = useMemo(() => new Requests(() => redraw((count) => count + 1)), []);
@@ -149,8 +144,8 @@ function Inspector({ settings }) {
       }
     </main>
     <p class="unseen" role="status" aria-live="polite">${spoken}</p>
-    ${dialog === "keys" && html`<${KeysDialog} onClose=${() => setDialog(null)} />`}
-    ${dialog === "forget" && html`<${ForgetDialog} requests=${requests} onClose=${() => setDialog(null)} announce=${announce} />`}`;
+    ${dialog === "keys" && html`<${KeysDialog} onClose=${closeDialog} />`}
+    ${dialog === "forget" && html`<${ForgetDialog} requests=${requests} onClose=${closeDialog} announce=${announce} />`}`;
 }
 
 function openedByAddress() {
@@ -172,66 +167,6 @@ function useStream(requests, setState) {
     stream.start();
     return () => stream.stop();
   }, []);
-}
-
-function Bar({ settings, state, requests, onHelp, children }) {
-  const [theme, setTheme] = useState("system");
-  const change = () => {
-    const names = Object.keys(THEMES);
-    const next = names[(names.indexOf(theme) + 1) % names.length];
-    document.documentElement.dataset.theme = next;
-    setTheme(next);
-  };
-  const paused = requests.paused;
-  return html`<header class="bar">
-    <h1>Dragoman <span class="dim">inspector</span></h1>
-    <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
-    ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`} ${children}
-    <button aria-pressed=${paused ? "true" : "false"} onClick=${() => requests.pause(!paused)}>Pause</button>
-    <button onClick=${change} aria-label=${`${THEMES[theme]} colours`}>${THEMES[theme]}</button>
-    <button onClick=${onHelp} aria-label="? Keys">?</button>
-  </header>`;
-}
-
-function ForgetDialog({ requests, onClose, announce }) {
-  const forget = async () => {
-    await ask("requests", { method: "DELETE" }).then(
-      () => announce("The requests are forgotten."),
-      (error) => announce(error.message),
-    );
-    requests.clear();
-    onClose();
-  };
-  return html`
-    <${Dialog} title="Forget all requests?" onClose=${onClose}>
-      <p>The gateway drops every request that has ended from its memory, with its contents. Recordings on disk stay.</p>
-      <button class="primary" onClick=${forget}>Forget them</button>
-    </${Dialog}>`;
-}
-
-// What keeps the list from being complete.
-function Warnings({ workers, error }) {
-  const hidden = workers.total - workers.seen;
-  if (hidden === 0 && error === null) return null;
-  return html`<section class="banner warn" aria-label="Warnings">
-    ${error && html`<p role="alert">${error.message}</p>`}
-    ${hidden > 0 && html`<p>${workers.seen} of ${workers.total} workers: requests to the others are not seen from here.</p>`}
-  </section>`;
-}
-
-function Empty({ filter, settings, announce }) {
-  if (filter) return html`<div class="empty"><p>No request passes the filter.</p></div>`;
-  const copy = async () =>
-    announce(
-      (await copyText(settings.example))
-        ? "The command is on the clipboard."
-        : "The browser gives this page no clipboard.",
-    );
-  return html`<div class="empty start">
-    <p><strong>No requests yet.</strong> Send one, and it appears here when it begins:</p>
-    <pre class="bytes" tabindex="0" role="region" aria-label="Example">${settings.example}</pre>
-    <button onClick=${copy}>Copy the command</button>
-  </div>`;
 }
 
 document.body.replaceChildren();

@@ -1,9 +1,10 @@
 /** Copies of a request: as a command, a program, a recording or a test; redacted by the gateway. */
 
 import { askJson } from "./api.js";
+import { Dialog } from "./dialog.js";
 import { counted } from "./figures.js";
 import { html } from "./html.js";
-import { Dialog } from "./keys.js";
+import { visible } from "./text.js";
 import { useState } from "./vendor/hooks.mjs";
 
 const FORMS = [
@@ -56,7 +57,7 @@ export function CopyDialog({ id, absent, onClose, announce }) {
       ${made && html`<p role="status">${made.note}</p>`}
       ${
         made?.text &&
-        html`<pre class="bytes" tabindex="0" role="region" aria-label="Copy">${made.text}</pre>
+        html`<pre class="bytes" tabindex="0" role="region" aria-label="Copy">${visible(made.text)}</pre>
           ${made.file && html`<button onClick=${() => save(made.file, made.text)}>Save as ${made.file}</button>`}`
       }
     </${Dialog}>`;

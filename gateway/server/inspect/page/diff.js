@@ -19,12 +19,14 @@ export function Diff({ path, previous, query, stamp, onOpen }) {
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
   const { against, common, first_change: first, cache, changed } = loaded.value;
   return html`<p class="diff-line">
-      Against <button class="link" onClick=${() => onOpen(against)}>${visible(against)}</button>:
+      Against <button class="link" onClick=${() => onOpen(against)}>${visible(against)}</button>:${" "}
       ${counted(common, "message")} in common${first === null ? "" : `, first change at [${first}]`}.
     </p>
     <section class="verdict ${cache.verdict}" aria-label="Prompt cache">
-      <strong>${VERDICTS[cache.verdict]}</strong> ${visible(cache.sentence)}
-      ${cache.cached_tokens !== null && html`<span class="dim">${count(cache.cached_tokens)} cached tokens reported.</span>`}
+      <strong>${VERDICTS[cache.verdict]}</strong> ${visible(cache.sentence)}${" "}
+      <span class="dim"
+        >${cache.cached_tokens !== null && `${count(cache.cached_tokens)} cached tokens reported.`}</span
+      >
     </section>
     ${changed.map((message) => html`<${Changed} key=${message.index} message=${message} />`)}`;
 }

@@ -1,5 +1,6 @@
 /** The keys of the page: one table, which `?` shows, and the commands that parts of the page offer. */
 
+import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
 import { useEffect, useRef } from "./vendor/hooks.mjs";
 
@@ -72,21 +73,4 @@ export function KeysDialog({ onClose }) {
         )}
       </dl>
     </${Dialog}>`;
-}
-
-/** A dialog over the page; Escape closes it, and the focus goes back to where it was. */
-export function Dialog({ title, onClose, children }) {
-  const dialog = useRef(null);
-  useEffect(() => {
-    const before = document.activeElement;
-    dialog.current.showModal();
-    return () => before?.isConnected && before.focus();
-  }, []);
-  return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="dialog-title">
-    <header>
-      <h2 id="dialog-title">${title}</h2>
-      <button onClick=${() => dialog.current.close()}>Close</button>
-    </header>
-    ${children}
-  </dialog>`;
 }

@@ -20,7 +20,7 @@ const COLUMNS = [
     name: "changes",
     title: "Changes",
     show: (one) => html`<${Changes} summary=${one} />`,
-    title_of: (one) => [one.code, one.changes, ...one.rules].filter(Boolean).join(" ") || null,
+    tooltip: (one) => [one.code, one.changes, ...one.rules].filter(Boolean).join(" ") || null,
   },
 ];
 
@@ -101,7 +101,9 @@ function Row({ summary, at, focusable, opened, onCurrent, onOpen }) {
     onFocus=${() => onCurrent(summary.id)}
     onClick=${() => onOpen(summary.id)}
   >
-    ${COLUMNS.map((column) => html`<span role="gridcell" class=${column.name} title=${column.title_of?.(summary)}>${column.show(summary)}</span>`)}
+    ${COLUMNS.map(({ name, show, tooltip }) => {
+      return html`<span role="gridcell" class=${name} title=${tooltip?.(summary)}>${show(summary)}</span>`;
+    })}
   </div>`;
 }
 

@@ -1,5 +1,7 @@
 /** Loads what a component shows, again when what it depends on changes. */
 
+import { count, counted } from "./figures.js";
+import { html } from "./html.js";
 import { useEffect, useState } from "./vendor/hooks.mjs";
 
 const NOTHING = { value: null, error: null, subject: null };
@@ -21,6 +23,14 @@ export function useLoaded(load, subject, stamp = "") {
     return () => abort.abort();
   }, [subject, stamp]);
   return state.subject === subject ? state : NOTHING;
+}
+
+/** The button below a list of which the gateway has more; `noun` names one of its elements. */
+export function More({ shown, total, noun, onMore }) {
+  if (shown >= total) return null;
+  return html`<button class="more" onClick=${onMore}>
+    Load more: ${count(shown)} of ${counted(total, noun)} are shown
+  </button>`;
 }
 
 /** Returns what a section shows while its value is not there: that it loads, or why it failed. */

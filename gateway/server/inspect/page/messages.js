@@ -3,7 +3,7 @@
 import { askJson } from "./api.js";
 import { count, counted, size } from "./figures.js";
 import { html } from "./html.js";
-import { waiting } from "./loaded.js";
+import { More, waiting } from "./loaded.js";
 import { NoticeList, unplaced } from "./notices.js";
 import { Text, visible } from "./text.js";
 import { useState } from "./vendor/hooks.mjs";
@@ -32,7 +32,7 @@ export function Messages({ loaded, notices, path, query }) {
     setFurther([...further, await askJson(`${path}/messages`, { query: { ...query, from: to } })]);
   return html`<${NoticeList} notices=${unplaced(notices, rows)} />
     <${StageTable} rows=${rows} notices=${notices} />
-    ${to < total && html`<button class="more" onClick=${more}>Load more: ${count(rows.length)} of ${counted(total, "message")} are shown</button>`}`;
+    <${More} shown=${to} total=${total} noun="message" onMore=${more} />`;
 }
 
 /** Rows of the contract as a table; also what the view "What if" shows. */
@@ -55,7 +55,10 @@ export function StageTable({ rows, notices }) {
         <thead>
           <tr>
             <th scope="col" class="index"><span class="unseen">Message</span></th>
-            ${STAGES.map(({ name, title }) => html`<th scope="col" class=${narrow.has(name) ? "narrow" : ""} title=${title}><span>${title}</span></th>`)}
+            ${STAGES.map(({ name, title }) => {
+              const width = narrow.has(name) ? "narrow" : "";
+              return html`<th scope="col" class=${width} title=${title}><span>${title}</span></th>`;
+            })}
           </tr>
         </thead>
         <tbody>
@@ -134,7 +137,10 @@ function runs(rows) {
 function MessageRow({ row, narrow, notices }) {
   return html`<tr class=${isChanged(row) ? "is-changed" : ""}>
       <th scope="row" class="index">${row.index === null ? "new" : `[${row.index}]`}</th>
-      ${STAGES.map(({ name }, at) => html`<td class=${narrow.has(name) ? "narrow" : ""}><${Cell} cell=${row.cells[name]} before=${before(row, at)} /></td>`)}
+      ${STAGES.map(({ name }, at) => {
+        const width = narrow.has(name) ? "narrow" : "";
+        return html`<td class=${width}><${Cell} cell=${row.cells[name]} before=${before(row, at)} /></td>`;
+      })}
     </tr>
     ${
       notices.length > 0 &&
@@ -155,27 +161,32 @@ function before(row, at) {
 }
 
 function Cell({ cell, before }) {
-  if (cell === null || cell === undefined) return html`<span class="nothing" aria-label="not there">·</span>`;
+  if (cell === null || cell === undefined)
+    return html`<span class="nothing" role="img" aria-label="not there">·</span>`;
   if (cell.mark === "-") return html`<p class="who"><${Mark} mark="-" /> <span class="dim">left out here</span></p>`;
   const same = cell.mark === "=" && cell.text === before;
   return html`<div class="cell ${MARK_NAMES[cell.mark]}">
-    <p class="who">
-      <${Mark} mark=${cell.mark} />
-      ${!same && html`<span class="role">${visible(cell.role)}</span> ${cell.name && html`<span class="name">${visible(cell.name)}</span>`} ${answered(cell)} <span class="size">${size(cell.bytes)}</span>`}
-    </p>
-    ${
-      !same &&
-      html`${cell.reasoning && html`<div class="reasoning"><span class="dim">reasons</span> <${Text} text=${cell.reasoning} /></div>`}
-      ${cell.text && html`<${Text} text=${cell.text} before=${before} />`}
-      ${cell.calls.map((call) => html`<${Call} call=${call} />`)}
-      ${cell.cut && html`<p class="dim">Cut here: the whole message has ${size(cell.bytes)}.</p>`}`
-    }
+    <p class="who"><${Mark} mark=${cell.mark} /> ${!same && html`<${Who} cell=${cell} />`}</p>
+    ${!same && html`<${Contents} cell=${cell} before=${before} />`}
   </div>`;
 }
 
-// The ids of the calls that a message answers.
-function answered(cell) {
-  return cell.answers?.length > 0 && html`<span class="id">${visible(cell.answers.join(", "))}</span>`;
+function Who({ cell }) {
+  return html`<span class="role">${visible(cell.role)}</span>
+    ${cell.name && html`<span class="name">${visible(cell.name)}</span>`}
+    ${cell.answers?.length > 0 && html`<span class="id">${visible(cell.answers.join(", "))}</span>`}
+    <span class="size">${size(cell.bytes)}</span>`;
+}
+
+function Contents({ cell, before }) {
+  return html`${cell.reasoning && html`<${Reasoning} text=${cell.reasoning} />`}
+  ${cell.text && html`<${Text} text=${cell.text} before=${before} />`}
+  ${cell.calls.map((call) => html`<${Call} call=${call} />`)}
+  ${cell.cut && html`<p class="dim">Cut here: the whole message has ${size(cell.bytes)}.</p>`}`;
+}
+
+function Reasoning({ text }) {
+  return html`<div class="reasoning"><span class="dim">reasons</span> <${Text} text=${text} /></div>`;
 }
 
 function Mark({ mark }) {

@@ -10,7 +10,7 @@ export function ErrorBanner({ error }) {
   return html`<section class="banner error" role="group" aria-label="Error">
     <p>
       <strong>${error.status} ${visible(error.code)}</strong>
-      ${error.phase && html`<span class="dim">while: ${error.phase}</span>`}
+      ${error.phase && html`${" "}<span class="dim">while: ${error.phase}</span>`}
     </p>
     <p class="text">${visible(error.message)}</p>
     <dl>
@@ -56,7 +56,7 @@ export function unplaced(notices, rows = []) {
 function NoticeItem({ notice }) {
   return html`<li class="notice ${notice.action}" tabindex="-1">
     <p>
-      <strong class="rule">${notice.rule}</strong> ${visible(notice.sentence)}
+      <strong class="rule">${notice.rule}</strong> ${visible(notice.sentence)}${" "}
       <span class="dim">${notice.stage}: ${notice.action}${notice.docs && html`, see ${docsOf(notice.docs)}`}</span>
     </p>
     ${notice.advice && html`<p><span class="dim">What to do:</span> ${visible(notice.advice)}</p>`}

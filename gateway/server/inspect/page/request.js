@@ -29,6 +29,7 @@ const VIEWS = [
 export function Request({ id, summary, settings, view, onView, onClose, onOpen, announce }) {
   const [reveal, setReveal] = useState(false);
   const [copying, setCopying] = useState(false);
+  const closeCopy = () => setCopying(false);
   const stamp = `${progress(summary)} ${reveal}`;
   const path = `requests/${encodeURIComponent(id)}`;
   const query = { reveal: reveal ? 1 : null };
@@ -36,8 +37,7 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
   const kept = detail.value !== null && detail.value.absent === null;
   const part = (name, wanted) =>
     useLoaded((signal) => (wanted ? askJson(`${path}/${name}`, { query, signal }) : null), id, `${stamp} ${wanted}`);
-  const messages = part("messages", kept);
-  const answer = part("answer", kept);
+  const parts = { messages: part("messages", kept), answer: part("answer", kept) };
   const show = (name) => {
     onView(name);
     announce(`${VIEWS.find((one) => one.name === name).title} is shown.`);
@@ -78,10 +78,10 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
         detail.value === null
           ? html`<p class="empty">${waiting(detail)}</p>`
           : html`<${ErrorBanner} error=${detail.value.error} />
-              <${Checks} checks=${detail.value.checks} />
+              ${!known.live && html`<${Checks} checks=${detail.value.checks} />`}
               <${Waterfall}
                 marks=${detail.value.marks}
-                reads=${answer.value?.reads}
+                reads=${parts.answer.value?.reads}
                 live=${known.live}
                 ms=${known.ms}
               />
@@ -89,14 +89,14 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
                 kept
                   ? html`<${Views} view=${view} onView=${show} onStep=${step} />
                       <div role="tabpanel" id="view" aria-labelledby=${`tab-${view}`} class="view">
-                        ${viewOf(view, { id, path, query, stamp, detail: detail.value, messages, answer, settings, reveal, onOpen })}
+                        ${viewOf(view, { id, path, query, stamp, detail: detail.value, ...parts, settings, onOpen })}
                       </div>`
                   : html`<${NoticeList} notices=${detail.value.notices} />
                       <p class="empty absent"><strong>The contents are not here.</strong> ${detail.value.absent}</p>`
               }`
       }
     </div>
-    ${copying && html`<${CopyDialog} id=${id} absent=${!kept} onClose=${() => setCopying(false)} announce=${announce} />`}
+    ${copying && html`<${CopyDialog} id=${id} absent=${!kept} onClose=${closeCopy} announce=${announce} />`}
   </section>`;
 }
 
@@ -106,13 +106,14 @@ function progress(summary) {
 }
 
 function viewOf(view, { id, path, query, stamp, detail, messages, answer, settings, onOpen }) {
+  const key = `${id} ${query.reveal}`;
   switch (view) {
     case "messages":
-      return html`<${Messages} key=${id} loaded=${messages} notices=${detail.notices} path=${path} query=${query} />`;
+      return html`<${Messages} key=${key} loaded=${messages} notices=${detail.notices} path=${path} query=${query} />`;
     case "sent":
       return html`<${Sent} path=${path} query=${query} stamp=${stamp} />`;
     case "answer":
-      return html`<${Answer} key=${id} loaded=${answer} path=${path} query=${query} />`;
+      return html`<${Answer} key=${key} loaded=${answer} live=${detail.summary.live} path=${path} query=${query} />`;
     case "diff":
       return html`<${Diff} path=${path} previous=${detail.previous} query=${query} stamp=${stamp} onOpen=${onOpen} />`;
     default:
@@ -153,7 +154,7 @@ function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose
       </div>
     </div>
     ${summary && html`<${Facts} summary=${summary} route=${route} />`}
-    ${reveal && html`<p class="revealed">Words are shown; secrets stay blotted out. The gateway's log says that they were revealed.</p>`}
+    ${reveal && html`<p class="revealed">Words are shown, and the log says so. Secrets stay blotted out.</p>`}
   </header>`;
 }
 

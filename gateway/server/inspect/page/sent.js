@@ -30,6 +30,9 @@ ${visible(views[name])}</pre>`
 
 function Choice({ label, names, chosen, onChoose }) {
   return html`<div class="choice" role="group" aria-label=${label}>
-    ${names.map((name) => html`<button aria-pressed=${name === chosen ? "true" : "false"} onClick=${() => onChoose(name)}>${TITLES[name] ?? name}</button>`)}
+    ${names.map((name) => {
+      const pressed = name === chosen ? "true" : "false";
+      return html`<button aria-pressed=${pressed} onClick=${() => onChoose(name)}>${TITLES[name] ?? name}</button>`;
+    })}
   </div>`;
 }

@@ -29,10 +29,11 @@ export function Text({ text, before = null, open = false, class: name = "" }) {
   const [all, setAll] = useState(false);
   const shown = open || all ? text : beginning(text);
   const more = shown.length < text.length;
+  const length = count(text.length);
   return html`<span class="text ${name}" dir="auto"
       >${before === null || more ? withLineEnds(shown) : withChange(before, shown)}</span
     >
-    ${more && html`<button class="more" onClick=${() => setAll(true)}>Show all ${count(text.length)} characters</button>`}`;
+    ${more && html`<button class="more" onClick=${() => setAll(true)}>Show all ${length} characters</button>`}`;
 }
 
 // Marks what stands between the common beginning and the common end of both texts.

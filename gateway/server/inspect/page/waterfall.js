@@ -28,13 +28,13 @@ export function Waterfall({ marks, reads, live, ms }) {
   const parts = partsOf(live ? { ...marks, end: ms } : marks);
   const total = parts.at(-1)?.end ?? 0;
   if (total === 0) return null;
-  const share = (time) => `${(100 * time) / total}%`;
+  const place = (start, end) => ({ left: `${(100 * start) / total}%`, width: `${(100 * (end - start)) / total}%` });
   const silence = longSilence(reads ?? []);
   const gaps = (reads ?? []).filter((read) => read.number > 0 && read.gap >= silence);
   return html`<section class="waterfall" aria-label="Times">
     <div class="bar" aria-hidden="true">
-      ${parts.map((part) => html`<span class=${`part ${part.mark}`} style=${{ left: share(part.start), width: share(part.end - part.start) }}></span>`)}
-      ${gaps.map((read) => html`<span class="gap" style=${{ left: share(read.t - read.gap), width: share(read.gap) }}></span>`)}
+      ${parts.map(({ mark, start, end }) => html`<span class="part ${mark}" style=${place(start, end)}></span>`)}
+      ${gaps.map(({ t, gap }) => html`<span class="gap" style=${place(t - gap, t)}></span>`)}
     </div>
     <dl>
       ${parts.map(

@@ -31,7 +31,10 @@ export function WhatIf({ id, settings, route }) {
           ${settings.profiles.map((name) => html`<option value=${name}>${name}</option>`)}
         </select></label
       >
-      ${LIMITS.map(({ name, title }) => html`<label>${title} <input name=${name} type="number" min="0" step="1" placeholder="as it is" /></label>`)}
+      ${LIMITS.map(
+        ({ name, title }) =>
+          html`<label>${title} <input name=${name} type="number" min="0" step="1" placeholder="as it is" /></label>`,
+      )}
       <button class="primary" disabled=${answer.asking}>Show</button>
       <span class="dim">Nothing is sent to a backend.</span>
     </form>
@@ -50,7 +53,13 @@ function choices(form) {
 }
 
 function Outcome({ outcome }) {
-  return html`${outcome.refusal && html`<section class="banner error" role="group" aria-label="Refusal"><strong>It would be refused.</strong> ${visible(outcome.refusal)}</section>`}
+  return html`${outcome.refusal && html`<${Refusal} text=${outcome.refusal} />`}
     <${NoticeList} notices=${unplaced(outcome.notices, outcome.rows)} />
     <${StageTable} rows=${outcome.rows} notices=${outcome.notices} />`;
+}
+
+function Refusal({ text }) {
+  return html`<section class="banner error" role="group" aria-label="Refusal">
+    <strong>It would be refused.</strong> ${visible(text)}
+  </section>`;
 }

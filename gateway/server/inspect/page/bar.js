@@ -1,0 +1,42 @@
+/** The bar above the list, and the line below it that says what keeps the list from being complete. */
+
+import { html } from "./html.js";
+import { useState } from "./vendor/hooks.mjs";
+
+const THEMES = { system: "Auto", light: "Light", dark: "Dark" };
+const STREAM = {
+  connecting: "connecting",
+  live: "live",
+  hidden: "paused while hidden",
+  lost: "connection lost, trying again",
+};
+
+/** `state` is that of the stream; `children` is the filter. */
+export function Bar({ settings, state, requests, onHelp, children }) {
+  const [theme, setTheme] = useState("system");
+  const change = () => {
+    const names = Object.keys(THEMES);
+    const next = names[(names.indexOf(theme) + 1) % names.length];
+    document.documentElement.dataset.theme = next;
+    setTheme(next);
+  };
+  const paused = requests.paused;
+  return html`<header class="bar">
+    <h1>Dragoman <span class="dim">inspector</span></h1>
+    <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
+    ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`} ${children}
+    <button aria-pressed=${paused ? "true" : "false"} onClick=${() => requests.pause(!paused)}>Pause</button>
+    <button onClick=${change} aria-label=${`${THEMES[theme]} colours`}>${THEMES[theme]}</button>
+    <button onClick=${onHelp} aria-label="? Keys">?</button>
+  </header>`;
+}
+
+/** What keeps the list from being complete; nothing where nothing does. */
+export function Warnings({ workers, error }) {
+  const hidden = workers.total - workers.seen;
+  if (hidden === 0 && error === null) return null;
+  return html`<section class="banner warn" aria-label="Warnings">
+    ${error && html`<p role="alert">${error.message}</p>`}
+    ${hidden > 0 && html`<p>${workers.seen} of ${workers.total} workers: requests to the others are missing.</p>`}
+  </section>`;
+}

@@ -1,0 +1,21 @@
+/** A dialog over the page. */
+
+import { html } from "./html.js";
+import { useEffect, useRef } from "./vendor/hooks.mjs";
+
+/** Escape closes it, and the focus goes back to where it was. */
+export function Dialog({ title, onClose, children }) {
+  const dialog = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current.showModal();
+    return () => before?.isConnected && before.focus();
+  }, []);
+  return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="dialog-title">
+    <header>
+      <h2 id="dialog-title">${title}</h2>
+      <button onClick=${() => dialog.current.close()}>Close</button>
+    </header>
+    ${children}
+  </dialog>`;
+}
