@@ -32,7 +32,7 @@ async def asked(gateway: RunningGateway, bodies: Sequence[Mapping[str, Json]]) -
     found = []
     for body in bodies:
         answer = await gateway.chat(**body)
-        found.append(inspector.interaction(answer.headers["x-request-id"]))
+        found.append((await inspector.contents(answer.headers["x-request-id"])).interaction)
     return tuple(found)
 
 

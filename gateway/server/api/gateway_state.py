@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,7 @@ class GatewayState:
 
     def _inspector(self, settings: Settings, observers: list[RequestObserver]) -> Inspector | None:
         """Returns the inspector, or None where nobody may look and nothing is saved. Adds what observes requests."""
-        inspector = Inspector(settings, self.access)
+        inspector = Inspector(settings.inspector, self.access, lambda: self.settings, lambda: self.backends.secrets)
         wanted = settings.inspector
         if wanted.record is None and not inspector.access.is_open(settings, bool(self._keys(settings))):
             return None
@@ -172,7 +172,7 @@ class GatewayState:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Opens the transport and the demo backends, and starts the trace exporter; closes the stores at the end."""
-        async with aclosing(self.stores), self.transport, self.demo_backends, self._traced(), self._recorded():
+        async with aclosing(self.stores), self.transport, self.demo_backends, self._traced(), self._inspected():
             await self.backends.start(self.demo_backends)
             self.ready = True
             try:
@@ -196,12 +196,13 @@ class GatewayState:
             await asyncio.to_thread(self.tracing.stop)
 
     @asynccontextmanager
-    async def _recorded(self) -> AsyncIterator[None]:
-        folder = None if self.inspector is None else self.inspector.folder
-        if folder is None:
-            yield
-            return
-        async with folder.running(lambda: self.settings, lambda: [*self.backends.secrets]):
+    async def _inspected(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            if self.inspector is not None:
+                await stack.enter_async_context(self.inspector.serving())
+                if (folder := self.inspector.folder) is not None:
+                    known = folder.running(lambda: self.settings, lambda: [*self.backends.secrets])
+                    await stack.enter_async_context(known)
             yield
 
     def snapshot(self) -> Snapshot:

@@ -27,7 +27,7 @@ def number(request: Request, name: str) -> int | None:
     value = request.query_params.get(name)
     if value is None:
         return None
-    if not (value.isascii() and value.isdigit() and len(value) < 16):
+    if not (value.isascii() and value.isdigit() and len(value) < 18):
         raise InvalidRequest(f"{name} must be a whole number.", param=name)
     return int(value)
 

@@ -7,7 +7,7 @@ Every chat request has a summary; the newest `keep` stay. The contents of a requ
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from itertools import islice
 from typing import Final
 
@@ -18,6 +18,7 @@ from gateway.core.notices import Notice
 from gateway.recording.recording import Interaction
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.cost import cached_tokens, cost_of
+from gateway.server.inspect.requests import Change, RequestContents
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.telemetry.request_context import (
     CHAT,
@@ -43,11 +44,12 @@ class _Entry:
 
     __slots__ = (
         *("began", "capture", "change", "context", "dialect", "evicted", "id", "outcome", "rules", "seq", "streamed"),
-        *("told", "usage"),
+        *("told", "usage", "worker"),
     )
 
-    def __init__(self, seq: int, context: RequestContext) -> None:
+    def __init__(self, seq: int, worker: int, context: RequestContext) -> None:
         self.seq = seq
+        self.worker = worker
         self.id = context.id
         self.began = time.time()
         self.context: RequestContext | None = context
@@ -62,22 +64,16 @@ class _Entry:
         self.told: Summary | None = None
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A request has `begun`, `changed` or `ended`; or so many changes were `missed`. `number` counts the changes of the
-    worker."""
-
-    kind: str
-    number: int
-    summary: Summary | None = None
-    missed: int = 0
-
-
 class RequestRing(RequestObserver):
-    """The latest requests. `watchers` are those who want contents now; `price_of` returns the price of a model."""
+    """The latest requests. `watchers` are those who want contents now; `price_of` returns the price of a model. The
+    numbers of requests and of changes are microseconds, so that those of the `workers` of a run follow each other: each
+    worker has numbers of its own."""
 
     def __init__(self, settings: InspectorSettings) -> None:
         self.price_of: Callable[[str], Price | None] = lambda model: None
         self.settings = settings
+        self.worker = 1
+        self.workers = 1
         self.watchers: set[asyncio.Queue[Change | None]] = set()
         self.on_end: list[Callable[[Interaction], None]] = []
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -96,8 +92,8 @@ class RequestRing(RequestObserver):
             return
         if self._wants_contents:
             context.capture = Capture(context.id, context.method, self._most)
-        self._seq += 1
-        entry = _Entry(self._seq, context)
+        self._seq = self._next(self._seq)
+        entry = _Entry(self._seq, self.worker, context)
         entries = self._entries
         if context.id in entries:
             # A client chooses the id, and may choose one twice: the newer request has it.
@@ -106,6 +102,11 @@ class RequestRing(RequestObserver):
         if len(entries) > self.settings.keep:
             self._forget(entries.popitem(last=False)[1])
         self._tell("begun", entry)
+
+    def _next(self, last: int) -> int:
+        """Returns the next number of this worker."""
+        now = time.time_ns() // 1000
+        return max(last + self.workers, now - now % self.workers + self.worker - 1)
 
     @property
     def _wants_contents(self) -> bool:
@@ -189,38 +190,27 @@ class RequestRing(RequestObserver):
         """How many requests are here."""
         return len(self._entries)
 
-    def previous(self, request_id: str) -> str | None:
-        """Returns the id of the request before this one in its conversation, or None."""
-        entry = self._entries.get(request_id)
-        if entry is None or entry.capture is None or not entry.capture.conversation:
-            return None
-        conversation = entry.capture.conversation
-        earlier = (one for one in reversed(self._entries.values()) if one.seq < entry.seq and one.capture is not None)
-        return next((one.id for one in earlier if one.capture and one.capture.conversation == conversation), None)
+    def previous(self, conversation: str, before: int) -> Summary | None:
+        """Returns the newest request of a conversation with contents and a smaller `seq`, or None."""
+        earlier = (entry for entry in reversed(self._entries.values()) if entry.seq < before)
+        found = (entry for entry in earlier if entry.capture and entry.capture.conversation == conversation)
+        return next((self._shown(entry) for entry in found), None)
 
     def summary(self, request_id: str) -> Summary | None:
         """Returns the summary of a request, or None for one that is not here."""
         entry = self._entries.get(request_id)
         return None if entry is None else self._shown(entry)
 
-    def interaction(self, request_id: str) -> Interaction | None:
-        """Returns a request with its contents, so far as it has come. None: they are not here; its summary says why."""
+    def contents(self, request_id: str) -> RequestContents | None:
+        """Returns the contents of a request, so far as they have come. None: they are not here; its summary says
+        why."""
         entry = self._entries.get(request_id)
         if entry is None or entry.capture is None:
             return None
-        shown = _summary(entry)
+        shown, capture = _summary(entry), entry.capture
         phase = "" if entry.context is None else entry.context.phase
-        return entry.capture.interaction(shown.status, shown.code, phase)
-
-    def cached_tokens(self, request_id: str) -> int | None:
-        """Returns how many tokens of the prompt the provider read from its cache; None: it did not say."""
-        entry = self._entries.get(request_id)
-        return None if entry is None or entry.usage is None else cached_tokens(entry.usage)
-
-    def secrets(self, request_id: str) -> tuple[str, ...]:
-        """Returns the client's own secrets in the head of a request."""
-        entry = self._entries.get(request_id)
-        return () if entry is None or entry.capture is None else entry.capture.keys
+        cached = None if entry.usage is None else cached_tokens(entry.usage)
+        return RequestContents(capture.interaction(shown.status, shown.code, phase), capture.keys, cached)
 
     def clear(self) -> None:
         """Forgets all requests that have ended."""
@@ -231,7 +221,7 @@ class RequestRing(RequestObserver):
 
     # --- who watches
 
-    async def watch(self, after: int | None = None) -> AsyncIterator[Change]:
+    async def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
         """Yields every change from now on, and first those after the one of this number that are still known."""
         queue: asyncio.Queue[Change | None] = asyncio.Queue()
         if after is not None:
@@ -276,8 +266,7 @@ class RequestRing(RequestObserver):
             queue.put_nowait(None)
 
     def _tell(self, kind: str, entry: _Entry) -> None:
-        self._changes += 1
-        entry.change = self._changes
+        entry.change = self._changes = self._next(self._changes)
         if not self.watchers:
             return
         change = self._change(kind, entry)
@@ -336,6 +325,7 @@ def _summary(entry: _Entry) -> Summary:
         completion_tokens=usage.completion_tokens,
         contents=contents,
         bytes=0 if capture is None else capture.size,
+        worker=entry.worker,
         conversation="" if capture is None else capture.conversation,
         tokens_estimated=usage.estimated,
     )

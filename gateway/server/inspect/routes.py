@@ -17,27 +17,17 @@ from gateway.core.errors import InvalidRequest
 from gateway.recording.export import EXPORTS, export
 from gateway.recording.redact.redact import Redacted
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.inspect.filter import read_filter
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.inspect.page_routes import add_page_routes
 from gateway.server.inspect.request_routes import add_request_routes
+from gateway.server.inspect.requests import Change
 from gateway.server.inspect.responses import API, HEADERS, json_response, level, number
-from gateway.server.inspect.ring import Change
 from gateway.server.inspect.running_settings import running_settings
 from gateway.server.inspect.shown_settings import shown_settings
-from gateway.server.inspect.summary import Summary
 from gateway.server.telemetry.log import LOGGER
 
 _MOST_LISTED: Final = 1000
 _MOST_EXPORTED: Final = 1000
-
-
-class Listed(msgspec.Struct, frozen=True):
-    """The newest requests, newest first. `matching` counts those that fit the filter, `total` all."""
-
-    requests: Sequence[Summary]
-    matching: int
-    total: int
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -61,7 +51,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     @app.get(f"{API}/settings", include_in_schema=False)
     async def settings(request: Request) -> Response:
         """What the page has to know of the gateway."""
-        return json_response(shown_settings(gateway_state, inspector(), request.base_url))
+        return json_response(await shown_settings(gateway_state, inspector(), request.base_url))
 
     @app.get(f"{API}/running-settings", include_in_schema=False)
     async def running() -> Response:
@@ -71,15 +61,13 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     @app.get(f"{API}/requests", include_in_schema=False)
     async def requests(request: Request) -> Response:
         """The summaries of the newest requests, newest first."""
-        found, wanted = inspector(), read_filter(request.query_params.get("filter", ""))
         before, limit = number(request, "before"), min(number(request, "limit") or 200, _MOST_LISTED)
-        shown, matching = await found.listed(wanted, before, limit, gateway_state.backends.secrets)
-        return json_response(Listed(shown, matching, found.ring.total))
+        return json_response(await inspector().requests.listed(request.query_params.get("filter", ""), before, limit))
 
     @app.delete(f"{API}/requests", include_in_schema=False)
     async def forget() -> Response:
         """Forgets all requests that have ended."""
-        inspector().forget()
+        await inspector().forget()
         return Response(status_code=204, headers=HEADERS)
 
     @app.get(f"{API}/export", include_in_schema=False)
@@ -90,8 +78,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
         if kind not in EXPORTS:
             raise InvalidRequest(f"Unknown form {kind[:40]!r}. Known forms: {', '.join(EXPORTS)}.", param="as")
         keep = request.query_params.getlist("keep")
-        secrets = gateway_state.backends.secrets
-        redacted = await inspector().export(ids, redaction, gateway_state.settings, secrets, keep)
+        redacted = await inspector().export(ids, redaction, keep)
         if redaction == "none":
             LOGGER.info("the contents of %d requests were exported with their words", len(ids))
         return json_response(_exported(redacted, kind, ids))
@@ -99,11 +86,11 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     @app.get(f"{API}/stream", include_in_schema=False)
     async def stream(request: Request) -> Response:
         """A live stream of requests that begin and end; while somebody reads it, contents are kept."""
-        changes = inspector().ring.watch(number(request, "after"))
+        changes = inspector().requests.watch(number(request, "after"))
         return EventSourceResponse(_events(changes), ping=15, headers=HEADERS)
 
     add_page_routes(app)
-    add_request_routes(app, gateway_state, inspector)
+    add_request_routes(app, inspector)
 
 
 def _exported(redacted: Redacted, kind: str, ids: Sequence[str]) -> Exported:

@@ -36,13 +36,13 @@ class ShownSettings(msgspec.Struct, frozen=True):
     send: bool = False
 
 
-def shown_settings(gateway_state: GatewayState, inspector: Inspector, base_url: URL) -> ShownSettings:
+async def shown_settings(gateway_state: GatewayState, inspector: Inspector, base_url: URL) -> ShownSettings:
     """Returns the settings. `base_url` is the address by which the page knows the gateway."""
     settings = gateway_state.settings
     known, models = settings.inspector, [*settings.models]
     return ShownSettings(
         version=gateway_version(),
-        workers=Workers(1, settings.server.workers),
+        workers=Workers(await inspector.requests.seen(), settings.server.workers),
         enabled=known.enabled,
         contents=known.contents,
         reveal=known.reveal,

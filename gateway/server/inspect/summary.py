@@ -17,7 +17,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """One request. `seq` counts the requests of the worker, `began` is a Unix time, `ms` counts from the request's
+    """One request. `seq` grows with the time of its beginning, `began` is a Unix time, `ms` counts from the request's
     head; `live`: it is being served. `changes` are those of the gateway by stage, `rules` the codes of its notices.
     `status` is 0 and `code` empty until they are known, and 499 for a client that left. `worker` counts from 1.
     `conversation` is equal for requests of one client whose first user messages are equal; empty where no contents are

@@ -45,9 +45,9 @@ def interactions(gateway: RunningGateway) -> list[Interaction]:
     inspector = gateway.app.gateway_state.inspector
     assert inspector is not None
     ring = inspector.ring
-    found = [ring.interaction(summary.id) for summary in ring.listed(limit=1000)]
+    found = [ring.contents(summary.id) for summary in ring.listed(limit=1000)]
     assert found and all(found)
-    return [one for one in found if one is not None]
+    return [one.interaction for one in found if one is not None]
 
 
 def check_all(gateway: RunningGateway) -> None:

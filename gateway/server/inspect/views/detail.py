@@ -83,8 +83,8 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
         return cls(summary=summary, marks=marks_of(Marks()), absent=absent)
 
 
-def detail(summary: Summary, remade: Remade, notices: Sequence[Notice], previous: str | None) -> Detail:
-    """Returns what is known of a request. `notices` are those that were captured."""
+def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
+    """Returns what is known of a request."""
     interaction = remade.interaction
     route, end = interaction.route, interaction.end
     return Detail(
@@ -92,7 +92,7 @@ def detail(summary: Summary, remade: Remade, notices: Sequence[Notice], previous
         route=None if route is None else RouteView(route.model, route.backend, route.adapter, route.profile),
         marks=marks_of(Marks() if end is None else end.marks),
         error=_error(remade, end),
-        notices=notice_views(notices, None if remade.run is None else remade.run.conversation),
+        notices=notice_views(remade.notices, None if remade.run is None else remade.run.conversation),
         stages=tuple(_stages(remade)),
         checks=tuple(_checks(remade)),
         previous=previous,

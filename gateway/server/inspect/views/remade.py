@@ -5,6 +5,7 @@ import msgspec
 from gateway.adapter import Adapter
 from gateway.core.conversation import Turn
 from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.prepare import prepare
 from gateway.recording.offline_run import OfflineRun, run_offline
@@ -25,11 +26,12 @@ class Turns(msgspec.Struct, frozen=True):
 
 
 class Remade(msgspec.Struct, frozen=True):
-    """One captured request with what this version makes of its bytes. `run` is None where it cannot be run, and
-    `absent` says why, or what is missing of it. `checks` compare it with what was captured: a difference is a defect of
-    the gateway."""
+    """One captured request with what this version makes of its bytes. `notices` are those that were captured; `run` is
+    None where it cannot be run, and `absent` says why, or what is missing of it. `checks` compare it with what was
+    captured: a difference is a defect of the gateway."""
 
     interaction: Interaction
+    notices: tuple[Notice, ...] = ()
     run: OfflineRun | None = None
     turns: Turns = Turns()
     adapter: Adapter | None = None
@@ -41,16 +43,17 @@ class Remade(msgspec.Struct, frozen=True):
 def remake(interaction: Interaction, settings: Settings) -> Remade:
     """Runs one captured request again."""
     if interaction.body is None:
-        return Remade(interaction, absent=_no_body(interaction))
+        return Remade(interaction, interaction.notices, absent=_no_body(interaction))
     try:
         run = run_offline(interaction, settings)
         route = interaction.route
         adapter = None if route is None else adapter_of(route, settings)
         policy = Policy() if route is None else policy_of(route)
     except GatewayError as error:
-        return Remade(interaction, absent=error.message)
+        return Remade(interaction, interaction.notices, absent=error.message)
     checks = compare_to_recorded(interaction, run)
-    return Remade(interaction, run, _turns(run, policy), adapter, policy, checks, _missing(interaction))
+    notices = interaction.notices
+    return Remade(interaction, notices, run, _turns(run, policy), adapter, policy, checks, _missing(interaction))
 
 
 def _no_body(interaction: Interaction) -> str:

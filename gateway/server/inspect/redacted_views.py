@@ -1,0 +1,52 @@
+"""Makes what is shown of requests from redacted bytes: nothing else of a text can be in it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.recording.lines import RedactionLevel
+from gateway.recording.recording import Interaction
+from gateway.recording.redact.redact import redact
+from gateway.server.inspect.folder import new_recording
+from gateway.server.inspect.views.diff import Difference, Pair, difference
+from gateway.server.inspect.views.remade import Remade, remake
+from gateway.server.inspect.views.what_if import WhatIf, what_if
+from gateway.settings import Settings
+
+
+def redacted_alike(
+    found: Sequence[Interaction], level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> Sequence[Interaction]:
+    """Redacts requests with one set of words: the same word becomes the same in all of them."""
+    return redact(new_recording(found), level, seed, known, settings=settings, search=False).recording.interactions()
+
+
+def remade_redacted(
+    interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> Remade:
+    """Makes the stages again from redacted bytes. The checks and the notices are those of the captured ones."""
+    captured = remake(interaction, settings)
+    (clean,) = redacted_alike([interaction], level, seed, known, settings)
+    return msgspec.structs.replace(remake(clean, settings), checks=captured.checks, notices=captured.notices)
+
+
+def compared(
+    pair: tuple[Interaction, Interaction],
+    cached: int | None,
+    level: RedactionLevel,
+    seed: bytes,
+    known: Sequence[str],
+    settings: Settings,
+) -> Difference:
+    """Compares the captured bytes of two requests, the earlier one first, in redacted words."""
+    captured = Pair(*(remake(one, settings) for one in pair))
+    shown = Pair(*(remake(one, settings) for one in redacted_alike(pair, level, seed, known, settings)))
+    return difference(captured, shown, cached)
+
+
+def tried(
+    interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+) -> WhatIf:
+    """Says what would be sent for a request whose route has been changed, in redacted words."""
+    (clean,) = redacted_alike([interaction], level, seed, known, settings)
+    return what_if(clean, settings)

@@ -1,0 +1,106 @@
+"""Asks another worker about its requests."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from gateway.core.errors import InvalidRequest
+from gateway.server.inspect.requests import Change, Listed, RequestContents
+from gateway.server.inspect.summary import Summary
+from gateway.server.inspect.workers.frames import (
+    Clear,
+    Fetch,
+    Fetched,
+    List,
+    Previous,
+    Question,
+    Reply,
+    Summarize,
+    Watch,
+    contents_of,
+    read_frame,
+    write_frame,
+)
+
+# A worker that is busier than this counts as gone.
+_MOST_S: Final = 30
+T = TypeVar("T")
+_REPLY: Final = msgspec.msgpack.Decoder(Reply)
+_LISTED: Final = msgspec.msgpack.Decoder(Listed)
+_SUMMARY: Final[msgspec.msgpack.Decoder[Summary | None]] = msgspec.msgpack.Decoder(Summary | None)
+_FETCHED: Final[msgspec.msgpack.Decoder[Fetched | None]] = msgspec.msgpack.Decoder(Fetched | None)
+_NOTHING: Final[msgspec.msgpack.Decoder[None]] = msgspec.msgpack.Decoder(None)
+_CHANGE: Final = msgspec.msgpack.Decoder(Change)
+
+
+class PeerGone(Exception):
+    """The other worker does not answer: it has ended, or its successor has not begun."""
+
+
+class Peer:
+    """Another worker, by its socket: a `RequestSource` whose methods raise PeerGone."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def is_there(self) -> bool:
+        """Returns whether the worker answers."""
+        try:
+            await self.listed("", None, 0)
+        except PeerGone:
+            return False
+        return True
+
+    async def listed(self, filter: str, before: int | None, limit: int) -> Listed:
+        return await self._ask(List(filter, before, limit), _LISTED)
+
+    async def summary(self, request_id: str) -> Summary | None:
+        return await self._ask(Summarize(request_id), _SUMMARY)
+
+    async def contents(self, request_id: str) -> RequestContents | None:
+        found = await self._ask(Fetch(request_id), _FETCHED)
+        return None if found is None else await asyncio.to_thread(contents_of, found)
+
+    async def previous(self, conversation: str, before: int) -> Summary | None:
+        return await self._ask(Previous(conversation, before), _SUMMARY)
+
+    async def clear(self) -> None:
+        await self._ask(Clear(), _NOTHING)
+
+    async def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
+        async with self._asked(Watch(after)) as reader:
+            while True:
+                try:
+                    change = await read_frame(reader, _CHANGE)
+                except (OSError, EOFError, msgspec.MsgspecError) as error:
+                    raise PeerGone(str(self.path)) from error
+                yield change
+
+    async def _ask(self, question: Question, decoder: msgspec.msgpack.Decoder[T]) -> T:
+        """Returns the answer. Raises InvalidRequest where the worker refuses, and PeerGone."""
+        try:
+            async with asyncio.timeout(_MOST_S), self._asked(question) as reader:
+                reply = await read_frame(reader, _REPLY)
+                if reply.refused is None:
+                    return decoder.decode(reply.found)
+        except (OSError, EOFError, TimeoutError, msgspec.MsgspecError) as error:
+            raise PeerGone(str(self.path)) from error
+        refused = reply.refused
+        raise InvalidRequest(refused.message, status=refused.status, code=refused.code, param=refused.param)
+
+    @asynccontextmanager
+    async def _asked(self, question: Question) -> AsyncIterator[asyncio.StreamReader]:
+        """Sends a question. Raises PeerGone."""
+        try:
+            reader, writer = await asyncio.open_unix_connection(self.path)
+        except OSError as error:
+            raise PeerGone(str(self.path)) from error
+        try:
+            write_frame(writer, question)
+            yield reader
+        finally:
+            writer.close()

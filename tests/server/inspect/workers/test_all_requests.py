@@ -1,0 +1,176 @@
+"""Three workers, each with requests and a socket of its own, shown as one."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import pytest
+
+from gateway.core.errors import InvalidRequest
+from gateway.server.inspect.own_requests import OwnRequests
+from gateway.server.inspect.requests import Change
+from gateway.server.inspect.ring import RequestRing
+from gateway.server.inspect.serial_thread import SerialThread
+from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
+from gateway.server.inspect.workers.served import serving_requests
+from gateway.settings import InspectorSettings
+from tests.server.inspect.test_ring import begin, serve
+
+WORKERS: Final = (1, 2, 3)
+
+
+class Run:
+    """The rings of some workers; `all` is what the first of them shows."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self.rings: dict[int, RequestRing] = {}
+        self.own: dict[int, OwnRequests] = {}
+        for worker in WORKERS:
+            ring = self.rings[worker] = RequestRing(InspectorSettings(**settings))  # type: ignore[arg-type]
+            ring.worker, ring.workers = worker, len(WORKERS)
+            self.own[worker] = OwnRequests(ring, SerialThread(), tuple, lambda: None)
+        self.all = AllRequests(self.own[1], folder, 1)
+
+
+@asynccontextmanager
+async def running(**settings: str) -> AsyncIterator[tuple[Run, AsyncExitStack]]:
+    """Some workers; what the stack closes is the sockets of all but the first."""
+    # The path of a socket may have a hundred characters only.
+    with TemporaryDirectory(prefix="dragoman-") as folder:
+        run = Run(Path(folder), **settings)
+        async with AsyncExitStack() as stack:
+            for worker in WORKERS:
+                await stack.enter_async_context(serving_requests(run.own[worker], socket_path(run.folder, worker)))
+            yield run, stack
+
+
+async def test_the_lists_are_one_newest_first() -> None:
+    async with running() as (run, _):
+        for number, worker in enumerate((1, 2, 3, 2, 1)):
+            serve(run.rings[worker], f"req-{number}")
+        found = await run.all.listed("", None, 100)
+        assert [(one.id, one.worker) for one in found.requests] == [
+            *(("req-4", 1), ("req-3", 2), ("req-2", 3), ("req-1", 2), ("req-0", 1)),
+        ]
+        assert (found.matching, found.total, await run.all.seen()) == (5, 5, 3)
+        assert len({one.seq for one in found.requests}) == 5
+        page = await run.all.listed("", found.requests[1].seq, 2)
+        assert [one.id for one in page.requests] == ["req-2", "req-1"]
+        some = await run.all.listed("id:*-3", None, 100)
+        assert ([one.id for one in some.requests], some.matching, some.total) == (["req-3"], 1, 5)
+
+
+async def test_contents_come_from_the_worker_that_has_them() -> None:
+    async with running(contents="always") as (run, _):
+        for worker in WORKERS:
+            serve(run.rings[worker], f"req-{worker}", size=worker)
+        for worker in WORKERS:
+            contents = await run.all.contents(f"req-{worker}")
+            assert contents is not None and contents.interaction.body == b"x" * worker
+            direct = run.rings[worker].contents(f"req-{worker}")
+            assert contents == direct
+        assert await run.all.contents("unknown") is None and await run.all.summary("unknown") is None
+
+
+async def test_of_one_id_at_two_workers_the_newer_request_is_meant() -> None:
+    async with running(contents="always") as (run, _):
+        for worker, size in ((2, 5), (1, 6), (3, 7)):
+            serve(run.rings[worker], "same", size)
+        contents = await run.all.contents("same")
+        assert contents is not None and contents.interaction.body == b"x" * 7
+
+
+async def test_a_wrong_filter_is_refused_and_not_taken_for_a_dead_worker() -> None:
+    async with running() as (run, _):
+        with pytest.raises(InvalidRequest, match="colour"):
+            await run.all.listed("colour:red", None, 10)
+
+
+async def test_a_worker_that_has_ended_is_left_out() -> None:
+    async with running() as (run, stack):
+        for worker in WORKERS:
+            serve(run.rings[worker], f"req-{worker}")
+        await stack.aclose()
+        # A killed worker leaves its socket behind.
+        socket_path(run.folder, 2).touch()
+        found = await run.all.listed("", None, 10)
+        assert [one.id for one in found.requests] == ["req-1"] and await run.all.seen() == 1
+
+
+async def test_all_are_forgotten() -> None:
+    async with running() as (run, _):
+        for worker in WORKERS:
+            serve(run.rings[worker], f"req-{worker}")
+        await run.all.clear()
+        assert [ring.total for ring in run.rings.values()] == [0, 0, 0]
+
+
+async def ended(changes: AsyncGenerator[Change, None], count: int) -> list[Change]:
+    """Returns so many changes of requests that have ended."""
+    found: list[Change] = []
+    async for change in changes:
+        found += [change] if change.kind == "ended" else []
+        if len(found) == count:
+            break
+    return found
+
+
+async def watched(run: Run) -> None:
+    async with asyncio.timeout(10):
+        while not all(ring.watchers for ring in run.rings.values()):  # noqa: ASYNC110 (no event tells it)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_watcher_sees_all_workers_and_makes_all_keep_contents() -> None:
+    async with running() as (run, _):
+        async with aclosing(run.all.watch()) as changes:
+            told = asyncio.ensure_future(ended(changes, 3))
+            await watched(run)
+            for worker in WORKERS:
+                serve(run.rings[worker], f"req-{worker}")
+            found = await asyncio.wait_for(told, 10)
+        assert {change.summary and change.summary.worker for change in found} == {1, 2, 3}
+        assert [change.number for change in found] == sorted(change.number for change in found)
+        for worker in WORKERS:
+            assert run.rings[worker].contents(f"req-{worker}") is not None
+        async with asyncio.timeout(10):
+            while any(ring.watchers for ring in run.rings.values()):  # noqa: ASYNC110 (no event tells it)
+                await asyncio.sleep(0.01)
+
+
+async def test_a_watcher_that_comes_again_gets_what_it_missed() -> None:
+    async with running() as (run, _):
+        serve(run.rings[2], "req-0")
+        async with aclosing(run.all.watch(after=0)) as changes:
+            (first,) = await asyncio.wait_for(ended(changes, 1), 10)
+        serve(run.rings[3], "req-1")
+        async with aclosing(run.all.watch(after=first.number)) as changes:
+            (second,) = await asyncio.wait_for(ended(changes, 1), 10)
+        assert first.summary is not None and second.summary is not None
+        assert (first.summary.id, second.summary.id) == ("req-0", "req-1")
+
+
+async def test_the_stream_ends_with_its_own_worker_and_not_with_another() -> None:
+    async with running() as (run, _), aclosing(run.all.watch()) as changes:
+        rest = asyncio.ensure_future(ended(changes, 5))
+        await watched(run)
+        run.rings[2].close()
+        serve(run.rings[3], "req-3")
+        run.rings[1].close()
+        assert {change.summary and change.summary.id for change in await asyncio.wait_for(rest, 10)} <= {"req-3"}
+
+
+async def test_the_earlier_request_of_a_conversation_may_be_at_another_worker() -> None:
+    async with running(contents="always") as (run, _):
+        for number, worker in enumerate((2, 3, 1)):
+            context = begin(run.rings[worker], f"req-{number}")
+            assert context.capture is not None
+            context.capture.conversation = "c"
+        last = await run.all.summary("req-2")
+        assert last is not None
+        previous = await run.all.previous("c", last.seq)
+        assert previous is not None and previous.id == "req-1"
