@@ -7,7 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from gateway.commands import completion, config, connect, doctor, init, mapping, names, recordings, schema, state
+from gateway.commands import (
+    completion,
+    config,
+    connect,
+    doctor,
+    init,
+    inspect,
+    mapping,
+    names,
+    recordings,
+    schema,
+    state,
+)
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -80,6 +92,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     recordings.add_record(commands.add_parser("record", help=recordings.RECORD_HELP))
     recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP))
     recordings.add_minimise(commands.add_parser("minimise", help=recordings.MINIMISE_HELP))
+    inspect.add_arguments(commands.add_parser("inspect", help=inspect.HELP))
     completion.add_arguments(commands.add_parser("completion", help=completion.HELP))
     serve.add_argument("--record", metavar="DIR", help="save every request in this folder, redacted")
     for command in (serve, demo, local):
@@ -149,12 +162,14 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
     # The heavy imports follow every error that can be reported without them.
     from gateway.connect.target import key_reference
     from gateway.server.access.request_checks import is_loopback
+    from gateway.server.inspect.access import INSPECT, InspectorAccess
     from gateway.server.process.run import serve
     from gateway.server.process.settings_reload import SettingsSource
     from gateway.server.upstream.backends import DEMO
     from gateway.server.upstream.demo_backends import DEMO_REQUESTS
     from gateway.settings.model_names import exact_names
 
+    access = InspectorAccess(settings, os.environ)
     models = exact_names(settings.models)
     demo_backends = any(entry.base_url.startswith(DEMO) for entry in settings.backends.values())
     shows_demos = demo_backends and is_loopback(settings.server.host)
@@ -166,6 +181,9 @@ def _listen(settings: "Settings", insecure: bool, source: "tuple[Path, Callable[
             lines += ["Try it:", f"  {curl(address, models[0], key)}"]
         if shows_demos:
             lines += ["Requests that the demo backends received:", f"  {get(address, DEMO_REQUESTS, key)}"]
+        if access.is_open(settings, bool(key)):
+            asks = f" (it asks for the key in {settings.inspector.admin_key_env})" if access.key else ""
+            lines += ["Every request, and what is changed in it:", f"  {address}{INSPECT}{asks}"]
         # One write: where output is not buffered, lines of the log may come between two.
         print("\n".join([*lines, ""]), end="", flush=True)
 
@@ -276,5 +294,6 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "map": mapping.run,
     "state": state.run,
     **recordings.ACTIONS,
+    "inspect": inspect.inspect,
     "completion": completion.run,
 }

@@ -81,7 +81,8 @@ def test_what_is_printed_at_the_start_is_one_write(monkeypatch: pytest.MonkeyPat
         main(["demo"])
     (printed,) = [piece for piece in pieces if piece]
     assert printed.startswith("dragoman listens on http://127.0.0.1:8000/v1\nTry it:\n  curl ")
-    assert printed.count("\n") == 5 and printed.endswith("/__demo/requests\n")
+    assert "/__demo/requests\n" in printed
+    assert printed.count("\n") == 7 and printed.endswith("\n  http://127.0.0.1:8000/inspect\n")
 
 
 @pytest.mark.parametrize("arguments", [["config", "show"], ["--version"], ["completion", "bash"]])

@@ -23,5 +23,6 @@ DEMO_SETTINGS: Final[Json] = {
         "demo-text": {"backend": "demo-text"},
         "demo-grpc": {"backend": "demo-grpc"},
     },
+    "inspector": {"contents": "always"},
     "log": {"file": None},
 }

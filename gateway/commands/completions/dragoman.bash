@@ -9,7 +9,7 @@ _shtab_dragoman_config_subparsers=(check show schema)
 _shtab_dragoman_schema_subparsers=(show diff fetch)
 _shtab_dragoman_map_subparsers=(check try)
 _shtab_dragoman_state_subparsers=(stats show forget purge)
-_shtab_dragoman_subparsers=(serve demo local explain lint init connect adapters dialects config doctor schema map state record replay minimise completion)
+_shtab_dragoman_subparsers=(serve demo local explain lint init connect adapters dialects config doctor schema map state record replay minimise inspect completion)
 
 _shtab_dragoman_serve_option_strings=(-h --help --settings --workers --record --host --port --insecure-no-key)
 _shtab_dragoman_demo_option_strings=(-h --help --workers --host --port --insecure-no-key)
@@ -40,6 +40,7 @@ _shtab_dragoman_state_option_strings=(-h --help)
 _shtab_dragoman_record_option_strings=(-h --help --last --id --filter --follow --out --redact --keep --format --url)
 _shtab_dragoman_replay_option_strings=(-h --help --settings --serve --as --match --speed --port)
 _shtab_dragoman_minimise_option_strings=(-h --help --until --out --settings)
+_shtab_dragoman_inspect_option_strings=(-h --help --settings --port)
 _shtab_dragoman_completion_option_strings=(-h --help)
 _shtab_dragoman_option_strings=(-h --help --version)
 
@@ -73,6 +74,8 @@ _shtab_dragoman_replay___settings_COMPGEN=_shtab_compgen_files
 _shtab_dragoman_minimise_pos_0_COMPGEN=_shtab_compgen_files
 _shtab_dragoman_minimise___out_COMPGEN=_shtab_compgen_files
 _shtab_dragoman_minimise___settings_COMPGEN=_shtab_compgen_files
+_shtab_dragoman_inspect_pos_0_COMPGEN=_shtab_compgen_files
+_shtab_dragoman_inspect___settings_COMPGEN=_shtab_compgen_files
 
 _shtab_dragoman_lint___format_choices=(text json sarif)
 _shtab_dragoman_config_pos_0_choices=(check show schema)
@@ -84,7 +87,7 @@ _shtab_dragoman_record___format_choices=(recording golden har curl python pytest
 _shtab_dragoman_replay___as_choices=(backend openai)
 _shtab_dragoman_replay___match_choices=(shape exact sequence)
 _shtab_dragoman_completion_pos_0_choices=(bash zsh fish powershell)
-_shtab_dragoman_pos_0_choices=(serve demo local explain lint init connect adapters dialects config doctor schema map state record replay minimise completion)
+_shtab_dragoman_pos_0_choices=(serve demo local explain lint init connect adapters dialects config doctor schema map state record replay minimise inspect completion)
 
 _shtab_dragoman_serve__h_nargs=0
 _shtab_dragoman_serve___help_nargs=0
@@ -170,6 +173,8 @@ _shtab_dragoman_replay___help_nargs=0
 _shtab_dragoman_replay___serve_nargs=0
 _shtab_dragoman_minimise__h_nargs=0
 _shtab_dragoman_minimise___help_nargs=0
+_shtab_dragoman_inspect__h_nargs=0
+_shtab_dragoman_inspect___help_nargs=0
 _shtab_dragoman_completion__h_nargs=0
 _shtab_dragoman_completion___help_nargs=0
 _shtab_dragoman_pos_0_nargs=A...

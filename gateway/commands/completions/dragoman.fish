@@ -50,7 +50,7 @@ function _shtab_dragoman_using
   test "$_shtab_dragoman_cmdpath" = "$argv"
 end
 
-set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise completion
+set -g _shtab_dragoman_commands serve demo local explain lint init connect adapters dialects config 'config check' 'config show' 'config schema' doctor schema 'schema show' 'schema diff' 'schema fetch' map 'map check' 'map try' state 'state stats' 'state show' 'state forget' 'state purge' record replay minimise inspect completion
 set -g _shtab_dragoman_opts_with_value --answer --as --backend --dialect --filter --format --host --id --include --keep --last --match --model --only --out --output --port --profile --record --redact --report --request --settings --speed --trailer --until --url --workers -o
 
 complete -c dragoman -e
@@ -206,6 +206,11 @@ complete -c dragoman -n '_shtab_dragoman_using minimise' -l until -x -d 'rule:CO
 complete -c dragoman -n '_shtab_dragoman_using minimise' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'the file to write (default FILE with .min)'
 complete -c dragoman -n '_shtab_dragoman_using minimise' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file, for what is not built in'
 complete -c dragoman -n '_shtab_dragoman_using minimise; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording'
+complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a inspect -d 'show a recording on the inspector'"'"'s page, without a gateway'
+complete -c dragoman -n '_shtab_dragoman_using inspect' -s h -l help -d 'show this help message and exit'
+complete -c dragoman -n '_shtab_dragoman_using inspect' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file, for what is not built in'
+complete -c dragoman -n '_shtab_dragoman_using inspect' -l port -x -d 'the port to serve on (default any free one)'
+complete -c dragoman -n '_shtab_dragoman_using inspect; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a completion -d 'print the completions of the commands for a shell'
 complete -c dragoman -n '_shtab_dragoman_using completion' -s h -l help -d 'show this help message and exit'
 complete -c dragoman -n '_shtab_dragoman_using completion; and test $_shtab_dragoman_npos -eq 0' -ka "bash zsh fish powershell" -d 'bash, zsh, fish or powershell'

@@ -19,6 +19,7 @@ _shtab_dragoman_commands() {
     doctor:'check the settings, this machine and the backends, by short questions'
     explain:'show the backend request for a client request, and every change'
     init:'find model servers on this machine, and write the first settings file'
+    inspect:'show a recording on the inspector'"'"'s page, without a gateway'
     lint:'check requests against the rules of the message protocol'
     local:'serve a small model on this machine; needs two optional packages'
     map:'check the entry of a backend, or try it without the backend'
@@ -203,6 +204,16 @@ _shtab_dragoman_init_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_dragoman_init_defaults_added=0
+
+_shtab_dragoman_inspect_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--settings[the settings file, for what is not built in]:settings:_files"
+  "--port[the port to serve on (default any free one)]:port:"
+  ":a recording:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_dragoman_inspect_defaults_added=0
 
 _shtab_dragoman_lint_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -414,6 +425,7 @@ _shtab_dragoman() {
         doctor) _arguments -C -s $_shtab_dragoman_doctor_options ;;
         explain) _arguments -C -s $_shtab_dragoman_explain_options ;;
         init) _arguments -C -s $_shtab_dragoman_init_options ;;
+        inspect) _arguments -C -s $_shtab_dragoman_inspect_options ;;
         lint) _arguments -C -s $_shtab_dragoman_lint_options ;;
         local) _arguments -C -s $_shtab_dragoman_local_options ;;
         map) _shtab_dragoman_map ;;

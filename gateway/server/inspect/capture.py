@@ -6,15 +6,13 @@ of the backend are replaced by ones that keep what goes through them (`gateway.s
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 
 from gateway.adapter import BackendRequest
-from gateway.core.conversation import Turn
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
@@ -38,6 +36,7 @@ from gateway.recording.lines import (
 from gateway.recording.recording import Interaction
 from gateway.recording.remake import failure_of
 from gateway.recording.route import policy_fields
+from gateway.server.inspect.conversation import conversation_name
 from gateway.server.inspect.kept_bytes import KeptBytes, Piece
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
@@ -136,7 +135,7 @@ class Capture:
         # A turn of an earlier request has an index below those of this one.
         self._continues = any(turn.index is not None and turn.index < 0 for turn in exchange.conversation.turns)
         self._marks["prepared"] = self._sent[0]
-        self.conversation = _conversation(exchange.prepared.repaired.turns)
+        self.conversation = conversation_name(exchange.prepared.repaired.turns)
 
     def send(self) -> None:
         """Records that the request has been written to the backend."""
@@ -279,13 +278,6 @@ class Capture:
         absent = self._absence(request.body)
         body = None if absent else data_of(request.body)
         return SentLine(x, request.method, request.path, t, dict(request.headers), body, request.http2, absent)
-
-
-def _conversation(turns: Sequence[Turn]) -> str:
-    """Returns a short name of a conversation. The system's text is no part of it: one that changes with every request
-    is what a person looks for who compares them."""
-    first = next((turn for turn in turns if turn.role == "user"), None)
-    return "" if first is None else blake2b(repr(first.blocks).encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 def _is_harmless(name: str) -> bool:

@@ -13,6 +13,7 @@ from gateway.recording.redact.redact import Redacted, redact
 from gateway.server.inspect.access import InspectorAccess
 from gateway.server.inspect.folder import RecordingFolder, new_recording
 from gateway.server.inspect.own_requests import OwnRequests
+from gateway.server.inspect.recorded_requests import RecordedRequests
 from gateway.server.inspect.redacted_views import compared, remade_redacted, tried
 from gateway.server.inspect.requests import RequestContents
 from gateway.server.inspect.ring import RequestRing
@@ -52,7 +53,7 @@ class Inspector:
         self._configured = configured
         self._reveals = known.reveal
         self._own = OwnRequests(self.ring, self.thread, self._secrets, self.check_reveal)
-        self.requests = AllRequests(self._own)
+        self.requests: AllRequests | RecordedRequests = AllRequests(self._own)
         self._socket: Path | None = None
         # The same words are replaced by the same ones in everything that is shown.
         self._seed = secrets.token_bytes(16)
@@ -77,6 +78,12 @@ class Inspector:
             return
         async with serving_requests(self._own, self._socket):
             yield
+
+    def show(self, recorded: RecordedRequests, settings: Settings) -> None:
+        """Shows the requests of a recording in place of those of this process; `settings` are for what is not built
+        in."""
+        self.requests = recorded
+        self._settings = lambda: settings
 
     def check_reveal(self) -> None:
         """Raises InvalidRequest where nobody may see the words of requests."""

@@ -142,14 +142,19 @@ class GatewayServer(uvicorn.Server):
 
 
 def serve(
-    settings: Settings, insecure: bool, announce: Callable[[str], None], source: SettingsSource | None = None
+    settings: Settings,
+    insecure: bool,
+    announce: Callable[[str], None],
+    source: SettingsSource | None = None,
+    prepare: Callable[[Gateway], None] = lambda app: None,
 ) -> None:
     """Serves until a signal. Calls `announce` with the address once requests are accepted; reads the settings again
-    from `source`. Raises SettingsError."""
+    from `source`. `prepare` may change the application before it serves. Raises SettingsError."""
     _check_workers(settings.server)
     raise_limit()
     _fetch_schemas(settings)
     app = _checked_app(settings, insecure)
+    prepare(app)
     with contextlib.closing(_bind(settings.server)) as listener:
 
         def ready() -> None:

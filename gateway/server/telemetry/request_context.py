@@ -28,7 +28,7 @@ NO_ERROR: Final = "-"
 # The number of characters of a client's chosen name that a log line shows.
 SHOWN: Final = 200
 # Notices that report an observed or kept value, not a change to the request or response.
-_NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
+NO_CHANGE: Final[frozenset[Action]] = frozenset({"seen", "ignored", "failed"})
 # The events of a response that are recorded.
 _RECORDED: Final = frozenset({Notice, UsageReport, ResponseStart, Finish})
 
@@ -240,7 +240,7 @@ class RequestContext:
     def note(self, notices: Iterable[Notice]) -> None:
         """Records notices, and counts the changes among them."""
         for notice in notices:
-            if notice.action not in _NO_CHANGE:
+            if notice.action not in NO_CHANGE:
                 self.changes[notice.stage] = self.changes.get(notice.stage, 0) + 1
             for observe in self._observers.notice:
                 observe(self, notice)
