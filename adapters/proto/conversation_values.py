@@ -7,9 +7,9 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from adapters.proto.rendering import Values
+from adapters.protobuf_values.images import decode_image
 from adapters.text.encode import requested_schema, sampling_values
 from adapters.text.wire import FIELD
-from adapters.warp.encode.images import decode_image
 from gateway.core.conversation import (
     Block,
     Conversation,

@@ -1,1 +1,1 @@
-"""Reads and writes values of protobuf messages for every adapter of a protobuf wire: texts, Structs, arguments."""
+"""Reads and writes values of protobuf messages for adapters of a protobuf wire: texts, Structs, arguments, images."""

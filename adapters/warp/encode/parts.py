@@ -2,8 +2,8 @@
 
 import msgspec
 
+from adapters.protobuf_values.images import decode_image
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode.images import decode_image
 from adapters.warp.encode.indexed_turn import IndexedTurn, index_turns
 from gateway.core.conversation import Block, Conversation, Image, Text, ToolResult, Turn
 from gateway.core.notices import Notice

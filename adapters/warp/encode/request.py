@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from adapters.protobuf_values.images import decode_image
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode.images import decode_image
 from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.tools import supported_tools, write_tools
 from adapters.warp.options import WarpOptions

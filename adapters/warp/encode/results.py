@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
+from adapters.protobuf_values.images import decode_image
 from adapters.protobuf_values.json_struct import NestedTooDeep, write_struct
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode.images import decode_image
 from adapters.warp.encode.indexed_turn import IndexedTurn
 from adapters.warp.encode.tools import inexact_numbers
 from adapters.warp.provider_state import read_provider_state

@@ -2,7 +2,7 @@ import base64
 
 import pytest
 
-from adapters.warp.encode.images import decode_image
+from adapters.protobuf_values.images import decode_image
 from gateway.core.conversation import Image
 from gateway.core.errors import InvalidRequest
 

@@ -1,4 +1,4 @@
-"""Converts `data:` URLs of images into base64 text and a media type, as the Warp wire carries them."""
+"""Converts `data:` URLs of images into base64 text and a media type."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ _LINE_BREAKS: Final = str.maketrans("", "", " \t\r\n")
 
 
 def decode_image(image: Image, param: str) -> tuple[bytes, str]:
-    """Return the image as base64 text (the wire does not take the raw bytes) and its media type.
+    """Return the image as base64 text and its media type.
 
     `param` is the client's path of the part. Raises InvalidRequest for a URL that holds no image.
     """
