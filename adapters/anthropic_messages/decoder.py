@@ -1,59 +1,34 @@
 """Decodes the bytes of a response, either a stream of events or one JSON object, into events."""
 
-from typing import Final
+from functools import partial
 
 from adapters.anthropic_messages.delta_fast_path import read_piece
 from adapters.anthropic_messages.failure import invalid_event
 from adapters.anthropic_messages.message import MessageReader
 from adapters.json_body import JsonBody
+from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
-_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 
-
-class MessagesDecoder:
-    """Decodes one response. The first byte shows which of the two forms it has. `own_client`: the client speaks the
-    same API, and receives what no other event expresses; `keeps_state`: the gateway keeps the state of each piece of
-    reasoning."""
+class MessagesDecoder(StreamOrJson):
+    """Decodes one response. `own_client`: the client speaks the same API, and receives what no other event expresses;
+    `keeps_state`: the gateway keeps the state of each piece of reasoning."""
 
     def __init__(self, max_event: int, *, own_client: bool = False, keeps_state: bool = False) -> None:
-        self._max_event = max_event
-        self._reader = MessageReader(own_client, keeps_state=keeps_state)
-        self._form: _Stream | _Whole | None = None
-        self.done = False
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Return the events of the next bytes. Raises BackendError."""
-        if self._form is None:
-            data = data.lstrip(_BLANK)
-            if not data:
-                return []
-            if data[:1] == b"{":
-                self._form = _Whole(self._reader, self._max_event)
-            else:
-                self._form = _Stream(self._reader, self._max_event)
-        events = self._form.feed(data)
-        self.done = self._reader.finished
-        return events
-
-    def close(self) -> list[Event]:
-        """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
-        if self._form is None:
-            raise BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
-        if self.done:
-            return []
-        self.done = True
-        return self._form.close()
+        reader = MessageReader(own_client, keeps_state=keeps_state)
+        self._stream = partial(_Stream, reader, max_event)
+        self._document = partial(_Whole, reader, max_event)
 
 
 class _Stream:
     """Reads server-sent events, ended by `message_stop`. Their names are those of their types, and are not read."""
 
     def __init__(self, reader: MessageReader, max_event: int) -> None:
+        self.done = False
         self._reader = reader
         self._sse = SSEDecoder(max_event)
 
@@ -72,6 +47,7 @@ class _Stream:
                     events.append(event)
             if self._sse.fault is not None and not reader.finished:
                 raise self._sse.fault
+            self.done = reader.finished
         except BackendError as error:
             error.keep(events)
             raise
@@ -122,6 +98,7 @@ class _Whole:
     """Reads one JSON object when its bytes have ended."""
 
     def __init__(self, reader: MessageReader, max_event: int) -> None:
+        self.done = False
         self._reader = reader
         self._body = JsonBody(max_event)
 

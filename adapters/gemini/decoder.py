@@ -1,11 +1,12 @@
 """Decodes the bytes of a response, either a stream of chunks or one JSON object, into events."""
 
-from typing import Final
+from functools import partial
 
 from adapters.gemini.chunk import ChunkReader
 from adapters.gemini.chunk_fast_path import read_plain
 from adapters.gemini.failure import invalid_event
 from adapters.json_body import JsonBody
+from adapters.stream_or_json import StreamOrJson
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
@@ -14,39 +15,14 @@ from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
-_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 
-
-class GeminiDecoder:
-    """Decodes one response. The first byte shows which of the two forms it has. `passes`: the client speaks this
-    dialect."""
+class GeminiDecoder(StreamOrJson):
+    """Decodes one response. `passes`: the client speaks this dialect."""
 
     def __init__(self, max_event: int, seed: int, *, passes: bool) -> None:
-        self._max_event = max_event
-        self._reader = ChunkReader(seed, passes=passes)
-        self._form: _Stream | _Whole | None = None
-        self.done = False
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Return the events of the next bytes. Raises BackendError."""
-        if self._form is None:
-            data = data.lstrip(_BLANK)
-            if not data:
-                return []
-            if data[:1] in (b"{", b"["):
-                self._form = _Whole(self._reader, self._max_event)
-            else:
-                self._form = _Stream(self._reader, self._max_event)
-        events = self._form.feed(data)
-        self.done = self._form.done
-        return events
-
-    def close(self) -> list[Event]:
-        """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
-        if self._form is None:
-            raise BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
-        self.done = True
-        return self._form.close()
+        reader = ChunkReader(seed, passes=passes)
+        self._stream = partial(_Stream, reader, max_event)
+        self._document = partial(_Whole, reader, max_event)
 
 
 class _Stream:
@@ -77,7 +53,7 @@ class _Stream:
     def close(self) -> list[Event]:
         events: list[Event] = []
         try:
-            tail = None if self.done else self._sse.tail()
+            tail = self._sse.tail()
             if tail is not None:
                 self._tail(tail, events)
             if not self._reader.finished:
@@ -141,9 +117,6 @@ class _Whole:
         return []
 
     def close(self) -> list[Event]:
-        if self.done:
-            return []
-        self.done = True
         answer = self._body.decode()
         events: list[Event] = []
         # Without `alt=sse` the chunks of a stream are the elements of an array.

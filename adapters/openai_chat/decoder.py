@@ -1,5 +1,6 @@
 """Decodes the bytes of a response, either a stream of chunks or one JSON object, into events."""
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -9,6 +10,7 @@ from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.completion_fast_path import read_plain
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
 from adapters.openai_chat.failure import invalid_event
+from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event
@@ -17,16 +19,14 @@ from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
-_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 _DONE: Final = b"[DONE]"
 # A whole response may be larger than any one event of a stream.
 _EVENTS_PER_ANSWER: Final = 4
 
 
-class ChatDecoder:
-    """Decodes one response. The first byte shows which of the two forms it has: some backends stream without a request
-    to do so, and some never stream. `stops` are the client's stop sequences; `passes`: the client speaks this dialect,
-    so that it gets the fields which no event expresses; `keeps` are those that the gateway keeps."""
+class ChatDecoder(StreamOrJson):
+    """Decodes one response. `stops` are the client's stop sequences; `passes`: the client speaks this dialect, so that
+    it gets the fields which no event expresses; `keeps` are those that the gateway keeps."""
 
     def __init__(
         self,
@@ -37,36 +37,8 @@ class ChatDecoder:
         passes: bool = True,
         keeps: StateRule | None = None,
     ) -> None:
-        self._max_event = max_event
-        self._seed = seed
-        self._stops = stops
-        self._passes = passes
-        self._keeps = keeps
-        self._form: _Stream | _Whole | None = None
-        self.done = False
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Return the events of the next bytes. Raises BackendError."""
-        if self._form is None:
-            data = data.lstrip(_BLANK)
-            if not data:
-                return []
-            if data[:1] in (b"{", b"["):
-                self._form = _Whole(
-                    self._seed, self._stops, self._passes, self._keeps, _EVENTS_PER_ANSWER * self._max_event
-                )
-            else:
-                self._form = _Stream(self._seed, self._stops, self._passes, self._keeps, self._max_event)
-        events = self._form.feed(data)
-        self.done = self._form.done
-        return events
-
-    def close(self) -> list[Event]:
-        """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
-        if self._form is None:
-            raise BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
-        self.done = True
-        return self._form.close()
+        self._stream = partial(_Stream, seed, stops, passes, keeps, max_event)
+        self._document = partial(_Whole, seed, stops, passes, keeps, _EVENTS_PER_ANSWER * max_event)
 
 
 class _Stream:
@@ -98,10 +70,9 @@ class _Stream:
     def close(self) -> list[Event]:
         events: list[Event] = []
         try:
-            tail = None if self.done else self._sse.tail()
+            tail = self._sse.tail()
             if tail is not None:
                 self._tail(tail, events)
-            self.done = True
             if not self._reader.finished:
                 raise self._incomplete("The backend's stream ended before the response was complete.", tail)
         except BackendError as error:
@@ -176,9 +147,6 @@ class _Whole(msgspec.Struct):
         return []
 
     def close(self) -> list[Event]:
-        if self.done:
-            return []
-        self.done = True
         body = bytes(self.body)
         events = read_plain(body) if self.passes else None
         return self._read(body) if events is None else events

@@ -1,51 +1,29 @@
 """Decodes the bytes of a response, either a stream of events or one JSON object, into events."""
 
+from functools import partial
 from typing import Final
 
 from adapters.json_body import JsonBody
 from adapters.openai_responses.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.event_reader import EventReader
 from adapters.openai_responses.failure import invalid_event
+from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import malformed_event
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
-_BLANK: Final = b"\xef\xbb\xbf \t\r\n"
 # Some servers end every stream with it, as that of chat completions ends.
 _DONE: Final = b"[DONE]"
 
 
-class ResponsesDecoder:
-    """Decodes one response. The first byte shows which of the two forms it has: some backends never stream."""
+class ResponsesDecoder(StreamOrJson):
+    """Decodes one response."""
 
     def __init__(self, reader: EventReader, max_event: int) -> None:
-        self._reader = reader
-        self._max_event = max_event
-        self._form: _Stream | _Whole | None = None
-        self.done = False
-
-    def feed(self, data: bytes) -> list[Event]:
-        """Return the events of the next bytes. Raises BackendError."""
-        if self._form is None:
-            data = data.lstrip(_BLANK)
-            if not data:
-                return []
-            if data[:1] in (b"{", b"["):
-                self._form = _Whole(self._reader, self._max_event)
-            else:
-                self._form = _Stream(self._reader, self._max_event)
-        events = self._form.feed(data)
-        self.done = self._form.done
-        return events
-
-    def close(self) -> list[Event]:
-        """Return the events at the end of the bytes. Raises BackendTruncated unless the response was complete."""
-        if self._form is None:
-            raise BackendTruncated("The backend's response is empty.", code="upstream_invalid_response")
-        self.done = True
-        return self._form.close()
+        self._stream = partial(_Stream, reader, max_event)
+        self._document = partial(_Whole, reader, max_event)
 
 
 class _Stream:
@@ -74,15 +52,12 @@ class _Stream:
 
     def close(self) -> list[Event]:
         events: list[Event] = []
-        if self.done:
-            return events
         try:
             tail = self._sse.tail()
             if tail is not None and tail.strip() == _DONE:
                 tail = None
             if tail is not None:
                 self._tail(tail, events)
-            self.done = True
             if not self._reader.finished:
                 raise self._truncated(tail)
         except BackendError as error:
@@ -138,7 +113,4 @@ class _Whole:
         return []
 
     def close(self) -> list[Event]:
-        if self.done:
-            return []
-        self.done = True
         return self._reader.response(self._body.decode())
