@@ -26,8 +26,8 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.server.api.app import Gateway, create_app
+from gateway.server.process.gateway_server import GatewayServer
 from gateway.server.process.listener import address, bind
-from gateway.server.process.run import GatewayServer
 from gateway.settings import read_settings
 
 # What every gateway of a test has, unless its settings say otherwise: no client keys, no log file.

@@ -172,7 +172,7 @@ async def test_many_who_find_no_room_are_one_line_of_the_log(start: Start, caplo
 async def test_a_client_whose_descriptor_is_kept_back_is_told_and_closed(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.server.process.run.last_for_clients", lambda: 3)
+    monkeypatch.setattr("gateway.server.process.gateway_server.last_for_clients", lambda: 3)
     gateway, _ = await start(well)
     refused = await answers(gateway, GET + b"\r\n")
     assert refused.startswith(b"HTTP/1.1 503") and b'"code":"overloaded"' in refused
