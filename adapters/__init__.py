@@ -1,0 +1,1 @@
+"""The adapters: one package for each family of backends."""

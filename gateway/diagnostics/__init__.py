@@ -1,1 +1,1 @@
-"""Diagnoses a request without sending it: explain and lint."""
+"""Diagnoses requests and settings without sending anything: explain, lint, checks of a backend's entry, the doctor."""

@@ -1,1 +1,1 @@
-"""State that workers share."""
+"""What the gateway remembers from one request to another: in memory, in a file of SQLite, or on a server."""
