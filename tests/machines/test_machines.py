@@ -26,7 +26,8 @@ FOLLOW_UPS: Final = 500
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def machines(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    async with cluster(tmp_path_factory.mktemp("cluster"), keys={}) as opened:
+    """The deadline is far above what a busy machine takes, so that nothing is not stored without a fault."""
+    async with cluster(tmp_path_factory.mktemp("cluster"), deadline_ms=1500, keys={}) as opened:
         yield opened
 
 
@@ -164,13 +165,11 @@ async def test_while_a_machine_fails_clients_see_only_what_it_explains(machines:
         during = sent.take()
         await asyncio.sleep(2)
         after = sent.take()
-    # The store of a busy machine may confirm too late, and the client is told.
-    good = GOOD | {"chain not stored"}
-    assert GOOD <= set(before) <= good, before
-    assert set(during) - good <= fault.allowed, during
+    assert set(before) == GOOD, before
+    assert set(during) - GOOD <= fault.allowed, during
     assert during["chat whole"] and during["stream whole"], during
     # Requests that were waiting for a machine that had vanished end later.
-    assert set(after) - good <= each("timeout") & fault.allowed, after
+    assert set(after) - GOOD <= each("timeout") & fault.allowed, after
     assert set(after) >= GOOD, after
 
 

@@ -23,9 +23,9 @@ from gateway.server.telemetry.request_context import RequestContext
 from gateway.settings import ResponsesSettings, Settings
 
 SPACE: Final[Space] = "rsp"
-# The client waits for the end of its answer meanwhile. A little longer than the deadline of one operation, so that a
+# All writes of an answer, for which its client waits, may take a little longer than the deadline of one operation: a
 # store which misses that is seen to fail.
-WRITE_S: Final = DEADLINE_S + 0.01
+GRACE_S: Final = 0.01
 # Of the history of one answer: a request that continues it has to read and send all of it.
 MOST_LINKS: Final = 512
 MOST_BYTES: Final = 8 * 2**20
@@ -63,7 +63,10 @@ class AnswerStores:
         """Returns the answers of the request's client; None where nothing may be remembered of the request. Raises
         InvalidRequest as `Stores.of` does."""
         found = self._stores.of(context)
-        return None if found is None else AnswerStore(found.store, found.tenant, self._settings.responses.ttl_s)
+        if found is None:
+            return None
+        deadline_s = max(DEADLINE_S, found.deadline_s)
+        return AnswerStore(found.store, found.tenant, self._settings.responses.ttl_s, deadline_s)
 
     def for_answer(
         self, answers: "AnswerStore | None", model: ResponsesSettings, notices: list[Notice]
@@ -81,13 +84,14 @@ class AnswerStores:
 
 
 class AnswerStore:
-    """The answers of one client, which live for `ttl_s` seconds."""
+    """The answers of one client, which live for `ttl_s` seconds. An operation may take `deadline_s` seconds."""
 
-    def __init__(self, store: GuardedStore, tenant: str, ttl_s: float) -> None:
+    def __init__(self, store: GuardedStore, tenant: str, ttl_s: float, deadline_s: float = DEADLINE_S) -> None:
         self.in_memory = store.name == MemoryStore.name
         self._store = store
         self._tenant = tenant
         self._ttl_s = ttl_s
+        self._deadline_s = deadline_s
 
     async def find(self, missing: Callable[[Found], Sequence[str]]) -> Found:
         """Returns the entries that `missing` names, also those that it names only once it has others. Raises
@@ -95,7 +99,8 @@ class AnswerStore:
         found: dict[str, bytes | None] = {}
         while names := missing(found):
             try:
-                entries = await self._store.get(self._tenant, SPACE, [_key(name) for name in names])
+                keys = [_key(name) for name in names]
+                entries = await self._store.get(self._tenant, SPACE, keys, self._deadline_s)
             except StoreUnavailable as failure:
                 raise _unavailable(failure) from failure
             for name, entry in zip(names, entries, strict=True):
@@ -124,15 +129,16 @@ class AnswerStore:
         if record.size > MOST_BYTES:
             return f"the history has {record.size} bytes; the most is {MOST_BYTES}"
         try:
-            async with asyncio.timeout(WRITE_S):
+            async with asyncio.timeout(self._deadline_s + GRACE_S):
                 if renewed := [_key(name) for name in record.renewed]:
-                    await self._store.extend(self._tenant, SPACE, renewed, self._ttl_s)
+                    await self._store.extend(self._tenant, SPACE, renewed, self._ttl_s, self._deadline_s)
                 for name, data in record.entries:
-                    await self._store.put(self._tenant, Put(SPACE, _key(name), data, self._ttl_s))
+                    put = Put(SPACE, _key(name), data, self._ttl_s)
+                    await self._store.put(self._tenant, put, self._deadline_s)
         except StoreUnavailable as failure:
             return str(failure)
         except TimeoutError:
-            return f"the store did not confirm it within {DEADLINE_S * 1000:.0f} ms"
+            return f"the store did not confirm it within {self._deadline_s * 1000:.0f} ms"
         return None
 
 

@@ -8,7 +8,8 @@ from gateway.server.state.store import Entry, Lease, Put, Space, StateStore, Sto
 from gateway.server.state.write_queue import Write, WriteQueue
 from gateway.server.telemetry.metrics import Metrics
 
-# The deadline of an operation that no client waits for, and of the writes of stored responses.
+# The deadline of an operation that no client waits for. Stored responses, which cannot be done without, have this one
+# or that of the settings, whichever is longer.
 DEADLINE_S: Final = 0.25
 # Deletions and counts of everything may take longer.
 LONG_S: Final = 10.0
@@ -37,15 +38,17 @@ class GuardedStore:
         self._guard.count("get", space, "hit", by=len(found) - misses)
         return found
 
-    async def put(self, tenant: str, put: Put) -> bool:
-        """See `StateStore`."""
-        stored = await self._guard.run("put", put.space, lambda: self._store.put(tenant, put), DEADLINE_S)
+    async def put(self, tenant: str, put: Put, within_s: float = DEADLINE_S) -> bool:
+        """See `StateStore`. The reply must come within `within_s` seconds."""
+        stored = await self._guard.run("put", put.space, lambda: self._store.put(tenant, put), within_s)
         self._guard.count("put", put.space, "done" if stored else "conflict")
         return stored
 
-    async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
-        """See `StateStore`."""
-        await self._guard.run("extend", space, lambda: self._store.extend(tenant, space, keys, ttl_s), DEADLINE_S)
+    async def extend(
+        self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float, within_s: float = DEADLINE_S
+    ) -> None:
+        """See `StateStore`. The reply must come within `within_s` seconds."""
+        await self._guard.run("extend", space, lambda: self._store.extend(tenant, space, keys, ttl_s), within_s)
         self._guard.count("extend", space, "done")
 
     async def delete(self, tenant: str, space: Space, keys: Sequence[bytes]) -> None:

@@ -28,12 +28,14 @@ DOWN: Final = Notice(
 
 class RequestStore:
     """`store` is for work that outlives the request; `tenant` owns everything that the request reads and writes.
-    `failed`: a read has failed, so that what seems to be missing may be there."""
+    `failed`: a read has failed, so that what seems to be missing may be there. All reads together may take `deadline_s`
+    seconds."""
 
     def __init__(self, store: GuardedStore, tenant: str, deadline_s: float) -> None:
         self.store = store
         self.tenant = tenant
         self.failed = False
+        self.deadline_s = deadline_s
         self._left_s = deadline_s
         self._notices: list[Notice] = []
 

@@ -2,18 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.store import Entry, Failure, Put, Space, StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 
-HANGS_S: Final = 5.0
-
 
 class FaultyStore(MemoryStore):
-    """`fault` is how reads, writes and pings fail; None: they work. `slow` hangs. `asked` counts them."""
+    """`fault` is how reads, writes and pings fail; None: they work. `slow` hangs for ever. `asked` counts them."""
 
     def __init__(self) -> None:
         super().__init__(2**20, lambda *_: None)
@@ -34,7 +31,7 @@ class FaultyStore(MemoryStore):
     async def _fail(self) -> None:
         self.asked += 1
         if self.fault == "slow":
-            await asyncio.sleep(HANGS_S)
+            await asyncio.Event().wait()
         elif self.fault is not None:
             raise StoreUnavailable(self.fault, "as the test wants")
 

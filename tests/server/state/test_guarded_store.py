@@ -1,19 +1,18 @@
 """A failing store costs each request at most its deadline, and after three failures nothing at all."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 
 import pytest
 
-from gateway.server.state.guarded_store import DEADLINE_S, GuardedStore
+from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.request_store import DOWN, SLOW, RequestStore
 from gateway.server.state.store import Failure, Put, StoreUnavailable
 from gateway.server.state.write_queue import MOST
 from gateway.server.telemetry.metrics import Metrics
-from tests.server.state.faulty_store import HANGS_S, FaultyStore
+from tests.server.state.faulty_store import FaultyStore
 
 PUT = Put("ops", b"k", b"data", 60)
 FAILURES: tuple[Failure, ...] = ("slow", "down", "invalid")
@@ -110,14 +109,13 @@ async def test_every_operation_has_a_deadline() -> None:
         pass
 
     async def hang(*_: object) -> None:
-        await asyncio.sleep(HANGS_S)
+        await asyncio.Event().wait()
 
     names = ("get", "put", "extend", "delete", "epoch", "acquire", "renew", "release", "commit")
     for name in names:
         setattr(Hanging, name, hang)
     lease = await MemoryStore(1, lambda *_: None).acquire("a", "work", 1)
     assert lease is not None
-    began = time.monotonic()
     calls: list[Callable[[GuardedStore], Awaitable[object]]] = [
         lambda store: store.get("a", "ops", [b"k"]),
         lambda store: store.put("a", PUT),
@@ -134,7 +132,6 @@ async def test_every_operation_has_a_deadline() -> None:
         with pytest.raises(StoreUnavailable) as raised:
             await call(store)
         assert raised.value.reason == "slow"
-    assert time.monotonic() - began >= len(names) * DEADLINE_S
 
 
 async def test_the_end_of_a_request_is_no_failure_of_the_store(guarded: Guarded) -> None:

@@ -16,10 +16,10 @@ from gateway.core.errors import GatewayError
 from gateway.server.access.admission import Admission
 from gateway.server.access.rate_limit import Grant, KeyUsage, RateLimits, charge, grant
 from gateway.server.process.process_identity import process_identity
+from gateway.server.state.circuit import MOST_FAILURES
 from gateway.server.state.limit_store import NONE_ALONE, Alone, LimitStore
 from gateway.server.state.shared_rate_limits import REPEAT_S, SharedRateLimits
 from gateway.server.state.sqlite import SqliteLimits
-from gateway.server.state.sqlite.database import PATIENCE_S
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import KeySettings
@@ -93,7 +93,8 @@ class Process:
     ) -> None:
         self.now = now
         self.own = RateLimits()
-        self.shared = SharedRateLimits(store, self.own, lambda: deadline_s, Metrics(), lambda: self.now)
+        self.metrics = Metrics()
+        self.shared = SharedRateLimits(store, self.own, lambda: deadline_s, self.metrics, lambda: self.now)
         self.own.limit("a", limits)
         self.own.limit("free", KeySettings())
 
@@ -239,12 +240,11 @@ async def test_statements_are_repeated() -> None:
 async def test_a_slow_store_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     one, _, store = scripted(STREAMS)
     store.gate.clear()
-    began = time.monotonic()
     assert await taken(one) == 3
     # Three failures; from then on nothing waits.
-    assert time.monotonic() - began < 4 * DEADLINE_S + 0.5
     one.release()
     assert await one.take()
+    assert [call for call in store.calls if call != "ping"] == ["take 0+1", "take 1+1", "take 2+1"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     store.gate.set()
     await one.shared._guard.aclose()
@@ -429,9 +429,10 @@ async def test_a_lock_of_another_process_does_not_hold_up_the_loop(tmp_path: Pat
     async with on_file(path, KeySettings(requests_per_minute=1000)) as (one, _):
         assert await one.take()
         undo = lock(path)
-        before = time.monotonic()
         assert await taken(one, of=100) == 100
-        assert time.monotonic() - before < 3 * PATIENCE_S + 2
+        outcomes = {sample.labels[2]: sample.value for sample in one.metrics.state_operations.samples()}
+        # The first one was before the lock. Nothing waits after three failures, and no call blocks the loop meanwhile.
+        assert outcomes["done"] == 1 and outcomes["slow"] == MOST_FAILURES and outcomes["skipped"] >= 97
         assert undo is not None
         undo()
 
