@@ -23,10 +23,15 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
 RECORDINGS: Final = ("gateway/recording/", "gateway/server/inspect/capture.py")
 # The first settings of a server name its adapter.
 DISCOVERY: Final = ("gateway/discovery/",)
-# A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON.
+# A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON. The doctor looks at the bytes of
+# the wire whose servers differ most.
 OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "ollama": ("adapters/text/presets.py",),
-    "openai_chat": ("adapters/proto/openai_json.py",),
+    "openai_chat": (
+        "adapters/proto/openai_json.py",
+        "gateway/diagnostics/doctor/",
+        "gateway/commands/doctor_offline.py",
+    ),
 }
 
 

@@ -34,7 +34,8 @@ def is_inspected(path: str) -> bool:
     return path == INSPECT or path.startswith(f"{INSPECT}/")
 
 
-def _is_page(path: str) -> bool:
+def is_page(path: str) -> bool:
+    """Returns whether a path is one of the page itself, which asks for no key."""
     return path in (INSPECT, f"{INSPECT}/") or path.startswith(ASSETS)
 
 
@@ -64,7 +65,7 @@ class InspectorAccess:
             raise InvalidRequest(
                 "Requests from web pages of other origins are refused.", status=403, code="cross_site_request"
             )
-        if self._digest and not _is_page(path):
+        if self._digest and not is_page(path):
             self.check_key(head)
 
     def guards(self, path: str) -> bool:

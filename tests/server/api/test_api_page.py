@@ -9,6 +9,7 @@ from starlette.routing import Route
 from gateway.registry import load_dialect
 from gateway.server.access.request_checks import OPEN_PATHS, SINGLE
 from gateway.server.api.app import create_app
+from gateway.server.inspect.access import is_page
 from gateway.settings import Settings
 from tests.paths import ROOT
 from tests.server.api.test_endpoint import well
@@ -53,7 +54,8 @@ def test_the_page_names_the_paths_of_head() -> None:
 
 
 def test_the_page_says_which_routes_need_a_key() -> None:
-    assert {path for _, path, key in ROUTES if key == "no"} == OPEN_PATHS
+    assert {path for _, path, key in ROUTES if key == "no" and not is_page(path)} == OPEN_PATHS
+    assert {key for _, path, key in ROUTES if is_page(path)} == {"no"}
 
 
 def test_the_page_lists_the_headers_that_may_occur_once() -> None:
