@@ -8,6 +8,9 @@ import { Text, visible } from "./text.js";
 import { useRef, useState } from "./vendor/hooks.mjs";
 import { longSilence } from "./waterfall.js";
 
+/** So many reads are loaded at once. */
+export const FIRST_READS = 200;
+
 const END = -1; // the number of the read of what belongs to none: the end of the body, keep-alives
 
 /**
@@ -19,11 +22,14 @@ export function Answer({ loaded, live, path, query }) {
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
   const pages = [loaded.value, ...further];
   const { to, total, end } = pages.at(-1);
-  const more = async () => setFurther([...further, await askJson(`${path}/answer`, { query: { ...query, from: to } })]);
+  const more = async () => {
+    const span = { from: to, to: to + FIRST_READS };
+    setFurther([...further, await askJson(`${path}/answer`, { query: { ...query, ...span } })]);
+  };
   const rows = rowsOf(pages).filter(({ read }) => !live || read.number !== END);
   return html`<${Reads} rows=${rows} />
     <${More} shown=${to} total=${total} noun="read" onMore=${more} />
-    ${to >= total && html`<${End} end=${end} live=${live} />`}`;
+    <${End} end=${end} live=${live} />`;
 }
 
 // Returns [{read, events, chunks}]: one row for each read, and one for the end of the body where something came of it.
@@ -113,9 +119,13 @@ function ReadRow({ row, silence, chosen, focusable, onChoose }) {
       <td>
         ${end ? html`<span class="dim">the end of the body</span>` : html`<${Bytes} read=${read} open=${chosen} />`}
       </td>
-      <td>${events.map((event) => html`<${Event} key=${event.number} event=${event} />`)}</td>
       <td>
-        ${chunks.map((chunk) => html`<div class="chunk" key=${chunk.number}><${Text} text=${chunk.text} /></div>`)}
+        <div class="stack">${events.map((event) => html`<${Event} key=${event.number} event=${event} />`)}</div>
+      </td>
+      <td>
+        <div class="stack">
+          ${chunks.map((chunk) => html`<div class="chunk" key=${chunk.number}><${Text} text=${chunk.text} /></div>`)}
+        </div>
       </td>
     </tr>`;
 }

@@ -19,21 +19,24 @@ import { render } from "./vendor/preact.mjs";
 function Page() {
   const [settings, setSettings] = useState(null);
   const [refusal, setRefusal] = useState(null);
+  const [tries, setTries] = useState(0);
   const enter = (key) => {
     useAdminKey(key);
+    if (key) setTries((count) => count + 1);
     askJson("settings").then(setSettings, setRefusal);
   };
-  useEffect(() => enter(takeKeyOfAddress()), []);
+  useEffect(() => {
+    const onAddress = () => {
+      const key = takeKeyOfAddress();
+      if (key) enter(key);
+    };
+    enter(takeKeyOfAddress());
+    addEventListener("hashchange", onAddress);
+    return () => removeEventListener("hashchange", onAddress);
+  }, []);
   if (settings !== null) return html`<${Inspector} settings=${settings} />`;
   if (refusal === null) return null;
-  if (refusal.status === 401)
-    return html`<${AdminKeyForm}
-      refused=${refusal.tries > 0}
-      onKey=${(key) => {
-        useAdminKey(key);
-        askJson("settings").then(setSettings, (error) => setRefusal(Object.assign(error, { tries: 1 })));
-      }}
-    />`;
+  if (refusal.status === 401) return html`<${AdminKeyForm} refused=${tries > 0} onKey=${enter} />`;
   return html`<main class="alone">
     <div class="card">
       <h1>Dragoman <span class="dim">inspector</span></h1>
@@ -48,13 +51,15 @@ function Inspector({ settings }) {
   const [opened, setOpened] = useState(openedByAddress);
   const [at, setAt] = useState({ current: opened, moves: 0 });
   const [follow, setFollow] = useState(true);
+  const [entered, setEntered] = useState(null);
   const [view, setView] = useState("messages");
   const [dialog, setDialog] = useState(null);
   const closeDialog = () => setDialog(null);
   const [spoken, announce] = useState("");
   const filter = useRef(null);
-  const requests = useMemo(() => new Requests(() => redraw((count) => count + 1)), []);
+  const requests = useMemo(() => new Requests(settings.keep, () => redraw((count) => count + 1)), []);
   useStream(requests, setState);
+  useTicks(requests);
   useEffect(() => {
     const onAddress = () => setOpened(openedByAddress());
     addEventListener("hashchange", onAddress);
@@ -65,9 +70,10 @@ function Inspector({ settings }) {
     };
   }, []);
 
-  const open = (id) => {
+  const open = (id, byKey = false) => {
     location.hash = `request=${encodeURIComponent(id)}`;
     setAt({ ...at, current: id });
+    setEntered(byKey ? id : null);
   };
   const close = () => {
     history.pushState(null, "", location.pathname + location.search);
@@ -78,6 +84,7 @@ function Inspector({ settings }) {
     const row = requests.rows[Math.max(0, Math.min(position, requests.rows.length - 1))];
     if (row === undefined) return;
     setAt({ current: row.id, moves: at.moves + 1 });
+    setEntered(null);
     if (opened !== null) location.replace(`#request=${encodeURIComponent(row.id)}`);
   };
   const position = requests.rows.findIndex((row) => row.id === at.current);
@@ -94,7 +101,7 @@ function Inspector({ settings }) {
     previous: () => moveTo(position - 1),
     first: () => moveTo(0),
     last: () => moveTo(requests.rows.length - 1),
-    open: () => at.current !== null && open(at.current),
+    open: () => at.current !== null && open(at.current, true),
     back: () => opened !== null && close(),
     filter: () => filter.current.focus(),
     follow: newest,
@@ -107,7 +114,7 @@ function Inspector({ settings }) {
   const failed = requests.error?.status === 400 ? requests.error : null;
   return html`
     <${Bar} settings=${settings} state=${state} requests=${requests} onHelp=${() => setDialog("keys")}>
-      <${Filter} input=${filter} onFilter=${search} error=${failed} />
+      <${Filter} input=${filter} onFilter=${search} onEnter=${newest} error=${failed} />
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
@@ -135,6 +142,7 @@ function Inspector({ settings }) {
           id=${opened}
           summary=${requests.byId.get(opened) ?? null}
           settings=${settings}
+          entered=${entered === opened}
           view=${view}
           onView=${setView}
           onClose=${close}
@@ -145,11 +153,20 @@ function Inspector({ settings }) {
     </main>
     <p class="unseen" role="status" aria-live="polite">${spoken}</p>
     ${dialog === "keys" && html`<${KeysDialog} onClose=${closeDialog} />`}
-    ${dialog === "forget" && html`<${ForgetDialog} requests=${requests} onClose=${closeDialog} announce=${announce} />`}`;
+    ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
 }
 
 function openedByAddress() {
   return new URLSearchParams(location.hash.slice(1)).get("request");
+}
+
+// The time of a live request goes on while nothing is heard of it.
+function useTicks(requests) {
+  useEffect(() => {
+    const tick = () => !document.hidden && requests.rows.some((row) => row.live) && requests.onChange();
+    const timer = setInterval(tick, 1000);
+    return () => clearInterval(timer);
+  }, []);
 }
 
 // The list is loaded when the stream begins, and again when it comes back: what happened meanwhile is then in it.

@@ -5,8 +5,11 @@ import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
 
 const WAIT_MS = 200;
 
-/** `onFilter` gets the text when somebody stops to type; `error` is what the gateway says about the last one. */
-export function Filter({ onFilter, error, input }) {
+/**
+ * `onFilter` gets the text when somebody stops to type; `error` is what the gateway says about the last one. `onEnter`
+ * is called for Enter: on to the list.
+ */
+export function Filter({ onFilter, onEnter, error, input }) {
   const [text, setText] = useState("");
   const sent = useRef("");
   useEffect(() => {
@@ -25,6 +28,7 @@ export function Filter({ onFilter, error, input }) {
       autocomplete="off"
       aria-invalid=${error ? "true" : null}
       aria-describedby=${error ? "filter-error" : null}
+      onKeyDown=${(event) => event.key === "Enter" && onEnter()}
       onInput=${(event) => setText(event.target.value)}
     />
     ${error && html`<p id="filter-error" class="refused" role="alert">${error.message}</p>`}

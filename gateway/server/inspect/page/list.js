@@ -2,6 +2,7 @@
 
 import { clock, count, duration, tokens } from "./figures.js";
 import { html } from "./html.js";
+import { taken } from "./requests.js";
 import { visible } from "./text.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.mjs";
 
@@ -14,7 +15,7 @@ const COLUMNS = [
   { name: "model", title: "Model", show: (one) => visible(one.model || "-") },
   { name: "backend", title: "Backend", show: (one) => visible(one.backend || "-") },
   { name: "status", title: "Status", show: (one) => html`<${Status} summary=${one} />` },
-  { name: "ms", title: "Took", show: (one) => duration(one.ms) },
+  { name: "ms", title: "Took", show: (one) => duration(taken(one)) },
   { name: "tokens", title: "Tokens in/out", show: tokens },
   {
     name: "changes",

@@ -18,6 +18,9 @@ const STAGES = [
 const MARKS = { "=": "same", "~": "changed", "+": "added by the gateway", "-": "left out", "..": "shortened" };
 const MARK_NAMES = { "=": "same", "~": "changed", "+": "added", "-": "left-out", "..": "shortened" };
 
+/** So many messages are loaded at once. */
+export const FIRST_MESSAGES = 500;
+
 // A run of messages that are alike is folded where it is longer; the newest message is always shown.
 const MOST_ALIKE = 3;
 
@@ -28,8 +31,10 @@ export function Messages({ loaded, notices, path, query }) {
   const pages = [loaded.value, ...further];
   const rows = pages.flatMap((page) => page.rows);
   const { to, total } = pages.at(-1);
-  const more = async () =>
-    setFurther([...further, await askJson(`${path}/messages`, { query: { ...query, from: to } })]);
+  const more = async () => {
+    const span = { from: to, to: to + FIRST_MESSAGES };
+    setFurther([...further, await askJson(`${path}/messages`, { query: { ...query, ...span } })]);
+  };
   return html`<${NoticeList} notices=${unplaced(notices, rows)} />
     <${StageTable} rows=${rows} notices=${notices} />
     <${More} shown=${to} total=${total} noun="message" onMore=${more} />`;
@@ -117,7 +122,7 @@ function isChanged(row) {
 
 // What a run of rows is called where it is folded; "" for a row that is always shown.
 function likeness(row) {
-  if (!isChanged(row)) return "the same in every stage";
+  if (!isChanged(row)) return "unchanged at every stage";
   const left = STAGES.find(({ name }) => row.cells[name]?.mark === "-");
   return left !== undefined && row.notices.length === 0 ? left.leftOut : "";
 }

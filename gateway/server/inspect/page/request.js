@@ -1,6 +1,6 @@
 /** One request beside the list: what it was, what failed, how long each part took, and its views. */
 
-import { Answer } from "./answer.js";
+import { Answer, FIRST_READS } from "./answer.js";
 import { askJson } from "./api.js";
 import { CopyDialog } from "./copies.js";
 import { Diff } from "./diff.js";
@@ -9,11 +9,12 @@ import { html } from "./html.js";
 import { useCommands } from "./keys.js";
 import { useLoaded, waiting } from "./loaded.js";
 import { Status } from "./list.js";
-import { Messages } from "./messages.js";
+import { FIRST_MESSAGES, Messages } from "./messages.js";
 import { ErrorBanner, NoticeList, useNoticeKeys } from "./notices.js";
+import { taken } from "./requests.js";
 import { Sent } from "./sent.js";
 import { visible } from "./text.js";
-import { useState } from "./vendor/hooks.mjs";
+import { useEffect, useState } from "./vendor/hooks.mjs";
 import { Waterfall } from "./waterfall.js";
 import { WhatIf } from "./what_if.js";
 
@@ -25,8 +26,11 @@ const VIEWS = [
   { name: "what-if", title: "What if" },
 ];
 
-/** `summary` may be null for a request that the list has not loaded; `view` stays from request to request. */
-export function Request({ id, summary, settings, view, onView, onClose, onOpen, announce }) {
+/**
+ * `summary` may be null for a request that the list has not loaded; `view` stays from request to request. `entered`: it
+ * was opened by a key, which brings the focus here.
+ */
+export function Request({ id, summary, settings, entered, view, onView, onClose, onOpen, announce }) {
   const [reveal, setReveal] = useState(false);
   const [copying, setCopying] = useState(false);
   const closeCopy = () => setCopying(false);
@@ -35,9 +39,16 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
   const query = { reveal: reveal ? 1 : null };
   const detail = useLoaded((signal) => askJson(path, { signal }), id, progress(summary));
   const kept = detail.value !== null && detail.value.absent === null;
-  const part = (name, wanted) =>
-    useLoaded((signal) => (wanted ? askJson(`${path}/${name}`, { query, signal }) : null), id, `${stamp} ${wanted}`);
-  const parts = { messages: part("messages", kept), answer: part("answer", kept) };
+  const part = (name, to) =>
+    useLoaded(
+      (signal) => (kept ? askJson(`${path}/${name}`, { query: { ...query, to }, signal }) : null),
+      id,
+      `${stamp} ${kept}`,
+    );
+  const parts = { messages: part("messages", FIRST_MESSAGES), answer: part("answer", FIRST_READS) };
+  useEffect(() => {
+    if (entered) document.querySelector(".request h2").focus();
+  }, [entered]);
   const show = (name) => {
     onView(name);
     announce(`${VIEWS.find((one) => one.name === name).title} is shown.`);
@@ -83,7 +94,7 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
                 marks=${detail.value.marks}
                 reads=${parts.answer.value?.reads}
                 live=${known.live}
-                ms=${known.ms}
+                ms=${summary?.live ? taken(summary) : known.ms}
               />
               ${
                 kept
@@ -102,7 +113,7 @@ export function Request({ id, summary, settings, view, onView, onClose, onOpen, 
 
 // A request that goes on is loaded again once a second, and once at its end.
 function progress(summary) {
-  return summary?.live ? `live ${Math.floor(summary.ms / 1000)}` : "ended";
+  return summary?.live ? `live ${Math.floor(taken(summary) / 1000)}` : "ended";
 }
 
 function viewOf(view, { id, path, query, stamp, detail, messages, answer, settings, onOpen }) {
@@ -154,7 +165,7 @@ function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose
       </div>
     </div>
     ${summary && html`<${Facts} summary=${summary} route=${route} />`}
-    ${reveal && html`<p class="revealed">Words are shown, and the log says so. Secrets stay blotted out.</p>`}
+    ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay blotted out.</p>`}
   </header>`;
 }
 

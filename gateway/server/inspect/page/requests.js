@@ -3,17 +3,20 @@
 import { askJson } from "./api.js";
 
 const PAGE = 500;
+const MOST_ASKED = 1000;
 const REFRESH_MS = 600;
 
 /**
  * `rows` are summaries, newest first, so far as they are loaded; `matching` of `total` pass the filter. `held` are
- * changes that wait while the list is paused. `onChange` is called after each change.
+ * changes that wait while the list is paused. `keep` is how many the gateway
+ * keeps, and so the page. `onChange` is called after each change.
  *
  * The gateway alone knows the language of the filter: while there is one, a new request makes the list be asked for
  * again, and the changes themselves only update rows that are shown.
  */
 export class Requests {
-  constructor(onChange) {
+  constructor(keep, onChange) {
+    this.keep = keep;
     this.onChange = onChange;
     this.rows = [];
     this.byId = new Map();
@@ -33,7 +36,8 @@ export class Requests {
     this.filter = filter;
     const asked = (this.asked += 1);
     try {
-      const page = await askJson("requests", { query: { filter, limit: PAGE } });
+      const limit = Math.min(Math.max(PAGE, this.rows.length), MOST_ASKED);
+      const page = await askJson("requests", { query: { filter, limit } });
       if (asked !== this.asked) return;
       this.replace(page.requests, page);
       this.error = null;
@@ -100,6 +104,8 @@ export class Requests {
   }
 
   update(summaries) {
+    const now = performance.now();
+    for (const summary of summaries) summary.received = now;
     const known = summaries.filter((summary) => this.byId.has(summary.id));
     const added = [
       ...new Map(summaries.filter((summary) => !this.byId.has(summary.id)).map((one) => [one.id, one])).values(),
@@ -110,12 +116,15 @@ export class Requests {
     if (known.length > 0) this.rows = this.rows.map((row) => this.byId.get(row.id));
     if (!this.filter && added.length > 0) {
       this.rows = [...added.reverse(), ...this.rows];
-      this.matching += added.length;
-      this.total += added.length;
+      for (const old of this.rows.splice(this.keep)) this.byId.delete(old.id);
+      this.total = Math.min(this.total + added.length, this.keep);
+      this.matching = this.total;
     }
   }
 
   replace(rows, { matching, total }) {
+    const now = performance.now();
+    for (const row of rows) row.received = now;
     this.rows = rows;
     this.byId = new Map(rows.map((row) => [row.id, row]));
     this.matching = matching;
@@ -123,9 +132,14 @@ export class Requests {
   }
 
   append(rows) {
-    const older = rows.filter((row) => !this.byId.has(row.id));
+    const older = rows.filter((row) => !this.byId.has(row.id)).map((row) => ({ ...row, received: performance.now() }));
     older.forEach((row) => this.byId.set(row.id, row));
     this.rows = [...this.rows, ...older];
     if (older.length === 0) this.matching = this.rows.length;
   }
+}
+
+/** Milliseconds that a request has taken: of a live one up to now, by the page's clock since the last news of it. */
+export function taken(summary) {
+  return summary.live ? summary.ms + performance.now() - summary.received : summary.ms;
 }
