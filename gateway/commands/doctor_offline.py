@@ -1,5 +1,6 @@
 """D1: checks what `dragoman doctor` can see without asking a backend: the settings, this machine, the port."""
 
+import asyncio
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -19,10 +20,6 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _SQLITE: Final = "sqlite:"
 # For each client one for it and one for its backend, and some for everything else.
 _FEW_DESCRIPTORS: Final = 1024
-_ASK_S: Final = 1.0
-# How a gateway answers whether it is ready.
-_READY: Final = ('{"status":"ready"}', '{"status":"draining"}')
-GATEWAY: Final = "a gateway"
 
 
 class Offline(msgspec.Struct, frozen=True):
@@ -92,32 +89,22 @@ def _private(settings: "Settings") -> Iterator[Path]:
 
 def _port(offline: Offline) -> Finding:
     from gateway.core.errors import SettingsError
+    from gateway.discovery.identify import identify
+    from gateway.discovery.server_kinds import DRAGOMAN
     from gateway.server.process.listener import bind
+    from gateway.settings.local_url import local_url
 
     server = offline.settings.server
     where = f"{server.host}:{server.port}"
     try:
         bind(server).close()
     except SettingsError as error:
-        holder = _holder("127.0.0.1" if server.host in ("0.0.0.0", "::", "localhost") else server.host, server.port)
-        if holder == GATEWAY:
+        occupant = asyncio.run(identify(local_url(server.host, server.port)))
+        if occupant is not None and occupant.kind is DRAGOMAN:
             return ok(f"a gateway serves on {where}")
-        return todo(f"{error.message}{holder and f': {holder} answers there'}", "choose another server.port")
+        answers = f": {occupant.title} answers there" if occupant is not None else ""
+        return todo(f"{error.message}{answers}", "choose another server.port")
     return ok(f"{where} is free")
-
-
-def _holder(host: str, port: int) -> str:
-    """Returns what answers at an address: a gateway, or the server that it says it is; empty: nothing answers."""
-    import httpx
-
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    try:
-        answer = httpx.get(f"{address}/readyz", timeout=_ASK_S, trust_env=False)
-    except httpx.HTTPError:
-        return ""
-    if answer.text in _READY:
-        return GATEWAY
-    return str(answer.headers.get("server", "another HTTP server"))[:60]
 
 
 def _descriptors(offline: Offline) -> Finding:

@@ -172,6 +172,7 @@ def _write(out: Path, text: str) -> int:
         print(line)
     settings = "" if out == Path("settings.json") else f" --settings {out}"
     print(f"Next: dragoman serve{settings}, and dragoman connect{settings} for your client.")
+    print(f"What the backend can do, and what it needs: dragoman doctor{settings}")
     return 1 if report.errors else 0
 
 

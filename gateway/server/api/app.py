@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Final, cast
+from typing import cast
 
 import msgspec
 from fastapi import FastAPI
@@ -29,6 +29,7 @@ from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
 from gateway.server.api.remembered import remembered
+from gateway.server.api.unknown_route import advice
 from gateway.server.inspect.routes import add_inspect_routes
 from gateway.server.state.answer_store import with_stored
 from gateway.server.telemetry.metric_types import Snapshot
@@ -143,18 +144,14 @@ def create_app(settings: Settings) -> Gateway:
     return app
 
 
-# Clients of these APIs add the version, or the folder, to their base URL themselves.
-_DOUBLED: Final = ("/v1/v1/", "/v1/v1beta/", "/v1/api/")
-
-
 async def _http_error(request: Request, error: Exception) -> Response:
     """Reports an unknown path or method."""
     assert isinstance(error, HTTPException)
     unknown = error.status_code == 404
     path = request.scope["path"]
-    advice = "Remove /v1 from the base URL of the client" if path.startswith(_DOUBLED) else "GET /docs lists the routes"
+    dialects = request.app.gateway_state.dialects.dialects
     refusal = InvalidRequest(
-        f"Unknown route {request.method} {path:.240}. {advice}.",
+        f"Unknown route {request.method} {path:.240}. {advice(path, dialects) if unknown else 'GET /docs lists them.'}",
         status=error.status_code,
         code="unknown_url" if unknown else "method_not_allowed",
         headers=error.headers if unknown else {"allow": ", ".join(_methods(request))},

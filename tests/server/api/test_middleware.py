@@ -189,6 +189,23 @@ async def test_unknown_paths_and_methods(start: Start, method: str, path: str, s
 
 
 @pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("/v1/chat/completion", "Did you mean /v1/chat/completions?"),
+        ("/v1/message", "Did you mean /v1/messages?"),
+        ("/api/chats", "Did you mean /api/chat?"),
+        ("/v1/embeddings", "The gateway has no embeddings. It serves /v1/chat/completions, /api/chat,"),
+        ("/foo", "It serves /v1/chat/completions, /api/chat,"),
+        ("/" + "zz/" * 400, "It serves"),
+    ],
+)
+async def test_an_unknown_path_is_told_what_is_served(start: Start, path: str, advice: str) -> None:
+    gateway, _ = await start(well)
+    message = (await gateway.client.post(path, json={})).json()["error"]["message"]
+    assert advice in message and len(message) < 700
+
+
+@pytest.mark.parametrize(
     ("path", "allowed"),
     [("/v1/models", "GET"), ("/v1/chat/completions", "POST"), ("/v1/responses/resp_1", "DELETE, GET")],
 )
