@@ -26,12 +26,20 @@ MODELS: Mapping[str, str] = {"agent": "auto"}
 
 
 async def examined(
-    kind: str, base_url: str = "", slow: bool = True, only: tuple[str, ...] = (), model: str = "", **entry: Json
+    kind: str,
+    base_url: str = "",
+    slow: bool = True,
+    only: tuple[str, ...] = (),
+    model: str = "",
+    own_profile: Mapping[str, Json] | None = None,
+    entry: Mapping[str, Json] | None = None,
 ) -> Examined:
-    """Examines one backend: a demo of this kind, or what answers at an address over the same wire."""
+    """Examines one backend: a demo of this kind, or what answers at an address over the same wire. `entry` are more
+    keys of it, and `own_profile` a profile of the settings by its name."""
     settings = read_settings(
         {
-            "backends": {"b": {**ENTRIES[kind], "base_url": base_url or f"demo:{kind}", **entry}},
+            "profiles": dict(own_profile or {}),
+            "backends": {"b": {**ENTRIES[kind], "base_url": base_url or f"demo:{kind}", **(entry or {})}},
             "models": {"m": {"backend": "b", "name": model or MODELS.get(kind, f"demo-{kind}")}},
         }
     )

@@ -1,0 +1,161 @@
+"""Each planted defect turns its own check and no other; what needs that check is skipped."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.demo.defects.table import DEFECTS
+from gateway.diagnostics.doctor.finding import Section
+from gateway.diagnostics.doctor.probes import PROBES
+from tests.server.doctor.examined import examined, findings, turned
+
+KEY: Final = "DOCTOR_KEY"
+# What each defect turns; nothing where the gateway mends it without a trace, or does not send the field.
+TURNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "needs_key": {},
+    "wrong_key_accepted": {"D211": "todo"},
+    "right_key_refused": {"D211": "broken"},
+    "models_missing": {"D212": "todo"},
+    "models_empty": {"D212": "todo"},
+    "models_wrong_name": {"D212": "todo"},
+    "error_in_200": {"D221": "broken"},
+    "wrong_content_type": {"D221": "broken"},
+    "stream_cut": {"D222": "broken"},
+    "stream_reset": {"D222": "broken"},
+    "no_usage": {"D223": "todo"},
+    "unknown_fields": {"D226": "remark"},
+    "no_done": {"D224": "todo"},
+    "usage_null": {"D223": "todo"},
+    "null_fields": {"D226": "remark"},
+    "arguments_object": {"D230": "remark"},
+    "empty_arguments": {"D233": "remark"},
+    "no_call_index": {},
+    "calls_end_with_stop": {},
+    "buffered": {"D225": "todo"},
+    "slow_first_byte": {"D227": "todo"},
+    "cancel_keeps_slot": {"D282": "todo"},
+    "name_changed": {"D231": "broken"},
+    "one_of_two_calls": {"D232": "todo"},
+    "ids_too_long": {"D265": "todo"},
+    "ids_repeated": {"D265": "remark"},
+    "ids_with_colons": {"D265": "remark"},
+    "ignores_choice_none": {"D237": "broken"},
+    "ignores_choice_required": {"D238": "todo"},
+    "ignores_choice_named": {"D239": "todo"},
+    "ignores_results": {"D234": "todo"},
+    "calls_as_text": {"D231": "todo"},
+    "thoughts_as_text": {"D228": "todo"},
+    "empty_answer": {"D221": "broken"},
+    "ignores_seed": {"D273": "todo"},
+    "ignores_stop": {"D272": "todo"},
+    "ignores_max_tokens": {"D274": "todo"},
+    "ignores_response_format": {"D271": "todo"},
+    "ignores_n": {},
+    "ignores_logprobs": {"D275": "todo"},
+    "ignores_tools": {"D231": "todo"},
+    "ignores_stream": {},
+    "results_in_order": {"D235": "todo"},
+    "refuses_parts": {"D236": "todo"},
+    "needs_reasoning": {"D241": "todo"},
+    "refuses_reasoning": {"D243": "todo"},
+    "needs_signature": {"D242": "todo"},
+    "refuses_orphan": {},
+    "refuses_unanswered": {},
+    "refuses_two_system": {"D253": "todo"},
+    "refuses_developer": {"D254": "todo"},
+    "refuses_assistant_first": {"D258": "todo"},
+    "refuses_assistant_last": {"D255": "todo"},
+    "refuses_late_system": {"D256": "todo"},
+    "refuses_repeated_role": {"D257": "todo"},
+    "refuses_user_after_tool": {"D259": "todo"},
+    "refuses_long_ids": {"D261": "todo"},
+    "refuses_colon_ids": {"D262": "todo"},
+    "refuses_repeated_ids": {"D263": "remark"},
+    "refuses_dotted_names": {"D264": "todo"},
+    "refuses_tools": {"D231": "todo"},
+    "refuses_forced_choice": {"D238": "todo", "D239": "todo"},
+    "refuses_stream_options": {"D223": "todo"},
+}
+_STREAMS: Final = ("text", "grpc", "agent")
+# Where a wire shows a defect in another check, or not at all.
+OTHERWISE: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
+    # These wires stream every answer.
+    **{(defect, wire): {"D221": "broken"} for defect in ("stream_cut", "stream_reset") for wire in _STREAMS},
+    # There the short answer is as late as the long one, as that of a slow backend.
+    **{("buffered", wire): {} for wire in _STREAMS},
+    ("ignores_stream", "text"): {"D221": "broken"},
+    # Only the events of chat completions are looked into.
+    **{("unknown_fields", wire): {} for wire in ("messages", "responses", "gemini", "text")},
+    # Such an answer cannot be told apart on this wire, and is refused.
+    ("ids_repeated", "messages"): {"D232": "broken"},
+    ("ids_repeated", "gemini"): {"D265": "todo"},
+    # A name that no tool has stays in the text.
+    ("name_changed", "text"): {"D231": "todo"},
+    # The gateway ends the answer itself.
+    ("ignores_stop", "text"): {},
+}
+# Each answer of these takes half a second or more, so that only these checks are tried.
+SLOW: Final[Mapping[str, tuple[str, ...]]] = {
+    "buffered": ("D225",),
+    "slow_first_byte": ("D227",),
+    "cancel_keeps_slot": ("D282",),
+}
+ENTRIES: Final[Mapping[str, dict[str, Json]]] = {
+    **{defect: {"api_key_env": KEY} for defect in ("needs_key", "wrong_key_accepted", "right_key_refused")},
+    "slow_first_byte": {"timeouts": {"first_byte": 1}},
+}
+# Of other wires than that of chat completions, the checks of a defect and those that it could turn first.
+_FIRST: Final = ("D211", "D212", "D221", "D222", "D231", "D232")
+
+
+def _asked(defect: str, wire: str) -> tuple[str, ...]:
+    if defect in SLOW:
+        return ("D22",) if wire == "chat" and defect != "cancel_keeps_slot" else SLOW[defect]
+    if wire == "chat":
+        return ()
+    return (*_FIRST, *TURNS[defect])
+
+
+_HEALTHY: Final[dict[str, Section]] = {}
+
+
+async def _healthy(wire: str) -> Section:
+    if wire not in _HEALTHY:
+        _HEALTHY[wire] = (await examined(wire)).section
+    return _HEALTHY[wire]
+
+
+def test_every_defect_is_judged() -> None:
+    assert TURNS.keys() == DEFECTS.keys()
+    assert {check for found in TURNS.values() for check in found} <= {probe.id for probe in PROBES}
+    assert all(wire in DEFECTS[defect].wires for defect, wire in OTHERWISE)
+
+
+@pytest.mark.parametrize(
+    ("defect", "wire"), [(name, wire) for name, defect in DEFECTS.items() for wire in defect.wires]
+)
+async def test_a_defect_turns_its_check_and_no_other(defect: str, wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY, "demo-key")
+    url = f"demo:{wire}?defect={defect}"
+    found = (await examined(wire, url, only=_asked(defect, wire), entry=ENTRIES.get(defect))).section
+    changed = turned(await _healthy(wire), found)
+    expected = OTHERWISE.get((defect, wire), TURNS[defect])
+    assert {check: verdict for check, verdict in changed.items() if verdict != "skipped"} == expected
+    if not expected:
+        assert changed == {}
+
+
+@pytest.mark.parametrize(
+    "defect", ["refuses_two_system", "refuses_developer", "refuses_repeated_role", "refuses_long_ids", "refuses_parts"]
+)
+async def test_the_suggested_profile_mends_what_was_found(defect: str) -> None:
+    url = f"demo:chat?defect={defect}"
+    only = tuple(TURNS[defect])
+    section = (await examined("chat", url, only=only)).section
+    (profile, name) = section.suggestions
+    mended = await examined(
+        "chat", url, only=only, own_profile={profile.path[1]: profile.value}, entry={"profile": name.value}
+    )
+    assert {one.verdict for one in findings(mended.section).values()} == {"ok"}
