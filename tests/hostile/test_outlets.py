@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+import httpx
 import msgspec
 import pytest
 
@@ -157,16 +158,25 @@ class _Outlets(msgspec.Struct, frozen=True):
         for one in json.loads(listed)["requests"]:
             for path in _routes(one["id"]):
                 found[path] = await self._inspect(path)
+            body = {"id": one["id"], "max_history_messages": 2}
+            response = await self.gateway.client.post("/inspect/api/explain", json=body, headers=ADMIN)
+            assert response.status_code == 200, response.text[:300]
+            found[f"explain {one['id']}"] = response.text
         return found
 
     async def _inspect(self, path: str) -> str:
         response = await self.gateway.client.get(f"/inspect/api/{path}", headers=ADMIN)
+        if path.startswith("requests/") and "/diff" in path and response.status_code == 404:
+            return response.text  # the first of its conversation
         assert response.status_code == 200, f"{path}: {response.text[:300]}"
         return response.text
 
 
 def _routes(request_id: str) -> Iterator[str]:
     yield f"requests/{request_id}"
+    for part in ("messages", "sent", "answer", "diff"):
+        yield f"requests/{request_id}/{part}"
+        yield f"requests/{request_id}/{part}?reveal=1"
     for form in EXPORTS:
         yield f"export?id={request_id}&as={form}&redact=none"
     for level in ("shape", "full"):
@@ -188,6 +198,16 @@ async def _outlets(monkeypatch: pytest.MonkeyPatch, folder: Path) -> AsyncIterat
         yield _Outlets(gateway, script, collector, recorded, log, [])
 
 
+async def _until(stream: httpx.Response, line: str, times: int) -> str:
+    """What a stream of events says until it has said a line so often."""
+    told: list[str] = []
+    async for said in stream.aiter_lines():
+        told.append(said)
+        if told.count(line) == times:
+            break
+    return "\n".join(told)
+
+
 def _leaks(heard: str, secrets: tuple[str, ...] = SECRETS) -> list[str]:
     return [secret for secret in secrets if secret in heard]
 
@@ -196,15 +216,13 @@ async def test_what_clients_and_backends_say_stays_with_them(monkeypatch: pytest
     heard: dict[str, str] = {}
     async with _outlets(monkeypatch, tmp_path) as outlets:
         client = outlets.gateway.client
-        async with client.stream("GET", "/v1/events", headers=CLIENT) as events:
-            lines = events.aiter_lines()
+        async with (
+            client.stream("GET", "/v1/events", headers=CLIENT) as events,
+            client.stream("GET", "/inspect/api/stream", headers=ADMIN) as changes,
+        ):
             await outlets.plant()
-            told: list[str] = []
-            async for line in lines:
-                told.append(line)
-                if sum(line == "event: request" for line in told) == len(outlets.answers):
-                    break
-        heard["events"] = "\n".join(told)
+            heard["events"] = await _until(events, "event: request", len(outlets.answers))
+            heard["changes"] = await _until(changes, "event: ended", len(outlets.answers))
         heard |= await outlets.inspected()
         heard["metrics"] = (await client.get("/metrics", headers=CLIENT)).text
         explained = await client.post("/v1/explain", json=_request("nothing", False), headers=CLIENT)
@@ -214,6 +232,7 @@ async def test_what_clients_and_backends_say_stays_with_them(monkeypatch: pytest
     heard["spans"] = "\n".join(map(str, outlets.collector.spans()))
     assert {outlet: leaks for outlet, text in heard.items() if (leaks := _leaks(text))} == {}
     assert len(heard) > 2 * len(SAID) * 5
-    assert all(PLAIN in text for outlet, text in heard.items() if "as=" in outlet)
+    shown = ("as=", "/messages", "/sent")
+    assert all(PLAIN in text for outlet, text in heard.items() if any(part in outlet for part in shown))
     # An answer has what its own client and its backend said, but nothing of the gateway's.
     assert {text[:2000] for text in outlets.answers if _leaks(text, OWN_SECRETS)} == set()

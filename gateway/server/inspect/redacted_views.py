@@ -7,6 +7,7 @@ import msgspec
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.recording import Interaction
 from gateway.recording.redact.redact import redact
+from gateway.recording.redact.secrets import blot
 from gateway.server.inspect.folder import new_recording
 from gateway.server.inspect.views.diff import Difference, Pair, difference
 from gateway.server.inspect.views.remade import Remade, remake
@@ -27,7 +28,12 @@ def remade_redacted(
     """Makes the stages again from redacted bytes. The checks and the notices are those of the captured ones."""
     captured = remake(interaction, settings)
     (clean,) = redacted_alike([interaction], level, seed, known, settings)
-    return msgspec.structs.replace(remake(clean, settings), checks=captured.checks, notices=captured.notices)
+    # They quote what they are about: the code of an outcome may be the backend's own word.
+    checks = tuple(
+        msgspec.structs.replace(check, difference=blot(check.difference, known)) for check in captured.checks
+    )
+    notices = tuple(msgspec.structs.replace(notice, detail=blot(notice.detail, known)) for notice in captured.notices)
+    return msgspec.structs.replace(remake(clean, settings), checks=checks, notices=notices)
 
 
 def compared(
