@@ -86,7 +86,7 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
     )
     own = MeasuredGateway(
         chat,
-        (python, "-m", "gateway", "serve", "--settings", str(_settings(folder))),
+        (python, "-m", "gateway", "serve", "--settings", str(settings_file(folder))),
         {"DRAGOMAN_API_KEYS": KEY},
         {
             "protobuf": Streams(chat, "agent"),
@@ -118,9 +118,11 @@ def known(folder: Path) -> dict[str, MeasuredGateway]:
     return found
 
 
-def _settings(folder: Path) -> Path:
-    file = folder / "settings.json"
+def settings_file(folder: Path, name: str = "settings", **sections: object) -> Path:
+    """Write the settings of a Dragoman before the benchmark's backend, with these sections beside them."""
+    file = folder / f"{name}.json"
     settings = {
+        **sections,
         "server": {"port": 9201},
         "log": {"file": str(folder / "gateway.log")},
         "backends": {

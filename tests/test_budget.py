@@ -33,14 +33,15 @@ from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.history.compress.chain import chain
 from gateway.history.prepare import repaired
+from gateway.server.inspect.ring import RequestRing
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
-from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
+from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext, RequestObserver
 from gateway.server.telemetry.request_metrics import RequestMetrics
 from gateway.server.upstream.backends import Backend
-from gateway.settings import BackendSettings, check_options
+from gateway.settings import BackendSettings, InspectorSettings, check_options
 from tests.adapters.proto.mappings import PARTS
 from tests.adapters.proto.services import answer, envelope
 
@@ -141,10 +142,10 @@ def identity_cost(messages: int) -> float:
     return calls(lambda: chain(repaired(conversation, POLICY).turns, b"secret", "-")) / messages
 
 
-def telemetry_cost() -> int:
+def telemetry_cost(*more: RequestObserver) -> int:
     """Counts the calls that record one streamed request: its metrics, an access line below the log level, and an event
     bus without watchers."""
-    observers = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus())
+    observers = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus(), *more)
     events = (ResponseStart(), TextDelta("x"), UsageReport(prompt_tokens=1, completion_tokens=1), Finish("stop"))
     backend = Backend("b", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1 << 20)
     exchange = Exchange(NATIVE, decode(SMALL), POLICY)
@@ -185,6 +186,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "message": lambda: history_cost(400),
     "message that is looked up": lambda: identity_cost(400),
     "telemetry of a request": telemetry_cost,
+    "telemetry of a request that the inspector lists": lambda: telemetry_cost(RequestRing(InspectorSettings())),
 }
 
 

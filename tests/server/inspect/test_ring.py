@@ -9,6 +9,7 @@ from gateway.core.notices import Notice
 from gateway.dialects.base import RequestHead
 from gateway.recording.recording import Interaction
 from gateway.registry import load_dialect
+from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.filter import read_filter
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.ring import RequestRing
@@ -118,6 +119,23 @@ def test_what_is_evicted_is_freed() -> None:
     del context
     kept = [one for one in gc.get_objects() if isinstance(one, RequestContext) and one.id == "req-freed"]
     assert kept == [] and ring.summary("req-freed") is not None
+
+
+def test_a_flood_leaves_no_more_than_the_bounds() -> None:
+    """Counted, not timed: the objects and bytes that stay behind 3,000 requests of 10 KB."""
+    ring = ring_of(contents="always", keep=200, keep_mb=1 / 4)
+
+    def alive(kind: type) -> int:
+        gc.collect()
+        return sum(type(one) is kind for one in gc.get_objects())
+
+    before = alive(Capture)
+    for number in range(3000):
+        serve(ring, f"req-{number}", 10_000)
+    kept = [one for one in ring.listed(limit=1000) if one.contents == "kept"]
+    assert ring.total == len(ring.listed(limit=1000)) == 200
+    assert sum(one.bytes for one in kept) <= 2**18 and len(kept) == 26
+    assert alive(Capture) - before == len(kept)
 
 
 def test_contents_are_kept_only_as_the_settings_say() -> None:

@@ -267,3 +267,14 @@ async def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> N
     with pytest.raises(SettingsError, match=r"inspector\.record"):
         async with running_gateway(settings(record=str(tmp_path / "file" / "below"))):
             pass
+
+
+async def test_an_inspector_that_is_off_observes_nothing() -> None:
+    """A request costs not one call more: nobody is asked."""
+    async with running_gateway(settings(enabled="off")) as off, running_gateway(settings()) as on:
+        without, with_it = off.app.gateway_state.observers, on.app.gateway_state.observers
+        assert off.app.gateway_state.inspector is None
+        for name in ("begin", "notice", "usage", "conclude"):
+            assert len(getattr(with_it, name)) == len(getattr(without, name)) + 1
+        for name in ("connect", "open_stream", "first_event", "response", "backend_error"):
+            assert len(getattr(with_it, name)) == len(getattr(without, name))
