@@ -1,12 +1,14 @@
 """Defines the input of the dialect kit: a dialect, and a client of it that writes requests and reads answers."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway.core.conversation import ALL_CONTENT, Conversation, ReadableContent, ToolCall
+from gateway.core.conversation import ALL_CONTENT, Conversation, Json, ReadableContent, Text, ToolCall, Turn
 from gateway.core.events import Reason
-from gateway.dialects.base import ClientRequest, Dialect, RequestHead
+from gateway.dialects.base import AnswerHead, ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 
 
@@ -74,3 +76,34 @@ class DialectCase(msgspec.Struct, frozen=True):
     def decode_saved(self, body: bytes) -> ClientRequest:
         """Return a request that has no head as the gateway decodes it. Raises InvalidRequest."""
         return self.dialect().decode(read_document(body), RequestHead(""))
+
+
+DialectCheck: TypeAlias = Callable[[DialectCase], None]
+
+HEAD: Final = AnswerHead("0123456789abcdef01234567", 1_700_000_000, "a model/of any:name", lambda: 1_700_000_002)
+GREETING: Final = Conversation(
+    (Turn("user", (Text("Good morning."),)),), model="model", stream=True, include_usage=True
+)
+
+
+def greeting(case: DialectCase) -> ClientRequest:
+    """Return GREETING as the dialect reads it."""
+    return case.decode(case.write(GREETING), GREETING)
+
+
+def arguments_by_id(calls: Sequence[ToolCall]) -> dict[str, tuple[str, Json]]:
+    """Return the name and the arguments, as a value, of each call by its id."""
+    return {call.id: (call.name, json.loads(call.arguments or "{}")) for call in calls}
+
+
+def texts_of(value: Json) -> set[str]:
+    """Every text in a JSON value."""
+    match value:
+        case str():
+            return {value}
+        case list():
+            return {text for item in value for text in texts_of(item)}
+        case dict():
+            return {text for item in value.values() for text in texts_of(item)}
+        case _:
+            return set()

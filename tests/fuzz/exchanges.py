@@ -21,8 +21,7 @@ from gateway.diagnostics.explain import explain
 from gateway.dialects.base import ClientRequest, Dialect
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
-from gateway.testing.dialect_case import DialectCase
-from gateway.testing.dialect_checks import HEAD
+from gateway.testing.dialect_case import HEAD, DialectCase
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.fuzz.strategies import TEXTS, WILD, encoded
 

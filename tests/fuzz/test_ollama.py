@@ -17,7 +17,7 @@ from gateway.dialects.base import ClientRequest, Dialect, RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.ollama.dialect import OllamaDialect
 from gateway.dialects.openai_completions.dialect import OpenAICompletionsDialect
-from gateway.testing.dialect_checks import HEAD
+from gateway.testing.dialect_case import HEAD
 from tests.dialects.ollama.test_conformance import CASE as OLLAMA
 from tests.dialects.openai_completions.test_conformance import CASE as COMPLETIONS
 from tests.fuzz.counted import Work, count_work

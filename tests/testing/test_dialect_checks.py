@@ -23,7 +23,8 @@ from gateway.dialects.base import (
 from gateway.dialects.document import Document
 from gateway.dialects.openai_chat.dialect import OpenAIChatDialect
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
-from gateway.testing import dialect_checks as checks
+from gateway.testing import dialect_answer_checks as answer
+from gateway.testing import dialect_request_checks as request
 from gateway.testing.dialect_checks import CHECKS, DialectCheck
 from tests.dialects.openai_chat.test_conformance import CASE
 
@@ -164,29 +165,29 @@ def encoding(encoder: type[ChatStreamEncoder]) -> type[OpenAIChatDialect]:
 
 
 BROKEN: Final[list[tuple[DialectCheck, type[OpenAIChatDialect]]]] = [
-    (checks.routes_are_sound, NoModels),
-    (checks.routes_are_sound, LoudKeyPlace),
-    (checks.operations_are_complete, UnpublishedTypes),
-    (checks.example_is_read, StreamsAlways),
-    (checks.history_is_read, LosesTurns),
-    (checks.history_is_read, OtherTurnPath),
-    (checks.turns_are_shown, ShowsNoCalls),
-    (checks.saved_history_is_read, OtherHistoryField),
-    (checks.saved_history_is_read, OtherTurnPath),
-    (checks.empty_history_is_refused, AcceptsNothing),
-    (checks.empty_history_is_refused, OtherHistoryField),
-    (checks.garbage_is_refused, Stumbles),
-    (checks.answers_are_read, LosesText),
-    (checks.cuts_change_nothing, encoding(Forgetful)),
-    (checks.cuts_change_nothing, encoding(Talkative)),
-    (checks.nothing_is_sent_before_content, encoding(Hasty)),
-    (checks.every_finish_is_reported, CallsAllStop),
-    (checks.early_errors_are_reported, PlainErrors),
-    (checks.late_errors_are_reported, encoding(Euphemistic)),
-    (checks.cut_streams_are_incomplete, encoding(EarlyEnd)),
-    (checks.notices_are_told_on_demand, encoding(Silent)),
-    (checks.encoders_share_nothing, encoding(Shared)),
-    (checks.models_are_listed, NoMissingModels),
+    (request.routes_are_sound, NoModels),
+    (request.routes_are_sound, LoudKeyPlace),
+    (request.operations_are_complete, UnpublishedTypes),
+    (request.example_is_read, StreamsAlways),
+    (request.history_is_read, LosesTurns),
+    (request.history_is_read, OtherTurnPath),
+    (request.turns_are_shown, ShowsNoCalls),
+    (request.saved_history_is_read, OtherHistoryField),
+    (request.saved_history_is_read, OtherTurnPath),
+    (request.empty_history_is_refused, AcceptsNothing),
+    (request.empty_history_is_refused, OtherHistoryField),
+    (request.garbage_is_refused, Stumbles),
+    (answer.answers_are_read, LosesText),
+    (answer.cuts_change_nothing, encoding(Forgetful)),
+    (answer.cuts_change_nothing, encoding(Talkative)),
+    (answer.nothing_is_sent_before_content, encoding(Hasty)),
+    (answer.every_finish_is_reported, CallsAllStop),
+    (answer.early_errors_are_reported, PlainErrors),
+    (answer.late_errors_are_reported, encoding(Euphemistic)),
+    (answer.cut_streams_are_incomplete, encoding(EarlyEnd)),
+    (answer.notices_are_told_on_demand, encoding(Silent)),
+    (answer.encoders_share_nothing, encoding(Shared)),
+    (answer.models_are_listed, NoMissingModels),
 ]
 
 

@@ -9,7 +9,7 @@ from gateway.core.events import Event
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
-from gateway.testing.dialect_checks import HEAD
+from gateway.testing.dialect_case import HEAD
 from tests.adapters.openai_responses.reading import OTHER, OWN, played, rules
 from tests.adapters.openai_responses.wires import (
     WireEvent,

@@ -11,7 +11,7 @@ from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses.decode import tool_names
 from gateway.dialects.openai_responses.items import ItemEncoder, encode_turn
 from gateway.exchange import Exchange
-from gateway.testing.dialect_checks import GREETING
+from gateway.testing.dialect_case import GREETING
 from tests.dialects.openai_responses.requests import read, refused
 from tests.dialects.openai_responses.wires import NATIVE
 

@@ -30,7 +30,7 @@ from gateway.dialects.openai_responses import stream
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
 from gateway.dialects.openai_responses.stream import PING, ResponsesStreamEncoder
 from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
-from gateway.testing.dialect_checks import HEAD
+from gateway.testing.dialect_case import HEAD
 from gateway.testing.strategies import answers
 from tests.dialects.openai_responses.client import Stream, check_response, streamed
 from tests.dialects.openai_responses.requests import decoded
