@@ -142,10 +142,10 @@ def identity_cost(messages: int) -> float:
     return calls(lambda: chain(repaired(conversation, POLICY).turns, b"secret", "-")) / messages
 
 
-def telemetry_cost(*more: RequestObserver) -> int:
-    """Counts the calls that record one streamed request: its metrics, an access line below the log level, and an event
-    bus without watchers."""
-    observers = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus(), *more)
+def telemetry_cost(*others: RequestObserver) -> int:
+    """Counts the calls that record one streamed request: its metrics, an access line below the log level, an event bus
+    without watchers, and other observers."""
+    observers = Observers(RequestMetrics(Metrics()), AccessLog(), EventBus(), *others)
     events = (ResponseStart(), TextDelta("x"), UsageReport(prompt_tokens=1, completion_tokens=1), Finish("stop"))
     backend = Backend("b", BackendSettings("tests.server.plain:PlainAdapter", "http://x"), 1 << 20)
     exchange = Exchange(NATIVE, decode(SMALL), POLICY)
@@ -167,6 +167,12 @@ def telemetry_cost(*more: RequestObserver) -> int:
         return calls(serve)
 
 
+def listed_cost() -> int:
+    """Counts the calls by which the inspector lists a streamed request while nobody looks: one for what it is told of
+    each of its beginning, its tokens and its end."""
+    return telemetry_cost(RequestRing(InspectorSettings(keep=1))) - telemetry_cost()
+
+
 MEASURES: dict[str, Callable[[], float]] = {
     "request": request_cost,
     "chunk": lambda: chunk_cost(NATIVE, payload.chunks),
@@ -186,7 +192,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "message": lambda: history_cost(400),
     "message that is looked up": lambda: identity_cost(400),
     "telemetry of a request": telemetry_cost,
-    "telemetry of a request that the inspector lists": lambda: telemetry_cost(RequestRing(InspectorSettings())),
+    "request that is listed": listed_cost,
 }
 
 

@@ -39,35 +39,33 @@ _TICK_S: Final = 0.25
 _COUNTED_AT_ONCE: Final = 500
 
 
-class _Entry:
-    """One request. While it is served it has its `context`, then its `outcome`."""
+class _Entry(msgspec.Struct):
+    """One request. While it is served it has its `context`, then its `outcome`. `started` is the time of its head, and
+    `changed` that of what was told last of it (monotonic clock)."""
 
-    __slots__ = (
-        *("began", "capture", "change", "context", "dialect", "evicted", "id", "outcome", "rules", "seq", "streamed"),
-        *("told", "usage", "worker"),
-    )
-
-    def __init__(self, seq: int, worker: int, context: RequestContext) -> None:
-        self.seq = seq
-        self.worker = worker
-        self.id = context.id
-        self.began = time.time()
-        self.context: RequestContext | None = context
-        self.capture = context.capture
-        self.change = 0
-        self.evicted = False
-        self.dialect = context.dialect
-        self.streamed = False
-        self.rules: tuple[str, ...] = ()
-        self.usage: UsageReport | None = None
-        self.outcome: Outcome | None = None
-        self.told: Summary | None = None
+    seq: int
+    worker: int
+    id: str
+    dialect: str
+    started: float
+    changed: float
+    context: RequestContext | None
+    capture: Capture | None
+    evicted: bool = False
+    streamed: bool = False
+    rules: tuple[str, ...] = ()
+    usage: UsageReport | None = None
+    outcome: Outcome | None = None
+    told: Summary | None = None
 
 
 class RequestRing(RequestObserver):
     """The latest requests. `watchers` are those who want contents now; `price_of` returns the price of a model. The
     numbers of requests and of changes are microseconds, so that those of the `workers` of a run follow each other: each
-    worker has numbers of its own."""
+    worker has numbers of its own.
+
+    Every request passes here. While nobody watches, its beginning and its end cost one call each; what a viewer sees is
+    made when it is asked for."""
 
     def __init__(self, settings: InspectorSettings) -> None:
         self.price_of: Callable[[str], Price | None] = lambda model: None
@@ -76,9 +74,16 @@ class RequestRing(RequestObserver):
         self.workers = 1
         self.watchers: set[asyncio.Queue[Change | None]] = set()
         self.on_end: list[Callable[[Interaction], None]] = []
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        # By id, in the order of their beginning; and in turn, so that the oldest one is found.
+        self._entries: dict[str, _Entry] = {}
+        self._places: list[_Entry | None] = [None] * settings.keep
+        self._place = 0
+        # The ended ones whose contents are here, by `seq`.
+        self._captured: OrderedDict[int, _Entry] = OrderedDict()
+        self._always = settings.contents == "always"
         self._seq = 0
-        self._changes = 0
+        # The Unix time at which the monotonic clock began.
+        self._epoch_s = time.time() - time.monotonic()
         self._ticking: asyncio.Task[None] | None = None
         self._size = 0
         self._missed: dict[asyncio.Queue[Change | None], int] = {}
@@ -90,23 +95,25 @@ class RequestRing(RequestObserver):
     def begin(self, context: RequestContext) -> None:
         if context.route != CHAT:
             return
-        if self._wants_contents:
+        if (self._always or self.watchers or self.on_end) and self._wants_contents:
             context.capture = Capture(context.id, context.method, self._most)
-        self._seq = self._next(self._seq)
-        entry = _Entry(self._seq, self.worker, context)
-        entries = self._entries
+        started = context.started
+        seq = int((started + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
+        self._seq = seq = seq if seq > self._seq else self._seq + self.workers
+        entry = _Entry(seq, self.worker, context.id, context.dialect, started, started, context, context.capture)
+        entries, place = self._entries, self._place
+        self._place = (place + 1) % self.settings.keep
+        oldest, self._places[place] = self._places[place], entry
+        if oldest is not None and oldest.id in entries and entries[oldest.id] is oldest:
+            del entries[oldest.id]
+            if oldest.capture is not None:
+                self._forget(oldest)
         if context.id in entries:
             # A client chooses the id, and may choose one twice: the newer request has it.
-            self._forget(entries.pop(context.id))
+            self._drop(entries[context.id])
         entries[context.id] = entry
-        if len(entries) > self.settings.keep:
-            self._forget(entries.popitem(last=False)[1])
-        self._tell("begun", entry)
-
-    def _next(self, last: int) -> int:
-        """Returns the next number of this worker."""
-        now = time.time_ns() // 1000
-        return max(last + self.workers, now - now % self.workers + self.worker - 1)
+        if self.watchers:
+            self._tell("begun", entry)
 
     @property
     def _wants_contents(self) -> bool:
@@ -121,8 +128,8 @@ class RequestRing(RequestObserver):
             context.capture.note(notice)
 
     def usage(self, context: RequestContext, usage: UsageReport) -> None:
-        entry = self._entries.get(context.id)
-        if entry is not None and entry.context is context:
+        entries = self._entries
+        if context.id in entries and (entry := entries[context.id]).context is context:
             entry.usage = usage
         if context.capture is not None:
             context.capture.use(usage.prompt_tokens, usage.completion_tokens)
@@ -136,26 +143,32 @@ class RequestRing(RequestObserver):
                 interaction = capture.interaction(outcome.status, code, context.phase)
                 for save in self.on_end:
                     save(interaction)
-        entry = self._entries.get(context.id)
-        if entry is None or entry.context is not context:
+        entries = self._entries
+        if context.id not in entries or (entry := entries[context.id]).context is not context:
             return
         entry.outcome = outcome
         entry.streamed = context.streamed
+        entry.changed = context.started + context.seconds
         entry.context = None
         if capture is not None:
             self._size += capture.size
+            self._captured[entry.seq] = entry
             self._make_room()
-        self._tell("ended", entry)
+        if self.watchers:
+            self._tell("ended", entry)
 
     def _make_room(self) -> None:
-        for entry in self._entries.values():
-            if self._size <= self._most_of_all:
-                return
-            self._forget(entry)
+        while self._size > self._most_of_all and self._captured:
+            self._forget(next(iter(self._captured.values())))
+
+    def _drop(self, entry: _Entry) -> None:
+        del self._entries[entry.id]
+        self._forget(entry)
 
     def _forget(self, entry: _Entry) -> None:
         """Drops the contents of a request that has ended."""
         if entry.capture is not None and entry.outcome is not None:
+            del self._captured[entry.seq]
             self._size -= entry.capture.size
             entry.capture = None
             entry.evicted = True
@@ -168,14 +181,14 @@ class RequestRing(RequestObserver):
         """Returns the summaries of the newest requests that match, newest first, at most so many; `before`: only those
         that began before the one of this `seq`."""
         older = (entry for entry in reversed(self._entries.values()) if before is None or entry.seq < before)
-        matching = ((entry, summary) for entry in older if matches(summary := _summary(entry)))
+        matching = ((entry, summary) for entry in older if matches(summary := self._summary(entry)))
         return [self._priced(entry, summary) for entry, summary in islice(matching, limit)]
 
     async def count(self, matches: Callable[[Summary], bool]) -> int:
         """Returns how many requests match. Others are served meanwhile."""
         matching = 0
         for number, entry in enumerate([*self._entries.values()], 1):
-            matching += matches(_summary(entry))
+            matching += matches(self._summary(entry))
             if number % _COUNTED_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return matching
@@ -183,7 +196,7 @@ class RequestRing(RequestObserver):
     def captured(self, matches: Callable[[Summary], bool]) -> list[tuple[int, Capture]]:
         """Returns the requests that match and whose contents are here, newest first, with their `seq`."""
         kept = ((entry, entry.capture) for entry in reversed(self._entries.values()) if entry.capture is not None)
-        return [(entry.seq, capture) for entry, capture in kept if matches(_summary(entry))]
+        return [(entry.seq, capture) for entry, capture in kept if matches(self._summary(entry))]
 
     @property
     def total(self) -> int:
@@ -207,17 +220,16 @@ class RequestRing(RequestObserver):
         entry = self._entries.get(request_id)
         if entry is None or entry.capture is None:
             return None
-        shown, capture = _summary(entry), entry.capture
+        shown, capture = self._summary(entry), entry.capture
         phase = "" if entry.context is None else entry.context.phase
         cached = None if entry.usage is None else cached_tokens(entry.usage)
         return RequestContents(capture.interaction(shown.status, shown.code, phase), capture.keys, cached)
 
     def clear(self) -> None:
         """Forgets all requests that have ended."""
-        for request_id, entry in [*self._entries.items()]:
+        for entry in [*self._entries.values()]:
             if entry.context is None:
-                self._forget(entry)
-                del self._entries[request_id]
+                self._drop(entry)
 
     # --- who watches
 
@@ -225,8 +237,8 @@ class RequestRing(RequestObserver):
         """Yields every change from now on, and first those after the one of this number that are still known."""
         queue: asyncio.Queue[Change | None] = asyncio.Queue()
         if after is not None:
-            for entry in sorted(self._entries.values(), key=lambda entry: entry.change):
-                if entry.change > after:
+            for entry in sorted(self._entries.values(), key=lambda entry: entry.changed):
+                if self._number(entry) > after:
                     queue.put_nowait(self._change("begun" if entry.context else "ended", entry))
         self.watchers.add(queue)
         if self._ticking is None:
@@ -255,9 +267,10 @@ class RequestRing(RequestObserver):
         for entry in self._entries.values():
             if entry.context is not None:
                 # The time goes on by itself, and the size with every read.
-                now = msgspec.structs.replace(_summary(entry), ms=0, bytes=0)
+                now = msgspec.structs.replace(self._summary(entry), ms=0, bytes=0)
                 if entry.told != now:
                     entry.told = now
+                    entry.changed = time.monotonic()
                     self._tell("changed", entry)
 
     def close(self) -> None:
@@ -266,9 +279,6 @@ class RequestRing(RequestObserver):
             queue.put_nowait(None)
 
     def _tell(self, kind: str, entry: _Entry) -> None:
-        entry.change = self._changes = self._next(self._changes)
-        if not self.watchers:
-            return
         change = self._change(kind, entry)
         for queue in self.watchers:
             if queue.qsize() < _QUEUED:
@@ -277,17 +287,24 @@ class RequestRing(RequestObserver):
                 self._missed[queue] = self._missed.get(queue, 0) + 1
 
     def _change(self, kind: str, entry: _Entry) -> Change:
-        return Change(kind, entry.change, self._shown(entry))
+        return Change(kind, self._number(entry), self._shown(entry))
+
+    def _number(self, entry: _Entry) -> int:
+        """Returns the number of the latest change of a request."""
+        return int((entry.changed + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
 
     def _shown(self, entry: _Entry) -> Summary:
-        return self._priced(entry, _summary(entry))
+        return self._priced(entry, self._summary(entry))
+
+    def _summary(self, entry: _Entry) -> Summary:
+        return _summary(entry, self._epoch_s)
 
     def _priced(self, entry: _Entry, summary: Summary) -> Summary:
         cost = cost_of(entry.usage, self.price_of(summary.model))
         return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
 
 
-def _summary(entry: _Entry) -> Summary:
+def _summary(entry: _Entry, epoch_s: float) -> Summary:
     context, outcome = entry.context, entry.outcome
     if context is not None:
         outcome = Outcome(
@@ -307,7 +324,7 @@ def _summary(entry: _Entry) -> Summary:
     return Summary(
         seq=entry.seq,
         id=entry.id,
-        began=round(entry.began, 3),
+        began=round(entry.started + epoch_s, 3),
         method=outcome.method,
         path=outcome.path,
         dialect=entry.dialect,

@@ -107,14 +107,13 @@ class RequestContext:
     is the path of the route, with its parameter (`/v1/models/{name}`). `credential` is the environment
     variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
     for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
-    `capture` keeps its contents, where somebody wants them. `prompt_tokens` and `completion_tokens` are those that
-    metrics have counted for it.
+    `started` is the time of its head (monotonic clock), and `capture` keeps its contents, where somebody wants them.
+    `prompt_tokens` and `completion_tokens` are those that metrics have counted for it.
     """
 
     __slots__ = (
         "_concluded",
         "_observers",
-        "_started",
         "attempt",
         "backend",
         "backend_status",
@@ -139,6 +138,7 @@ class RequestContext:
         "prompt_tokens",
         "route",
         "seconds",
+        "started",
         "streamed",
         "traceparent",
         "waited",
@@ -182,7 +182,7 @@ class RequestContext:
         self.completion_tokens = 0
         self._concluded = False
         self._observers = observers
-        self._started = time.monotonic()
+        self.started = time.monotonic()
         self.capture: Capture | None = None
         for begin in observers.begin:
             begin(self)
@@ -190,7 +190,7 @@ class RequestContext:
     @property
     def ms(self) -> float:
         """Milliseconds since the request's head arrived."""
-        return _ms(time.monotonic() - self._started)
+        return _ms(time.monotonic() - self.started)
 
     @property
     def failed(self) -> bool:
@@ -256,7 +256,7 @@ class RequestContext:
         if not self.begun:
             self.begun = True
             self.phase = "stream"
-            seconds = time.monotonic() - self._started
+            seconds = time.monotonic() - self.started
             for first_event in self._observers.first_event:
                 first_event(self, seconds)
 
@@ -287,7 +287,7 @@ class RequestContext:
         if status == 200 and not self.begun and self.attempt and self.code == NO_ERROR:
             # The first event of a whole response may be its last.
             self.begin_response()
-        self.seconds = time.monotonic() - self._started
+        self.seconds = time.monotonic() - self.started
         outcome = Outcome(
             self.method,
             self.path[:SHOWN],

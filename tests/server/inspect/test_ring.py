@@ -112,6 +112,20 @@ def test_the_oldest_contents_go_first_and_the_summary_says_so() -> None:
     assert ring.contents("req-1") is None and ring.contents("req-2") is not None
 
 
+def test_a_flood_is_bounded_and_of_equal_ids_the_newest_stays() -> None:
+    ring = ring_of(contents="always", keep=50, keep_mb=1000 / 2**20)
+    for number in range(1000):
+        serve(ring, f"req-{number % 7}" if number % 3 else f"req-x{number}", 100)
+    listed = ring.listed(limit=100)
+    assert len(listed) <= 50 and len({one.id for one in listed}) == len(listed) == ring.total
+    assert [one.seq for one in listed] == sorted((one.seq for one in listed), reverse=True)
+    assert sum(one.bytes for one in listed) == ring._size <= 1000 and len(ring._captured) == 10
+    ring.clear()
+    assert (ring.total, ring._size, len(ring._captured)) == (0, 0, 0)
+    serve(ring, "req-1")
+    assert ring.summary("req-1") is not None
+
+
 def test_what_is_evicted_is_freed() -> None:
     ring = ring_of(contents="always", keep=1)
     context = begin(ring, "req-freed")
