@@ -25,15 +25,14 @@ def redacted_alike(
 def remade_redacted(
     interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
 ) -> Remade:
-    """Makes the stages again from redacted bytes. The checks and the notices are those of the captured ones."""
+    """Makes the stages again from redacted bytes. The checks are those of the captured ones."""
     captured = remake(interaction, settings)
     (clean,) = redacted_alike([interaction], level, seed, known, settings)
     # They quote what they are about: the code of an outcome may be the backend's own word.
     checks = tuple(
         msgspec.structs.replace(check, difference=blot(check.difference, known)) for check in captured.checks
     )
-    notices = tuple(msgspec.structs.replace(notice, detail=blot(notice.detail, known)) for notice in captured.notices)
-    return msgspec.structs.replace(remake(clean, settings), checks=checks, notices=notices)
+    return msgspec.structs.replace(remake(clean, settings), checks=checks)
 
 
 def compared(

@@ -56,13 +56,13 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
         return await inspector().remade(request_id, level(request, request_id))
 
     @app.get(f"{API}/requests/{{request_id}}", include_in_schema=False)
-    async def one(request_id: str) -> Response:
-        """What is known of one request beside its texts."""
+    async def one(request: Request, request_id: str) -> Response:
+        """What is known of one request beside its messages; notices quote words of them."""
         found = inspector()
         summary = await found.summary(request_id)
         if missing := absence(summary):
             return json_response(Detail.of(summary, missing))
-        made, previous = await found.remade(request_id, "shape"), await found.previous(summary)
+        made, previous = await remade(request, request_id), await found.previous(summary)
         return json_response(await found.thread.run(detail, summary, made, previous))
 
     @app.get(f"{API}/requests/{{request_id}}/messages", include_in_schema=False)

@@ -74,7 +74,7 @@ async def test_the_rows_are_what_explain_says(model: str) -> None:
             assert texts(rows, column) == [said(one) for one in explained[column]]
             indexes = [row["index"] for row in rows if (cell := row["cells"][column]) and cell["mark"] != "-"]
             assert sorted(indexes) == sorted(explained["indexes"][column])
-        found = await shown(gateway, request_id)
+        found = await shown(gateway, request_id, reveal=1)
         assert [
             (one["rule"], one["index"], one["sentence"])
             for one in found["notices"]
@@ -227,3 +227,17 @@ async def test_the_requests_of_a_conversation_name_the_one_before() -> None:
         found = await shown(gateway, second)
         assert found["previous"] == first and (await shown(gateway, first))["previous"] is None
         assert found["summary"]["conversation"] == (await shown(gateway, first))["summary"]["conversation"] != ""
+
+
+async def test_a_notice_quotes_the_words_that_the_messages_show() -> None:
+    async with running_gateway(limited()) as gateway:
+        request_id = await asked(gateway, "demo-agent")
+        quoted: list[str] = []
+        for reveal in (0, 1):
+            rows = (await shown(gateway, f"{request_id}/messages", reveal=reveal))["rows"]
+            (lost,) = rows[3]["cells"]["client"]["answers"]
+            found = (await shown(gateway, request_id, reveal=reveal))["notices"]
+            (sentence,) = [one["sentence"] for one in found if one["rule"] == "TOOL_ID_UNKNOWN"]
+            assert f"'{lost}'" in sentence
+            quoted.append(lost)
+        assert quoted[0] != quoted[1] == "c_9"

@@ -37,7 +37,7 @@ export function Request({ id, summary, settings, entered, view, onView, onClose,
   const stamp = `${progress(summary)} ${reveal}`;
   const path = `requests/${encodeURIComponent(id)}`;
   const query = { reveal: reveal ? 1 : null };
-  const detail = useLoaded((signal) => askJson(path, { signal }), id, progress(summary));
+  const detail = useLoaded((signal) => askJson(path, { query, signal }), id, stamp);
   const kept = detail.value !== null && detail.value.absent === null;
   const part = (name, to) =>
     useLoaded(
@@ -166,6 +166,7 @@ function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose
     </div>
     ${summary && html`<${Facts} summary=${summary} route=${route} />`}
     ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay blotted out.</p>`}
+    ${mayReveal && !reveal && html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
   </header>`;
 }
 
