@@ -39,6 +39,7 @@ async def test_a_recording_is_shown_to_who_has_its_address(tmp_path: Path) -> No
                 detail = (await reader.get(path)).json()
                 assert detail["checks"] and all(check["same"] for check in detail["checks"])
                 assert (await reader.get(f"{path}/messages")).json()["rows"]
+            assert (await reader.get("/inspect/api/stream")).status_code == 204, "nothing changes: do not ask again"
             words = await reader.get("/inspect/api/requests", params={"filter": "no-such-word-in-it"})
             assert words.json()["matching"] == 0
             exported = await reader.get("/inspect/api/export", params={"id": listed["requests"][0]["id"]})

@@ -1,7 +1,6 @@
 """Shows the requests of a recording as the latest ones of a gateway."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator
 from contextlib import suppress
 from datetime import datetime
 
@@ -12,14 +11,15 @@ from gateway.recording.route import request_head
 from gateway.registry import load_dialect
 from gateway.server.inspect.conversation import conversation_name
 from gateway.server.inspect.filter import read_filter
-from gateway.server.inspect.requests import Change, Listed, RequestContents
+from gateway.server.inspect.requests import Listed, RequestContents
 from gateway.server.inspect.search import holds
 from gateway.server.inspect.summary import Summary
 from gateway.server.telemetry.request_context import NO_CHANGE
 
 
 class RecordedRequests:
-    """The requests of a recording, a `RequestSource`. Nothing changes in it, and nothing is forgotten."""
+    """The requests of a recording. It answers as a `RequestSource` does, but nothing changes in it, so that nobody
+    watches it, and nothing is forgotten."""
 
     def __init__(self, recording: Recording) -> None:
         interactions = {one.request.id: one for one in recording.interactions()}
@@ -47,11 +47,6 @@ class RecordedRequests:
     async def previous(self, conversation: str, before: int) -> Summary | None:
         earlier = (one for one in reversed(self._summaries.values()) if one.seq < before)
         return next((one for one in earlier if one.conversation == conversation), None)
-
-    async def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
-        for summary in self._summaries.values():
-            if after is not None and summary.seq > after:
-                yield Change("ended", summary.seq, summary)
 
     async def clear(self) -> None:
         return None

@@ -19,6 +19,7 @@ from gateway.recording.redact.redact import Redacted
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.inspect.page_routes import add_page_routes
+from gateway.server.inspect.recorded_requests import RecordedRequests
 from gateway.server.inspect.request_routes import add_request_routes
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.responses import API, HEADERS, json_response, level, number
@@ -85,9 +86,12 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
 
     @app.get(f"{API}/stream", include_in_schema=False)
     async def stream(request: Request) -> Response:
-        """A live stream of requests that begin and end; while somebody reads it, contents are kept."""
-        changes = inspector().requests.watch(number(request, "after"))
-        return EventSourceResponse(_events(changes), ping=15, headers=HEADERS)
+        """A live stream of requests that begin and end; while somebody reads it, contents are kept. 204 for a
+        recording, in which nothing changes: a reader of server-sent events does not ask again."""
+        source, after = inspector().requests, number(request, "after")
+        if isinstance(source, RecordedRequests):
+            return Response(status_code=204, headers=HEADERS)
+        return EventSourceResponse(_events(source.watch(after)), ping=15, headers=HEADERS)
 
     add_page_routes(app)
     add_request_routes(app, inspector)

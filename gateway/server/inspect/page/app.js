@@ -133,7 +133,12 @@ function Inspector({ settings }) {
                 onFollow=${setFollow}
               />`
         }
-        <${ListFoot} requests=${requests} follow=${follow} onNewest=${newest} onForget=${() => setDialog("forget")} />
+        <${ListFoot}
+          requests=${requests}
+          follow=${follow}
+          onNewest=${newest}
+          onForget=${state === "recorded" ? null : () => setDialog("forget")}
+        />
       </section>
       ${
         opened !== null &&
@@ -174,7 +179,7 @@ function useStream(requests, setState) {
   useEffect(() => {
     const onState = (state) => {
       setState(state);
-      if (state === "live") requests.load();
+      if (state === "live" || state === "recorded") requests.load();
     };
     const onRefused = (error) => {
       requests.error = error;

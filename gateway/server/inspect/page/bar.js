@@ -9,6 +9,7 @@ const STREAM = {
   live: "live",
   hidden: "paused while hidden",
   lost: "connection lost, trying again",
+  recorded: "a recording",
 };
 
 /** `state` is that of the stream; `children` is the filter. */
@@ -25,10 +26,17 @@ export function Bar({ settings, state, requests, onHelp, children }) {
     <h1>Dragoman <span class="dim">inspector</span></h1>
     <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
     ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`} ${children}
-    <button aria-pressed=${paused ? "true" : "false"} onClick=${() => requests.pause(!paused)}>Pause</button>
+    ${state !== "recorded" && html`<${Pause} requests=${requests} />`}
     <button onClick=${change} aria-label=${`${THEMES[theme]} colours`}>${THEMES[theme]}</button>
     <button onClick=${onHelp} aria-label="? Keys">?</button>
   </header>`;
+}
+
+function Pause({ requests }) {
+  const { paused } = requests;
+  return html`<button aria-pressed=${paused ? "true" : "false"} onClick=${() => requests.pause(!paused)}>
+    Pause
+  </button>`;
 }
 
 /** What keeps the list from being complete; nothing where nothing does. */

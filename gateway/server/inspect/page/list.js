@@ -150,7 +150,10 @@ function useShown(box, rows, current, moves) {
   }, [moves]);
 }
 
-/** The line below the list: how many requests there are, and those that came while the list stood still. */
+/**
+ * The line below the list: how many requests there are, and those that came while the list stood still. `onForget` is
+ * null where they cannot be forgotten.
+ */
 export function ListFoot({ requests, follow, onNewest, onForget }) {
   const held = requests.held.size;
   return html`<footer class="list-foot">
@@ -158,6 +161,6 @@ export function ListFoot({ requests, follow, onNewest, onForget }) {
     ${held > 0 && html`<span class="held">${count(held)} waiting</span>`}
     <span class="push"></span>
     ${!follow && html`<button onClick=${onNewest}>Newest</button>`}
-    ${requests.total > 0 && html`<button onClick=${onForget}>Forget</button>`}
+    ${onForget && requests.total > 0 && html`<button onClick=${onForget}>Forget</button>`}
   </footer>`;
 }

@@ -24,7 +24,8 @@ export async function* readEvents(response) {
 
 /**
  * Keeps one stream open while the page is visible, and resumes it by number. `onChanges` gets the changes of a frame,
- * `onState` "connecting", "live", "hidden" or "lost", `onRefused` the ApiError of a stream that will not come back.
+ * `onState` "connecting", "live", "hidden", "lost" or, where nothing ever changes (204), "recorded"; `onRefused` gets
+ * the ApiError of a stream that will not come back.
  */
 export class ChangeStream {
   constructor({ onChanges, onState, onRefused }) {
@@ -62,6 +63,7 @@ export class ChangeStream {
     try {
       const response = await ask("stream", { query: { after: this.last }, signal: abort.signal });
       this.failures = 0;
+      if (response.status === 204) return this.onState("recorded");
       this.onState("live");
       for await (const change of readEvents(response)) this.take(change);
     } catch (error) {
