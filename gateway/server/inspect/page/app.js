@@ -56,6 +56,7 @@ function Inspector({ settings }) {
   const [dialog, setDialog] = useState(null);
   const closeDialog = () => setDialog(null);
   const [spoken, announce] = useState("");
+  const [text, setText] = useState("");
   const filter = useRef(null);
   const requests = useMemo(() => new Requests(settings.keep, () => redraw((count) => count + 1)), []);
   useStream(requests, setState);
@@ -114,7 +115,7 @@ function Inspector({ settings }) {
   const failed = requests.error?.status === 400 ? requests.error : null;
   return html`
     <${Bar} settings=${settings} state=${state} requests=${requests} onHelp=${() => setDialog("keys")}>
-      <${Filter} input=${filter} onFilter=${search} onEnter=${newest} error=${failed} />
+      <${Filter} input=${filter} text=${text} onText=${setText} onFilter=${search} onEnter=${newest} error=${failed} />
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
     <main class=${opened === null ? "" : "has-request"}>
@@ -152,6 +153,7 @@ function Inspector({ settings }) {
           onView=${setView}
           onClose=${close}
           onOpen=${open}
+          onFilter=${setText}
           announce=${announce}
         />`
       }

@@ -8,6 +8,7 @@ import { visible } from "./text.js";
 
 const VERDICTS = { kept: "Cache kept", broken: "Cache broken", unknown: "Cache unknown" };
 
+/** `previous` is the id of the earlier request, or null; `onOpen` gets an id. */
 export function Diff({ path, previous, query, stamp, onOpen }) {
   const loaded = useLoaded(
     (signal) => (previous === null ? null : askJson(`${path}/diff`, { query, signal })),

@@ -3,6 +3,7 @@
 import { copyText } from "./copies.js";
 import { html } from "./html.js";
 
+/** `filter` is the one that no request passes, or "". */
 export function Empty({ filter, settings, announce }) {
   if (filter) return html`<div class="empty"><p>No request passes the filter.</p></div>`;
   const copy = async () =>

@@ -4,6 +4,7 @@ import { ask } from "./api.js";
 import { Dialog } from "./dialog.js";
 import { html } from "./html.js";
 
+/** `requests` is the list, which is emptied. */
 export function ForgetDialog({ requests, onClose, announce }) {
   const forget = async () => {
     await ask("requests", { method: "DELETE" }).then(

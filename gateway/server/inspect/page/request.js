@@ -4,11 +4,10 @@ import { Answer, FIRST_READS } from "./answer.js";
 import { askJson } from "./api.js";
 import { CopyDialog } from "./copies.js";
 import { Diff } from "./diff.js";
-import { count, date, duration, price, size, tokens } from "./figures.js";
+import { Head } from "./head.js";
 import { html } from "./html.js";
 import { useCommands } from "./keys.js";
 import { useLoaded, waiting } from "./loaded.js";
-import { Status } from "./list.js";
 import { FIRST_MESSAGES, Messages } from "./messages.js";
 import { ErrorBanner, NoticeList, useNoticeKeys } from "./notices.js";
 import { taken } from "./requests.js";
@@ -30,7 +29,7 @@ const VIEWS = [
  * `summary` may be null for a request that the list has not loaded; `view` stays from request to request. `entered`: it
  * was opened by a key, which brings the focus here.
  */
-export function Request({ id, summary, settings, entered, view, onView, onClose, onOpen, announce }) {
+export function Request({ id, summary, settings, entered, view, onView, onClose, onOpen, onFilter, announce }) {
   const [reveal, setReveal] = useState(false);
   const [copying, setCopying] = useState(false);
   const closeCopy = () => setCopying(false);
@@ -83,6 +82,7 @@ export function Request({ id, summary, settings, entered, view, onView, onClose,
       onCopy=${() => setCopying(true)}
       onReveal=${toggleReveal}
       onClose=${onClose}
+      onFilter=${onFilter}
     />
     <div class="request-body" tabindex="0" role="group" aria-label="Contents of the request">
       ${
@@ -152,52 +152,6 @@ function Views({ view, onView, onStep }) {
         </button>`,
     )}
   </div>`;
-}
-
-function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose }) {
-  return html`<header class="request-head">
-    <div class="title">
-      <h2 tabindex="-1">${visible(id)}</h2>
-      <div class="actions">
-        <button onClick=${onCopy}>Copy</button>
-        ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
-        <button onClick=${onClose} aria-label="Close the request">Close</button>
-      </div>
-    </div>
-    ${summary && html`<${Facts} summary=${summary} route=${route} />`}
-    ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay blotted out.</p>`}
-    ${mayReveal && !reveal && html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
-  </header>`;
-}
-
-function Facts({ summary, route }) {
-  const to = route
-    ? `${route.backend} · ${route.adapter}${route.profile ? ` · ${route.profile}` : ""}`
-    : summary.backend;
-  const facts = [
-    ["Status", html`<${Status} summary=${summary} />`],
-    ["Model", visible(summary.model || "-")],
-    ["Backend", visible(to || "-")],
-    ["Client", `${summary.dialect}${summary.stream ? ", stream" : ""}`],
-    ["Key", visible(summary.key || "-")],
-    ["Took", duration(summary.ms)],
-    ["Tokens in/out", tokens(summary)],
-    ["Cost", price(summary.cost)],
-    ["Bytes kept", summary.contents === "kept" ? size(summary.bytes) : "-"],
-    ["Began", date(summary.began)],
-    ["Worker", count(summary.worker)],
-  ];
-  return html`<dl class="facts">
-    ${facts
-      .filter(([, value]) => value !== "-")
-      .map(
-        ([name, value]) =>
-          html`<div>
-            <dt>${name}</dt>
-            <dd>${value}</dd>
-          </div>`,
-      )}
-  </dl>`;
 }
 
 function Checks({ checks }) {

@@ -9,6 +9,7 @@ import { useState } from "./vendor/hooks.mjs";
 
 const TITLES = { json: "JSON", text: "Text", fields: "Fields", hex: "Hex" };
 
+/** `query` and `stamp` as in request.js: the body is loaded when the view is opened, and again when it changed. */
 export function Sent({ path, query, stamp }) {
   const [chosen, setChosen] = useState(null);
   const loaded = useLoaded((signal) => askJson(`${path}/sent`, { query, signal }), path, stamp);

@@ -12,6 +12,7 @@ const LIMITS = [
   { name: "max_history_messages", title: "Most messages" },
 ];
 
+/** `settings` names the profiles, `route` the one that was used. */
 export function WhatIf({ id, settings, route }) {
   const [answer, setAnswer] = useState({ value: null, error: null, asking: false });
   const submit = async (event) => {

@@ -1,0 +1,62 @@
+/** The head of an opened request: its facts, and what can be done with it. */
+
+import { count, date, duration, price, size, tokens } from "./figures.js";
+import { html } from "./html.js";
+import { Status } from "./list.js";
+import { visible } from "./text.js";
+
+/** `route` is null where none was chosen; `mayReveal`: the gateway shows words. `onFilter` gets a filter. */
+export function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose, onFilter }) {
+  return html`<header class="request-head">
+    <div class="title">
+      <h2 tabindex="-1">${visible(id)}</h2>
+      <div class="actions">
+        <button onClick=${onCopy}>Copy</button>
+        ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
+        <button onClick=${onClose} aria-label="Close the request">Close</button>
+      </div>
+    </div>
+    ${summary && html`<${Facts} summary=${summary} route=${route} onFilter=${onFilter} />`}
+    ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay blotted out.</p>`}
+    ${mayReveal && !reveal && html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
+  </header>`;
+}
+
+function Facts({ summary, route, onFilter }) {
+  const to = route
+    ? `${route.backend} · ${route.adapter}${route.profile ? ` · ${route.profile}` : ""}`
+    : summary.backend;
+  const facts = [
+    ["Status", html`<${Status} summary=${summary} />`],
+    ["Model", visible(summary.model || "-")],
+    ["Backend", visible(to || "-")],
+    ["Client", `${summary.dialect}${summary.stream ? ", stream" : ""}`],
+    ["Key", visible(summary.key || "-")],
+    ["Took", duration(summary.ms)],
+    ["Tokens in/out", tokens(summary)],
+    ["Cost", price(summary.cost)],
+    ["Bytes kept", summary.contents === "kept" ? size(summary.bytes) : "-"],
+    [
+      "Conversation",
+      summary.conversation ? html`<${Conversation} name=${summary.conversation} onFilter=${onFilter} />` : "-",
+    ],
+    ["Began", date(summary.began)],
+    ["Worker", count(summary.worker)],
+  ];
+  return html`<dl class="facts">
+    ${facts
+      .filter(([, value]) => value !== "-")
+      .map(
+        ([name, value]) =>
+          html`<div>
+            <dt>${name}</dt>
+            <dd>${value}</dd>
+          </div>`,
+      )}
+  </dl>`;
+}
+
+function Conversation({ name, onFilter }) {
+  const title = "Show the requests of this conversation";
+  return html`<button class="link" title=${title} onClick=${() => onFilter(`conv:${name}`)}>${name}</button>`;
+}
