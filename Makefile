@@ -130,7 +130,7 @@ proto: $(DEV) ## Regenerate the protobuf modules from proto/
 
 golden: $(DEV) ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions
 	$(BIN)/python -m pytest tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
-	  tests/commands/test_completion.py tests/connect/test_clients.py --rewrite-golden
+	  tests/commands/test_completion.py tests/connect --rewrite-golden
 
 conformance: $(DEV) ## Run the conformance kit over every adapter
 	$(BIN)/python -m pytest tests/test_conformance.py tests/adapters tests/examples -k conform

@@ -88,11 +88,11 @@ def _write(name: str, client: "Client", target: "Target") -> int:
     for change in changes:
         backup = apply(change)
         if backup is None:
-            print(f"{change.path}: nothing to change.")
+            print(f"{_shown(change.path)}: nothing to change.")
             continue
         replaced = f" It had other values of {', '.join(change.replaced)}." if change.replaced else ""
         kept = f" A copy of it is {backup.name}." if change.before is not None else ""
-        print(f"{change.path}: written.{replaced}{kept} 'dragoman connect {name} --undo' restores it.")
+        print(f"{_shown(change.path)}: written.{replaced}{kept} 'dragoman connect {name} --undo' restores it.")
     print(f"\n{rest(client, target)}", end="")
     return 0
 
@@ -102,7 +102,7 @@ def _undo(client: "Client") -> int:
 
     for file in _written_files(client):
         path = locate(file, os.environ)
-        print(f"{path}: {'restored' if undo(path) else 'removed, since there was none before'}.")
+        print(f"{_shown(path)}: {'restored' if undo(path) else 'removed, since there was none before'}.")
     return 0
 
 
@@ -117,9 +117,12 @@ def _written_files(client: "Client") -> "list[ClientFile]":
 
 
 def _place(file: "ClientFile") -> str:
-    """Returns the path of a file with `~` for the home folder."""
     from gateway.connect.config_file import locate
 
-    path = locate(file, os.environ)
+    return _shown(locate(file, os.environ))
+
+
+def _shown(path: Path) -> str:
+    """Returns a path with `~` for the home folder."""
     home = Path("~").expanduser()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

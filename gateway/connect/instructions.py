@@ -1,11 +1,15 @@
 """Writes what a person reads: the files, variables and commands that let a client ask a gateway."""
 
 import shlex
+import textwrap
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from gateway.connect.client import Client
 from gateway.connect.config_file import text_of
 from gateway.connect.target import Target
+
+_WIDTH: Final = 100
 
 
 def instructions(client: Client, target: Target, places: Iterable[str]) -> str:
@@ -42,8 +46,7 @@ def _rest(client: Client, target: Target) -> Iterator[str]:
 
 
 def _about(client: Client) -> str:
-    notes = " ".join(client.notes.split())
-    return f"{client.title} speaks the dialect {client.dialect}.{' ' if notes else ''}{notes}"
+    return textwrap.fill(f"{client.title} speaks the dialect {client.dialect}. {client.notes}", _WIDTH)
 
 
 def _indented(text: str) -> str:
