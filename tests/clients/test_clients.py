@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from gateway.connect.client import load_client
 from tests.clients.installed import CLIENTS, PROGRAMS, SDKS, LoggedGateway
 from tests.clients.page import advice
 from tests.clients.scratch import SECRET, Scratch
@@ -39,6 +40,8 @@ class Client(msgspec.Struct, frozen=True):
 RESPONSES: Final = "/v1/responses"
 MESSAGES: Final = "/v1/messages"
 GEMINI: Final = "/v1beta/models/"
+# A client of several dialects may take another one for its first command.
+ANY_PATH: Final = "/"
 MARLIN: Final = {"README.md": "The password is marlin."}
 
 ALL: Final = (
@@ -130,6 +133,24 @@ ALL: Final = (
 )
 
 
+# One for each name of `dragoman connect`: a client may have several sections.
+CONNECTED: Final = tuple({client.connect: client for client in reversed(ALL)}.values())
+
+
+def programs(client: Client) -> str:
+    """The search path with the client's program and this project's own."""
+    found = (str(Path(client.program).parent), str(Path(sys.executable).parent), os.environ["PATH"])
+    return os.pathsep.join(found)
+
+
+def connect(client: Client, scratch: Scratch, arguments: str) -> str:
+    """What `dragoman connect` prints in the repository."""
+    command = f"dragoman connect {client.connect} --settings {ROOT / 'settings.json'} {arguments}"
+    ran = scratch.run(command, {"PATH": programs(client)})
+    assert ran.status == 0, ran.printed
+    return ran.printed
+
+
 @pytest.mark.clients
 @pytest.mark.skipif(not CLIENTS, reason="make clients installs the programs and runs this")
 @pytest.mark.parametrize(
@@ -154,13 +175,10 @@ def test_a_client_does_its_job_with_the_tools_of_its_own(
     for name, text in client.files.items():
         scratch.write(name, text)
     before = len(gateway.answered(client.path))
-    path = os.pathsep.join((str(Path(client.program).parent), str(Path(sys.executable).parent), os.environ["PATH"]))
     if said.files:
-        write = f"dragoman connect {client.connect} --write --model {model} --url http://{gateway.address}"
-        written = scratch.run(f"{write} --settings {ROOT / 'settings.json'}", {"PATH": path})
-        assert written.status == 0, written.printed
+        connect(client, scratch, f"--write --model {model} --url http://{gateway.address}")
         assert all((scratch.home / name).exists() for name in said.files)
-    outcome = scratch.run(here(said.commands), {**client.environ, "PATH": path})
+    outcome = scratch.run(here(said.commands), {**client.environ, "PATH": programs(client)})
     assert outcome.status == 0, outcome.printed
     for words in client.says:
         assert words in " ".join(outcome.printed.split()), outcome.printed
@@ -171,3 +189,21 @@ def test_a_client_does_its_job_with_the_tools_of_its_own(
     assert set(statuses) == {"200"}
     least, most = client.asks
     assert least <= len(statuses) <= most, outcome.printed
+
+
+@pytest.mark.clients
+@pytest.mark.skipif(not CLIENTS, reason="make clients installs the programs and runs this")
+@pytest.mark.parametrize("client", CONNECTED, ids=lambda client: client.connect)
+def test_the_first_command_that_connect_prints_works(client: Client, gateway: LoggedGateway, tmp_path: Path) -> None:
+    if not Path(client.program).exists():
+        pytest.skip(f"NOT RUN: {client.name}, because its package could not be installed here")
+    scratch = Scratch(tmp_path)
+    for name, text in client.files.items():
+        scratch.write(name, text)
+    known = load_client(client.connect)
+    printed = connect(client, scratch, f"{'--write' if known.files else ''} --url http://{gateway.address}")
+    commands = printed.partition("In a shell:\n")[2]
+    before = len(gateway.answered(ANY_PATH))
+    outcome = scratch.run(commands, {**client.environ, "PATH": programs(client)})
+    assert outcome.status == 0, outcome.printed
+    assert set(gateway.answered(ANY_PATH)[before:]) == {"200"}, outcome.printed
