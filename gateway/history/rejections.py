@@ -79,9 +79,16 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         "Begin with the user's message, or use the profile for this provider.",
     ),
     (
-        r"Unexpected role '\w+' after role|roles must alternate|Expected last role|cannot be provided in the same turn",
+        r"Unexpected role '\w+' after role|roles must alternate|Expected last role|cannot be provided in the same turn"
+        r"|System message must be at the beginning|support assistant message prefill"
+        r"|Cannot set .?add_generation_prompt",
         "ROLE_ORDER",
         "Use the profile for this provider; it puts the roles into the order that the provider accepts.",
+    ),
+    (
+        r"unknown variant .?developer|developer is not one of|received 'developer'",
+        "ROLE_UNKNOWN",
+        "Use the profile for this provider; it sends messages of the developer as those of the system.",
     ),
     (r"property 'reasoning\w*' is unsupported|wrong_api_format", "REASONING_REFUSED", "Do not send reasoning back."),
     (r"[Mm]issing .?reasoning_content|reasoning_content.? is missing", "REASONING_MISSING", _ECHO),
@@ -107,6 +114,16 @@ _TEXTS: Final[tuple[tuple[str, str, str], ...]] = (
         r"'?tool_calls\[\d+\]\.id'?: string too long|Tool call id was .* but must be",
         "CALL_ID_SHAPE",
         "Use the profile for this provider; it renames the ids that it refuses.",
+    ),
+    (
+        r"'tools\[\d+\]\.function\.name'?: string does not match pattern|Invalid function name",
+        "TOOL_NAME_SHAPE",
+        "Use the profile for this provider; it renames the tools whose names it refuses.",
+    ),
+    (
+        r"does not support tools|tool choice requires --enable-auto-tool-choice",
+        "TOOLS_REFUSED",
+        "Send no tools to this model, or switch them on at the backend.",
     ),
     (r"Invalid 'tools': array too long", "TOOLS_COUNT", "Send fewer tools."),
     (

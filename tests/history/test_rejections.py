@@ -146,6 +146,41 @@ TEXTS = [
         "type api.ToolCallFunctionArguments",
         "CALL_ARGS_TYPE",
     ),
+    ("System message must be at the beginning.", "ROLE_ORDER"),
+    (
+        "This model does not support assistant message prefill. The conversation must end with a user message.",
+        "ROLE_ORDER",
+    ),
+    (
+        "Cannot set `add_generation_prompt` to True when the last message is from the assistant. Consider using "
+        "`continue_final_message` instead.",
+        "ROLE_ORDER",
+    ),
+    (
+        "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `developer`, "
+        "expected one of `system`, `user`, `assistant`, `tool`, `latest_reminder` at line 1 column 60",
+        "ROLE_UNKNOWN",
+    ),
+    (
+        "developer is not one of ['system', 'assistant', 'user', 'tool', 'function'] - 'messages.['0].role'",
+        "ROLE_UNKNOWN",
+    ),
+    ("Invalid enum value. Expected 'system' | 'user' | 'assistant' | 'tool', received 'developer'", "ROLE_UNKNOWN"),
+    (
+        "Invalid 'tools[0].function.name': string does not match pattern. Expected a string that matches the pattern "
+        "'^[a-zA-Z0-9_-]+$'.",
+        "TOOL_NAME_SHAPE",
+    ),
+    (
+        "* GenerateContentRequest.tools[0].function_declarations[37].name: Invalid function name. Must start with a "
+        "letter or an underscore.",
+        "TOOL_NAME_SHAPE",
+    ),
+    ("registry.ollama.ai/library/gemma:latest does not support tools", "TOOLS_REFUSED"),
+    (
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "TOOLS_REFUSED",
+    ),
     ("Value looks like object, but can't find closing '}' symbol", "CALL_ARGS_TYPE"),
     (
         "After the optional system message, conversation roles must alternate user and assistant roles except for "
