@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from gateway.diagnostics.doctor.finding import Report, Section
     from gateway.diagnostics.doctor.probe import Probe
-    from gateway.recording.recording import Interaction
     from gateway.server.doctor.examine_backend import Examined
     from gateway.settings import BackendSettings, Settings
 
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
     from gateway.server.upstream.transport import gateway_version
 
     text, settings, offline = _offline(options)
-    chosen = {} if options.offline else _chosen(options.backend, settings)
     probes = _probes(options)
+    chosen = _chosen(options.backend, settings) if probes and not options.offline else {}
     if chosen and not _agreed(options, chosen, probes):
         return 2
     examined = asyncio.run(_examine(options, settings, chosen, probes)) if chosen else []
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(report_text(report, text, options.settings.name, verbose=options.verbose))
     if options.report is not None:
-        _save(options.report, [one for each in examined for one in each.interactions], settings)
+        _save(options.report, examined, settings)
     if options.write:
         _write(options.settings, text, report)
     return report.status(options.strict)
@@ -183,7 +183,7 @@ def _progress(options: argparse.Namespace, name: str) -> "Callable[[Probe], None
     return lambda probe: print(f"\r\033[K{name}: {probe.id} {probe.name}", end="", file=sys.stderr, flush=True)
 
 
-def _save(path: Path, interactions: "Sequence[Interaction]", settings: "Settings") -> None:
+def _save(path: Path, examined: "Sequence[Examined]", settings: "Settings") -> None:
     """Saves the requests as a recording, redacted."""
     import secrets
 
@@ -191,14 +191,11 @@ def _save(path: Path, interactions: "Sequence[Interaction]", settings: "Settings
     from gateway.recording.redact.redact import redact
     from gateway.server.inspect.folder import new_recording
 
-    known = [value for value in map(os.environ.get, _variables(settings)) if value]
+    interactions = [one for each in examined for one in each.interactions]
+    known = [secret for each in examined for secret in each.secrets if secret]
     redacted = redact(new_recording(interactions), "shape", secrets.token_bytes(16), known, settings=settings)
     size = save_recording(path, redacted.recording)
     print(f"{len(interactions)} requests, {size} bytes in {path}.", file=sys.stderr)
-
-
-def _variables(settings: "Settings") -> list[str]:
-    return [entry.credential_variable for entry in settings.backends.values() if entry.credential_variable]
 
 
 def _write(path: Path, text: str, report: "Report") -> None:
@@ -210,6 +207,7 @@ def _write(path: Path, text: str, report: "Report") -> None:
     if changed == text:
         return
     parse_settings(changed)
-    path.with_name(f"{path.name}.bak").write_text(text, encoding="utf-8")
+    # The copy may be read by nobody who may not read the file.
+    shutil.copy2(path, path.with_name(f"{path.name}.bak"))
     path.write_text(changed, encoding="utf-8")
     print(f"{path} is changed; the old one is {path.name}.bak.", file=sys.stderr)

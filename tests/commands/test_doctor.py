@@ -1,5 +1,6 @@
 """`dragoman doctor`: what it prints, asks and writes, and its exit status."""
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from gateway.cli import main
 from gateway.demo.settings import DEMO_SETTINGS
+from tests.server.backend import Connection, answer, faulty_backend
 
 CANARY = "CANARY-key-5d0e"
 
@@ -138,6 +140,11 @@ def test_the_price_is_told_and_nothing_is_sent_without_a_yes(
     assert "D201 address            broken  the name host.invalid has no address" in capsys.readouterr().out
 
 
+def test_a_check_of_this_machine_asks_no_backend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--settings", file(tmp_path), "--only", "D105") == 0
+    assert capsys.readouterr().out.splitlines() == ["settings.json  ok       1 backends, 1 models, 0 keys: 1 ok"]
+
+
 def test_an_unknown_backend_is_an_error_with_the_nearest_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,12 +166,14 @@ def test_write_changes_the_file_so_that_the_finding_is_gone(
         backends={"claude": {"adapter": "anthropic_messages", "base_url": "demo:messages"}},
         models={"demo-messages": {"backend": "claude"}},
     )
+    Path(path).chmod(0o600)
     before = Path(path).read_text()
     assert run("--settings", path, "--strict") == 1
     assert '+      "profile": "claude",' in capsys.readouterr().out
     assert Path(path).read_text() == before
     assert run("--settings", path, "--write") == 0
     assert Path(f"{path}.bak").read_text() == before
+    assert Path(f"{path}.bak").stat().st_mode == Path(path).stat().st_mode
     assert run("--settings", path, "--strict") == 0
 
 
@@ -188,3 +197,34 @@ def test_no_credential_is_in_what_is_printed_or_saved(
     assert CANARY not in shown
     assert header not in shown
     assert '"kind":"request"' in shown
+
+
+async def test_a_backend_that_repeats_the_credential_cannot_bring_it_into_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAID_KEY", CANARY)
+    header = "CANARY-header-91ab"
+    saved = tmp_path / "report.dragoman.jsonl"
+    heads: list[str] = []
+
+    async def echo(connection: Connection) -> None:
+        """Refuses every request with its own head in the error, as some servers do for debugging."""
+        heads.append(connection.head.decode())
+        words = json.dumps({"error": {"message": f"cannot serve {heads[-1]}"}}).encode()
+        await connection.send(answer("400 Bad Request", words))
+
+    async with faulty_backend(echo) as backend:
+        entry = {
+            "adapter": "openai_chat",
+            "base_url": backend.base_url,
+            "api_key_env": "PAID_KEY",
+            "headers": {"x-account": header},
+        }
+        path = file(tmp_path, 1, backends={"chat": entry})
+        status = await asyncio.to_thread(run, "--settings", path, "--verbose", "--report", str(saved), "--only", "D2")
+    shown = "".join(capsys.readouterr()) + saved.read_text()
+    assert status == 1
+    assert any(CANARY in head and header in head for head in heads)
+    assert "cannot serve" in shown
+    assert CANARY not in shown
+    assert header not in shown

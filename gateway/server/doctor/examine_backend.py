@@ -17,10 +17,11 @@ from gateway.settings.model_names import exact_names
 
 
 class Examined(msgspec.Struct, frozen=True):
-    """The findings about a backend, and the requests that were sent for them."""
+    """The findings about a backend, the requests that were sent for them, and the secrets that may stand in these."""
 
     section: Section
-    interactions: tuple[Interaction, ...]
+    interactions: tuple[Interaction, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 async def examine_backend(
@@ -48,13 +49,13 @@ async def examine_backend(
         _features(probes, findings, "todo", "broken"),
         suggested(place, route.policy.profile, live.remedies, settings.profiles),
     )
-    return Examined(section, tuple(live.interactions))
+    return Examined(section, tuple(live.interactions), backend.secrets)
 
 
 def unusable(name: str, settings: BackendSettings, reason: str) -> Examined:
     """Returns the finding about a backend that cannot be built from its settings."""
     finding = broken(reason, "correct the settings, or set the variable")
-    return Examined(Section(name, f"{settings.base_url}, {settings.adapter}", (Checked("D200", "entry", finding),)), ())
+    return Examined(Section(name, f"{settings.base_url}, {settings.adapter}", (Checked("D200", "entry", finding),)))
 
 
 def _of(settings: Settings, model: str) -> str:
