@@ -82,7 +82,7 @@ class InspectorPage:
             await self.page.get_by_role("button", name="Reveal").click()
         for response in (await messages.value, await answer.value):
             await response.finished()
-        await self.page.get_by_text("Words are shown;").wait_for()
+        await self.page.locator(".revealed").wait_for()
         await self.settled()
 
     async def settled(self) -> None:

@@ -82,9 +82,9 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         await viewer.page.get_by_role("group", name="Messages by stage").wait_for()
         # Reveal, and hide again.
         await keyboard.press("r")
-        await viewer.page.get_by_text("Words are shown;").wait_for()
+        await viewer.page.locator(".revealed").wait_for()
         await keyboard.press("r")
-        await viewer.page.get_by_text("Words are shown;").wait_for(state="detached")
+        await viewer.page.locator(".revealed").wait_for(state="detached")
         # Copy.
         await keyboard.press("c")
         await viewer.page.get_by_role("dialog", name="Copy the request").wait_for()
