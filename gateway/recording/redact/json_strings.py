@@ -1,7 +1,6 @@
 """Finds the strings and numbers of a JSON text with their places, so that they can be replaced where they stand."""
 
 import re
-from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -11,7 +10,7 @@ Kind: TypeAlias = Literal["string", "number"]
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SCALAR: Final = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
-_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _DEEPEST: Final = 100
 
@@ -112,28 +111,27 @@ class JsonStrings:
             raise NoJson
 
 
-def characters(source: str) -> Iterator[tuple[str, str]]:
-    """Yields each character of a string, as it means and as it is written."""
-    for match in _ESCAPE.finditer(source):
-        written = match[0]
-        if len(written) == 1:
-            yield written, written
-        elif len(written) == 6:
-            yield chr(int(written[2:], 16)), written
-        else:
-            yield _PLAIN.get(written[1], written[1]), written
+def _meant(escape: str) -> str:
+    """Returns the character that an escape stands for."""
+    return chr(int(escape[2:], 16)) if len(escape) == 6 else _PLAIN.get(escape[1], escape[1])
 
 
 def decoded(source: str) -> str:
     """Returns what a string means; half characters stay apart."""
-    return "".join(meant for meant, _ in characters(source)) if "\\" in source else source
+    return _ESCAPE.sub(lambda match: _meant(match[0]), source) if "\\" in source else source
 
 
 def written(source: str, meant: str) -> str:
     """Returns a string written with the same lengths as `source`, which means another text of as many characters."""
     if "\\" not in source:
         return meant
-    return "".join(_written(old, was, new) for (old, was), new in zip(characters(source), meant, strict=True))
+    parts: list[str] = []
+    end = at = 0
+    for match in _ESCAPE.finditer(source):
+        plain = at + match.start() - end
+        parts += (meant[at:plain], _written(_meant(match[0]), match[0], meant[plain]))
+        end, at = match.end(), plain + 1
+    return "".join([*parts, meant[at:]])
 
 
 def _written(old: str, was: str, new: str) -> str:

@@ -46,6 +46,12 @@ _SHAPES: Final = (
     ("url", r"(?<=://)[^\s/@:\"'<>\[\]]*:[^\s/@\"'<>]+(?=@)"),
     ("bearer", r"(?i:(?<=bearer )|(?<=basic )|(?<=token ))[A-Za-z0-9+/_.~-]{16,}={0,2}"),
 )
+# Every shape has one of these in it, which is found far sooner than the shape.
+_MARKS: Final = (
+    *("private key", "eyj", "sk-", "_live_", "_test_", "aiza", "ya29.", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    *("github_pat_", "glpat-", "xox", "akia", "asia", "aroa", "aida", "hf_", "gsk_", "r8_", "xai-", "nvapi-", "pplx-"),
+    *("sg.", "npm_", "pypi-", "://", "bearer ", "basic ", "token "),
+)
 _ANY: Final = re.compile("|".join(f"(?P<s{number}>{shape})" for number, (_, shape) in enumerate(_SHAPES)))
 # The value of a name in text, in quotes or up to the next space. Quotes may be escaped.
 _NAMED: Final = re.compile(
@@ -54,6 +60,7 @@ _NAMED: Final = re.compile(
     r"(?:\\*[\"'])?\s*[=:]\s*"
     r"(?:\\*[\"'](?P<quoted>[^\"'*\[][^\"']{5,}?)(?=\\*[\"'])|(?P<bare>[^\s\"'&,;<>\[\]*\\][^\s\"'&,;<>\[\]*]{5,}))"
 )
+_NAMED_MARKS: Final = ("key", "secret", "token", "passw")
 # The values of fields with these names are secrets, whatever their shape.
 _FIELD: Final = re.compile(
     r"(?i)(?:.*[_-])?(?:api[_-]?key|apikey|password|passwd|secret|authorization|cookie|set-cookie|client[_-]?secret"
@@ -74,8 +81,10 @@ def blot(text: str, configured: Iterable[str] = ()) -> str:
     for value in configured:
         if len(value) >= SHORTEST and value in text:
             text = text.replace(value, placeholder("configured", value))
-    text = _without(text, _shaped(text))
-    return _without(text, _named(text))
+    folded = text.casefold()
+    if any(mark in folded for mark in _MARKS):
+        text = _without(text, _shaped(text))
+    return _without(text, _named(text)) if any(mark in folded for mark in _NAMED_MARKS) else text
 
 
 def placeholder(kind: str, secret: str) -> str:

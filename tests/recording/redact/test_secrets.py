@@ -63,3 +63,13 @@ def test_a_field_with_the_name_of_a_secret_holds_one(name: str) -> None:
 @pytest.mark.parametrize("name", ["token", "tokens", "max_tokens", "key", "keys", "content", "secretary"])
 def test_any_other_field_does_not(name: str) -> None:
     assert not is_secret_field(name)
+
+
+@pytest.mark.parametrize("kind", CANARIES)
+def test_a_secret_alone_is_found(kind: str) -> None:
+    """Nothing around it leads to it."""
+    assert core_of(CANARIES[kind]) not in blot(CANARIES[kind])
+
+
+def test_letters_that_only_fold_to_others_lead_to_a_secret_too() -> None:
+    assert "abcdefghijklmnopqrst" not in blot("baſic abcdefghijklmnopqrst")
