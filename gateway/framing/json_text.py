@@ -1,4 +1,4 @@
-"""Decodes the bytes of one JSON document, or gives one sentence that says why they are invalid."""
+"""Decodes the bytes of one JSON document, or gives one sentence that says why they are invalid; and encodes a value."""
 
 from typing import Final, TypeAlias
 
@@ -81,3 +81,8 @@ def _deeper(document: Json, max_depth: int) -> bool:
         if not level:
             return False
     return True
+
+
+def encode_json(value: Json) -> str:
+    """Returns the value as JSON text, without spaces, its keys in their order."""
+    return msgspec.json.encode(value).decode()

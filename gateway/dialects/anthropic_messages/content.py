@@ -11,6 +11,7 @@ from gateway.dialects.anthropic_messages import PROVIDER
 from gateway.dialects.anthropic_messages.changes import Changes
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
+from gateway.framing.json_text import encode_json
 
 Part: TypeAlias = Text | Image | File
 
@@ -151,7 +152,7 @@ class ContentReader(msgspec.Struct):
         if not isinstance(given, dict):
             detail = f"input is {kind_of(given)}, not an object"
             self.faults.add("CALL_ARGS_TYPE", index, f"{place}.input", detail, identity)
-        arguments = "{}" if given is None else json_text(given)
+        arguments = "{}" if given is None else encode_json(given)
         return (ToolCall(identity, name, arguments, _rest(block, "id", "name", "input"), item=position),)
 
     def _tool_result(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...]:
@@ -202,11 +203,6 @@ _IN_DOCUMENT: Final = frozenset({"text", "image"})
 _IN_SEARCH_RESULT: Final = frozenset({"text"})
 
 
-def json_text(value: Json) -> str:
-    """Returns any JSON value as text, without spaces, its keys in their order."""
-    return msgspec.json.encode(value).decode()
-
-
 def _titled(block: JsonObject, data: str) -> Text:
     """Returns a document of text below its title and its context."""
     head = [text for name in ("title", "context") if isinstance(text := block.get(name), str) and text]
@@ -222,7 +218,7 @@ def _repaired(value: Json) -> Text:
         return Text(value)
     if isinstance(value, dict) and isinstance(text := value.get("text"), str):
         return Text(text)
-    return Text(json_text(value))
+    return Text(encode_json(value))
 
 
 def _rest(block: JsonObject, *read: str) -> JsonObject:

@@ -8,7 +8,8 @@ from gateway.core.notices import Notice
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
 from gateway.dialects.gemini.generation import unsent
-from gateway.dialects.gemini.parts import SIGNATURE, Part, json_text, read_part, unread
+from gateway.dialects.gemini.parts import SIGNATURE, Part, read_part, unread
+from gateway.framing.json_text import encode_json
 from gateway.history.rules import RuleCode
 
 _CALL: Final = frozenset({"functionCall", SIGNATURE})
@@ -85,13 +86,13 @@ class CallReader:
                 failed = response.keys() == {"error"}
                 (only, *others) = response.values() or (None,)
                 alone = not others and response.keys() <= _RESULT_KEYS and isinstance(only, str)
-                return only if alone and isinstance(only, str) else json_text(response), failed
+                return only if alone and isinstance(only, str) else encode_json(response), failed
             case None:
                 self._faults.add("CONTENT_MISSING", index, place)
                 return "", False
             case _:
                 self._faults.add("CONTENT_TYPE", index, place, f"response is {kind_of(response)}, not an object")
-                return response if isinstance(response, str) else json_text(response), False
+                return response if isinstance(response, str) else encode_json(response), False
 
     def _parts(self, parts: Json, index: int, place: str) -> list[Image | File | Text]:
         found: list[Image | File | Text] = []
@@ -120,7 +121,7 @@ class CallReader:
             return "{}"
         if not isinstance(arguments, dict):
             self._faults.add("CALL_ARGS_TYPE", index, f"{place}.args", f"args is {kind_of(arguments)}, not an object")
-        return json_text(arguments)
+        return encode_json(arguments)
 
 
 def _identity(said: JsonObject) -> str:

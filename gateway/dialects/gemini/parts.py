@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-import msgspec
-
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Reasoning, Text
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.gemini import PROVIDER
@@ -56,11 +54,6 @@ def state_of(part: JsonObject) -> JsonObject:
     """Returns the `extra` of a block with the part's signature, which only the provider that made it can read."""
     signature = part.get(SIGNATURE)
     return with_provider_state(PROVIDER, {STATE_SIGNATURE: signature}) if isinstance(signature, str) else EMPTY
-
-
-def json_text(value: Json) -> str:
-    """Returns any JSON value as compact text, keys in their order."""
-    return msgspec.json.encode(value).decode()
 
 
 def unread(part: JsonObject, read: frozenset[str]) -> JsonObject:

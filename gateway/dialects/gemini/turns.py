@@ -15,7 +15,8 @@ from gateway.dialects.faults import Faults
 from gateway.dialects.gemini import DIALECT
 from gateway.dialects.gemini.calls import CallReader
 from gateway.dialects.gemini.joined_turns import joined_turns
-from gateway.dialects.gemini.parts import Part, json_text, read_part
+from gateway.dialects.gemini.parts import Part, read_part
+from gateway.framing.json_text import encode_json
 
 _ROLES: Final[dict[str, Role]] = {"user": "user", "model": "assistant", "function": "user"}
 _KEYS: Final = frozenset({"role", "parts"})
@@ -94,7 +95,7 @@ class _Reader:
             case _:
                 detail = f"parts is {kind_of(parts)}, not an array"
                 self._faults.add("CONTENT_TYPE", index, ".parts", detail)
-                return [{"text": parts if isinstance(parts, str) else json_text(parts)}]
+                return [{"text": parts if isinstance(parts, str) else encode_json(parts)}]
 
     def _block(self, part: Json, index: int, position: int) -> Block:
         if isinstance(part, dict):
@@ -106,7 +107,7 @@ class _Reader:
                 return block
         detail = "" if isinstance(part, dict) else f"a part is {kind_of(part)}, not an object"
         self._faults.add("PART_TYPE", index, f".parts[{position}]", detail)
-        return Text(part if isinstance(part, str) else json_text(part))
+        return Text(part if isinstance(part, str) else encode_json(part))
 
     def _role(self, content: Part, parts: Sequence[Json], index: int) -> Role:
         """Returns the role of a content; without one, or with one that is unknown, its parts decide."""

@@ -7,7 +7,7 @@ import msgspec
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolCall
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
-from gateway.dialects.openai_chat.content import json_text
+from gateway.framing.json_text import encode_json
 
 # The fields for the name and arguments of each type of call. The published API has no other types.
 BODIES: Final = {"function": "arguments", "custom": "input"}
@@ -98,7 +98,7 @@ def read_arguments(arguments: Json, index: int, place: str, identity: str | None
     if isinstance(arguments, str):
         return arguments
     faults.add("CALL_ARGS_TYPE", index, place, f"arguments is {kind_of(arguments)}, not JSON text", identity)
-    return "{}" if arguments is None else json_text(arguments)
+    return "{}" if arguments is None else encode_json(arguments)
 
 
 def _rest(entry: dict[str, Json], kind: str, body: JsonObject) -> JsonObject:

@@ -2,11 +2,10 @@
 
 from typing import Final
 
-import msgspec
-
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
+from gateway.framing.json_text import encode_json
 
 Part = Text | Image | File
 
@@ -25,7 +24,7 @@ def read_content(content: Json, index: int, faults: Faults) -> tuple[Part, ...]:
     faults.add("CONTENT_TYPE", index, ".content", f"content is {kind_of(content)}, not text or an array of parts")
     if isinstance(content, dict) and ("type" in content or "text" in content):
         return (_read_part(content) or _repaired_part(content),)
-    return (Text(json_text(content)),)
+    return (Text(encode_json(content)),)
 
 
 def _read_parts(content: list[Json], index: int, faults: Faults) -> tuple[Part, ...]:
@@ -87,7 +86,7 @@ def _repaired_part(part: Json) -> Part:
             return Image(url, _rest(part, "image_url", "type"))
         if _is_empty_text(part):
             return Text("")
-    return Text(json_text(part))
+    return Text(encode_json(part))
 
 
 def _is_empty_text(part: JsonObject) -> bool:
@@ -109,8 +108,3 @@ def _rest(part: JsonObject, *read: str) -> JsonObject:
     if len(part) == 2 and part.get("type") in ("text", "image_url"):
         return EMPTY
     return {key: value for key, value in part.items() if key not in read and (key, value) != ("type", "text")}
-
-
-def json_text(value: Json) -> str:
-    """Returns any JSON value as text."""
-    return msgspec.json.encode(value).decode()

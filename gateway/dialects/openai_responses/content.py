@@ -2,11 +2,10 @@
 
 from typing import Final
 
-import msgspec
-
 from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Text
 from gateway.dialects.document import kind_of
 from gateway.dialects.faults import Faults
+from gateway.framing.json_text import encode_json
 
 Part = Text | Image | File
 
@@ -31,7 +30,7 @@ def read_content(content: Json, index: int, field: str, faults: Faults) -> tuple
         return ()
     if not isinstance(content, list):
         faults.add("CONTENT_TYPE", index, place, f"{field} is {kind_of(content)}, not text or an array of parts")
-        return (Text(_json_text(content)),)
+        return (Text(encode_json(content)),)
     if not content:
         faults.add("CONTENT_EMPTY_ARRAY", index, place)
     parts: list[Part] = []
@@ -40,7 +39,7 @@ def read_content(content: Json, index: int, field: str, faults: Faults) -> tuple
         block = _read_part(part)
         if block is None:
             broken.append(position)
-            block = Text(part if isinstance(part, str) else _json_text(part))
+            block = Text(part if isinstance(part, str) else encode_json(part))
         parts.append(block)
     if broken:
         faults.add_each(
@@ -82,7 +81,3 @@ def _fault(part: Json) -> str:
     if not isinstance(kind, str):
         return "a content part has no type"
     return f"a content part of type {kind[:40]!r} lacks the field that its type requires"
-
-
-def _json_text(value: Json) -> str:
-    return msgspec.json.encode(value).decode()
