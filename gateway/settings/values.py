@@ -202,12 +202,15 @@ class ResponsesSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Timeouts for a backend, in seconds. `idle` counts progress of the response, not bytes."""
+    """Timeouts for a backend, in seconds. `idle` counts progress of the response, not bytes. `ping`: a connection of
+    HTTP/2 on which nothing has arrived for so long while a request runs is asked for a sign of life; null: never.
+    Many servers end a connection that asks more often than they allow."""
 
     connect: Positive = 2
     first_byte: Positive = 60
     idle: Positive = 60
     total: Positive = 600
+    ping: Annotated[float, msgspec.Meta(ge=30)] | None = None
 
 
 class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

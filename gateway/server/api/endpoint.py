@@ -236,6 +236,7 @@ class GenerateEndpoint:
             request.body,
             backend.timeouts.connect,
             more=more,
+            ping=backend.timeouts.ping,
             on_try=context.try_backend,
             on_sent=context.await_head,
             on_status=context.receive_head,

@@ -110,6 +110,7 @@ class Transport:
         connect: float,
         *,
         more: Headers = (),
+        ping: float | None = None,
         on_try: Callable[[], None] = _nothing,
         on_sent: Callable[[], None] = _nothing,
         on_status: Callable[[int], None] = _nothing,
@@ -117,7 +118,8 @@ class Transport:
     ) -> Coroutine[None, None, BackendResponse]:
         """Sends a request, over the version of HTTP that its head is for, and waits for the head of its response;
         `connect` limits name look-up, TCP, TLS and the first SETTINGS of HTTP/2, in seconds. The caller limits the wait
-        for the head. `more` are headers of this request alone. Raises BackendError.
+        for the head. `more` are headers of this request alone. Over HTTP/2, a backend from which nothing has arrived
+        for `ping` seconds is asked for a sign of life while the request runs (None: never). Raises BackendError.
 
         `again`: the request may be tried once more while none of it has reached the backend. `on_try` is called before
         each try, `on_sent` when the request has been written to a connection, `on_status` with the status of every
@@ -129,7 +131,9 @@ class Transport:
 
             fields = encode_http2_request(head, body, more)
             shared = self._pool(self._http2_pools, Http2Pool, address)
-            return self._send(shared, lambda one: one.ask(fields, most), connect, on_try, on_sent, on_status, again)
+            return self._send(
+                shared, lambda one: one.ask(fields, most, ping), connect, on_try, on_sent, on_status, again
+            )
         request, last = encode_request(head, body, more), head.last
         pool = self._pool(self._pools, ConnectionPool, address)
         return self._send(pool, lambda one: one.ask(request, most, last), connect, on_try, on_sent, on_status, again)

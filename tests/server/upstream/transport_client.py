@@ -25,10 +25,15 @@ class TransportClient:
         self.tries = 0
 
     async def send(
-        self, body: bytes = BODY, headers: Mapping[str, str] | None = None, connect: float = 5, again: bool = True
+        self,
+        body: bytes = BODY,
+        headers: Mapping[str, str] | None = None,
+        connect: float = 5,
+        again: bool = True,
+        ping: float | None = None,
     ) -> BackendResponse:
         head = self._encode("POST", read_url(f"{self.base_url}/path"), headers or {})
-        return await self.transport.send(head, body, connect, on_try=self._tried, again=again)
+        return await self.transport.send(head, body, connect, on_try=self._tried, again=again, ping=ping)
 
     async def ask(self, body: bytes = BODY, headers: Mapping[str, str] | None = None) -> bytes:
         """The body of the answer, read to its end."""

@@ -30,6 +30,8 @@ _HTTP1: Final = b"HTTP/1."
 # A backend that has sent nothing, not even for another stream, since a request that was given up after so long may be
 # unreachable. Further requests take another connection.
 SILENT_S: Final = 5
+# A backend that has sent nothing within so many seconds after a PING is unreachable.
+PING_ANSWER_S: Final = 20
 
 
 class Http2Stream:
@@ -48,10 +50,12 @@ class Http2Stream:
         self.arrivals = 0
         self.unwritten = False
 
-    def ask(self, request: Http2Request, most: int) -> None:
+    def ask(self, request: Http2Request, most: int, ping_s: float | None = None) -> None:
         """Sends the request, whose response may have a body of `most` bytes. What the backend does not take yet of its
-        body follows later."""
+        body follows later. After `ping_s` seconds without any byte the backend is asked for a sign of life."""
         self._connection.begin(self, request, most)
+        if ping_s is not None:
+            self._connection.ask_for_life(ping_s)
 
     def arrival(self) -> asyncio.Future[None]:
         """Returns a future that completes as soon as something arrives or the stream fails. Raises HttpError when it
@@ -105,6 +109,10 @@ class Http2Connection(SocketProtocol):
         self._state = Http2State.NEW
         self._unwritten = False
         self._arrivals = 0
+        # When the backend's silence is looked at next, what had arrived at the last look, and whether it is asked.
+        self._look: asyncio.TimerHandle | None = None
+        self._heard = 0
+        self._pinged = False
         self.since = math.inf
 
     # Methods for the pool:
@@ -162,6 +170,13 @@ class Http2Connection(SocketProtocol):
             self._rest()
         self._note_draining()
 
+    def ask_for_life(self, every_s: float) -> None:
+        """Sends a PING after so many seconds without any byte, as long as there are streams, and ends the connection
+        when nothing follows."""
+        if self._look is None:
+            self._heard, self._pinged = self._arrivals, False
+            self._look = self.loop.call_later(every_s, self._look_for_life, every_s)
+
     # Methods for the event loop:
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
@@ -217,6 +232,22 @@ class Http2Connection(SocketProtocol):
         self._end(lost)
         self._on_lost(self)
 
+    def _look_for_life(self, every_s: float) -> None:
+        self._look = None
+        if not self._streams or self._state not in _USABLE:
+            return
+        silent, answered = self._heard == self._arrivals, self._pinged
+        if silent and self._pinged:
+            self._fail(RemoteDisconnected())
+            return
+        self._heard, self._pinged = self._arrivals, silent
+        wait_s = every_s - PING_ANSWER_S if answered else every_s
+        if silent:
+            self._multiplexer.ping()
+            self._write()
+            wait_s = PING_ANSWER_S
+        self._look = self.loop.call_later(wait_s, self._look_for_life, every_s)
+
     def _step(self, given: Http2Input) -> None:
         self._state = HTTP2_TRANSITIONS[self._state][given]
 
@@ -260,6 +291,8 @@ class Http2Connection(SocketProtocol):
         """Ends every stream with the first fault."""
         if self._error is None:
             self._error = error
+        if self._look is not None:
+            self._look.cancel()
         if not self._settled.done():
             self._settled.set_result(None)
         for stream in self._streams.values():

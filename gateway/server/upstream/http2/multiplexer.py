@@ -144,6 +144,10 @@ class Multiplexer:
         self._h2.reset_stream(stream_id, ErrorCodes.CANCEL)
         return True
 
+    def ping(self) -> None:
+        """Asks the backend for a sign of life."""
+        self._h2.ping(bytes(8))
+
     def close(self) -> None:
         """Says that the connection ends."""
         self._h2.close_connection()

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 from h2.errors import ErrorCodes
-from h2.events import DataReceived, PingAckReceived, RequestReceived, StreamReset, WindowUpdated
+from h2.events import DataReceived, PingAckReceived, PingReceived, RequestReceived, StreamReset, WindowUpdated
 from h2.settings import SettingCodes
 
 from gateway.core.errors import BackendError, BackendTruncated
@@ -673,6 +673,66 @@ async def test_pings_are_answered() -> None:
 
     async with talking(script) as (client, _), asyncio.timeout(10):
         assert await client.ask() == b""
+
+
+async def test_a_silent_backend_that_answers_pings_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PING_ANSWER_S", 0.5)
+
+    async def script(peer: Peer) -> None:
+        peer.greet()
+        stream = await peer.request()
+        peer.begin(stream)
+        for _ in range(3):
+            await peer.next(PingReceived)
+        peer.end(stream)
+
+    async with talking(script) as (client, peers), asyncio.timeout(20):
+        given = await client.send(ping=0.55)
+        assert (await everything(given), len(peers)) == (b"", 1)
+        given.close()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_backend_that_answers_no_ping_is_unreachable(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PING_ANSWER_S", 0.1)
+    ended = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        peer.greet()
+        stream = await peer.request()
+        if begun:
+            peer.begin(stream)
+        await ended.wait()
+
+    async with talking(script) as (client, _), asyncio.timeout(20):
+        with pytest.raises(BackendError) as caught:
+            await everything(await client.send(ping=0.05, again=False))
+        assert caught.value.code == ("upstream_stream_truncated" if begun else "upstream_connection_error")
+        ended.set()
+
+
+async def test_nothing_is_asked_while_bytes_arrive_or_no_request_runs() -> None:
+    pings = 0
+
+    async def script(peer: Peer) -> None:
+        nonlocal pings
+        peer.greet()
+        stream = await peer.request()
+        peer.begin(stream)
+        for _ in range(10):
+            peer.data(stream, b"x")
+            await asyncio.sleep(0.02)
+        peer.end(stream)
+        while True:
+            await peer.next(PingReceived)
+            pings += 1
+
+    async with talking(script) as (client, _), asyncio.timeout(20):
+        given = await client.send(ping=1)
+        assert await everything(given) == b"x" * 10
+        given.close()
+        await asyncio.sleep(1.2)
+        assert pings == 0
 
 
 async def test_an_idle_connection_is_kept_for_a_while_and_then_closed(monkeypatch: pytest.MonkeyPatch) -> None:
