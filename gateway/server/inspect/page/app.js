@@ -58,7 +58,10 @@ function Inspector({ settings }) {
   const [spoken, announce] = useState("");
   const [text, setText] = useState("");
   const filter = useRef(null);
-  const requests = useMemo(() => new Requests(settings.keep, () => redraw((count) => count + 1)), []);
+  const requests = useMemo(
+    () => new Requests(settings.keep * settings.workers.total, () => redraw((count) => count + 1)),
+    [],
+  );
   useStream(requests, setState);
   useTicks(requests);
   useEffect(() => {

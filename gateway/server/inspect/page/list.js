@@ -108,12 +108,14 @@ function Row({ summary, at, focusable, opened, onCurrent, onOpen }) {
   </div>`;
 }
 
-// The row with the focus stays in the document wherever it is, or the focus would be lost with it.
+// The row with the focus stays in the document wherever it is, or the focus would be lost with it; and it stays in its
+// order, since an element that is moved loses the focus, too.
 function positions(rows, first, end, current) {
   const shown = [];
   for (let at = first; at < Math.min(end, rows.length); at += 1) shown.push(at);
   const focused = rows.findIndex((row) => row.id === current);
-  if (focused >= 0 && (focused < first || focused >= end)) shown.push(focused);
+  if (focused >= end) shown.push(focused);
+  else if (focused >= 0 && focused < first) shown.unshift(focused);
   return shown;
 }
 

@@ -25,12 +25,15 @@ export function useLoaded(load, subject, stamp = "") {
   return state.subject === subject ? state : NOTHING;
 }
 
-/** The button below a list of which the gateway has more; `noun` names one of its elements. */
+/** The button below a list of which the gateway has more; `noun` names one of its elements, `onMore` loads some. */
 export function More({ shown, total, noun, onMore }) {
+  const [error, setError] = useState(null);
   if (shown >= total) return null;
-  return html`<button class="more" onClick=${onMore}>
-    Load more: ${count(shown)} of ${counted(total, noun)} are shown
-  </button>`;
+  const load = () => onMore().then(() => setError(null), setError);
+  return html`<button class="more" onClick=${load}>
+      Load more: ${count(shown)} of ${counted(total, noun)} are shown
+    </button>
+    ${error && html`<p class="refused" role="alert">${error.message}</p>`}`;
 }
 
 /** Returns what a section shows while its value is not there: that it loads, or why it failed. */

@@ -39,7 +39,7 @@ export class Requests {
       const limit = Math.min(Math.max(PAGE, this.rows.length), MOST_ASKED);
       const page = await askJson("requests", { query: { filter, limit } });
       if (asked !== this.asked) return;
-      this.replace(page.requests, page);
+      this.replace(dated(page.requests), page);
       this.error = null;
     } catch (error) {
       if (asked !== this.asked) return;
@@ -58,7 +58,7 @@ export class Requests {
     try {
       const query = { filter: this.filter, limit: PAGE, before: oldest.seq };
       const page = await askJson("requests", { query });
-      if (asked === this.asked) this.append(page.requests);
+      if (asked === this.asked) this.append(dated(page.requests));
     } catch (error) {
       this.error = error;
     } finally {
@@ -104,39 +104,39 @@ export class Requests {
   }
 
   update(summaries) {
-    const now = performance.now();
-    for (const summary of summaries) summary.received = now;
-    const known = summaries.filter((summary) => this.byId.has(summary.id));
-    const added = [
-      ...new Map(summaries.filter((summary) => !this.byId.has(summary.id)).map((one) => [one.id, one])).values(),
-    ];
-    known.forEach((summary) => this.byId.set(summary.id, summary));
-    if (this.filter && summaries.length > 0) this.refresh();
-    else added.forEach((summary) => this.byId.set(summary.id, summary));
-    if (known.length > 0) this.rows = this.rows.map((row) => this.byId.get(row.id));
-    if (!this.filter && added.length > 0) {
-      this.rows = [...added.reverse(), ...this.rows];
-      for (const old of this.rows.splice(this.keep)) this.byId.delete(old.id);
-      this.total = Math.min(this.total + added.length, this.keep);
-      this.matching = this.total;
-    }
+    const received = performance.now();
+    const news = new Map(summaries.map((summary) => [summary.id, { ...summary, received }]));
+    if (news.size === 0) return;
+    if (this.filter) this.refresh();
+    // What is older than the rows that are loaded is loaded with them.
+    const oldest = this.rows.length < this.matching ? (this.rows.at(-1)?.seq ?? 0) : 0;
+    const isAdded = (summary) => !this.filter && !this.byId.has(summary.id) && summary.seq > oldest;
+    const added = [...news.values()].filter(isAdded);
+    const rows = [...added, ...this.rows.map((row) => news.get(row.id) ?? row)].sort((a, b) => b.seq - a.seq);
+    const grown = (count) => Math.min(count + added.length, Math.max(count, this.keep));
+    this.replace(rows.slice(0, this.keep), { matching: grown(this.matching), total: grown(this.total) });
   }
 
   replace(rows, { matching, total }) {
-    const now = performance.now();
-    for (const row of rows) row.received = now;
-    this.rows = rows;
-    this.byId = new Map(rows.map((row) => [row.id, row]));
+    // A client may choose the id of its request, and two may choose the same one: the newer request has it.
+    this.byId = new Map(rows.toReversed().map((row) => [row.id, row]));
+    this.rows = rows.filter((row) => this.byId.get(row.id) === row);
     this.matching = matching;
     this.total = total;
   }
 
   append(rows) {
-    const older = rows.filter((row) => !this.byId.has(row.id)).map((row) => ({ ...row, received: performance.now() }));
+    const older = rows.filter((row) => !this.byId.has(row.id));
     older.forEach((row) => this.byId.set(row.id, row));
     this.rows = [...this.rows, ...older];
     if (older.length === 0) this.matching = this.rows.length;
   }
+}
+
+// Summaries with the time at which the page got them.
+function dated(summaries) {
+  const received = performance.now();
+  return summaries.map((summary) => ({ ...summary, received }));
 }
 
 /** Milliseconds that a request has taken: of a live one up to now, by the page's clock since the last news of it. */
