@@ -9,7 +9,8 @@ export function Dialog({ title, onClose, children }) {
   useEffect(() => {
     const before = document.activeElement;
     dialog.current.showModal();
-    return () => before?.isConnected && before.focus();
+    // A dialog that was closed has given the focus back, and it may be elsewhere by now.
+    return () => document.activeElement === document.body && before?.isConnected && before.focus();
   }, []);
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="dialog-title">
     <header>
