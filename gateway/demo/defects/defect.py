@@ -12,7 +12,7 @@ from gateway.demo.scripted_model.dialogue import Model
 from gateway.demo.scripted_model.reply import reply
 
 CHAT: Final = ("chat",)
-# The wires with a list of models, and with tools and their choice as fields of JSON.
+# The wires with tools, and their choice, as fields of JSON.
 API_WIRES: Final = ("chat", "messages", "responses", "gemini")
 JSON_WIRES: Final = (*API_WIRES, "text")
 ALL_WIRES: Final = (*JSON_WIRES, "grpc", "agent")

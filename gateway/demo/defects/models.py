@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from starlette.requests import Request
 
-from gateway.demo.defects.defect import API_WIRES, Defect
+from gateway.demo.defects.defect import JSON_WIRES, Defect
 from gateway.demo.player.endpoint import Handler
 from gateway.demo.player.playback import Response, json_answer
 from gateway.demo.player.recorder import Recorder
@@ -24,7 +24,7 @@ def _listing(about: str, edit: Callable[[bytes], Response]) -> Defect:
 
         return answer
 
-    return Defect(about, API_WIRES, serves=serves)
+    return Defect(about, JSON_WIRES, serves=serves)
 
 
 def _missing(_: bytes) -> Response:

@@ -7,14 +7,14 @@ import pytest
 
 from gateway.demo import serve_demo
 
-KINDS: Final = ("chat", "messages", "responses", "gemini")
+KINDS: Final = ("chat", "messages", "responses", "gemini", "text")
 CASES: Final = [(name, kind) for name in ("models_missing", "models_empty", "models_wrong_name") for kind in KINDS]
 
 
 async def listed(kind: str, defect: str | None) -> tuple[int, list[str]]:
     """The status and the names of the list."""
     async with serve_demo(kind, defect=defect) as backend, httpx.AsyncClient(trust_env=False) as client:
-        found = await client.get(backend.base_url + ("/v1/models" if kind == "messages" else "/models"))
+        found = await client.get(backend.base_url + ("/v1/models" if kind in ("messages", "text") else "/models"))
     body: Any = found.json()
     models = body.get("data", body.get("models", []))
     return found.status_code, [model.get("id") or model["name"].removeprefix("models/") for model in models]
