@@ -22,7 +22,8 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `detail` is one sentence, `advice` what to do, `evidence` the backend's own words. `remark`: the verdict is `ok`,
     but the backend does something unusual, which the gateway mends. `changes` are the fields of a profile that mend a
-    `todo`; they were tried. `rule` is the rule of the history by which the backend refused, where its words are known.
+    `todo`; they were tried. `rule` is the rule of the history by which
+    the backend refused, where its words are known, or `tools`: it refuses those.
     """
 
     verdict: Verdict

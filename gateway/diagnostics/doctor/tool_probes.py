@@ -43,7 +43,7 @@ _CHANGED: Final = "the names of tools are changed on the way: clients cannot run
 async def _call(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(ONE)
     if answer.refusal is not None:
-        return todo("tools are refused", _NO_CALL, answer.words, rule=answer.rule or "TOOLS_REFUSED")
+        return todo("tools are refused", _NO_CALL, answer.words, rule=answer.rule or "tools")
     return failure(answer) or _wrong_call(answer.calls, "get_weather") or ok("one call, of the right tool")
 
 
