@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
     text, settings, offline = _offline(options)
     probes = _probes(options)
-    chosen = _chosen(options.backend, settings) if probes and not options.offline else {}
+    chosen = _chosen(options, settings) if probes and not options.offline else {}
     if chosen and not _agreed(options, chosen, probes):
         return 2
     examined = asyncio.run(_examine(options, settings, chosen, probes)) if chosen else []
@@ -98,10 +98,19 @@ def _probes(options: argparse.Namespace) -> "tuple[Probe, ...]":
     return probes
 
 
-def _chosen(name: str | None, settings: "Settings") -> "dict[str, BackendSettings]":
+def _chosen(options: argparse.Namespace, settings: "Settings") -> "dict[str, BackendSettings]":
+    """Returns the backend that is named, that of the model that is named, or all."""
     from gateway.core.errors import SettingsError
     from gateway.settings import nearest
 
+    name = options.backend
+    if options.model is not None:
+        entry = settings.route(options.model)
+        if entry is None:
+            raise SettingsError(f"there is no model {options.model!r}{nearest(options.model, settings.models)}")
+        if name not in (None, entry.backend):
+            raise SettingsError(f"the model {options.model!r} is of the backend {entry.backend!r}, not of {name!r}")
+        name = entry.backend
     if name is None:
         return dict(settings.backends)
     if name not in settings.backends:

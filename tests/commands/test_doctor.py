@@ -152,6 +152,29 @@ def test_an_unknown_backend_is_an_error_with_the_nearest_name(
     assert "there is no backend 'cht'; did you mean 'chat'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--model", "demo-chta"], "there is no model 'demo-chta'; did you mean 'demo-chat'?"),
+        (["other", "--model", "demo-chat"], "the model 'demo-chat' is of the backend 'chat', not of 'other'"),
+    ],
+)
+def test_a_model_must_be_one_of_the_backend(
+    arguments: list[str], error: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*arguments, "--settings", file(tmp_path)) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_a_model_chooses_its_backend(tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    chat = {"adapter": "openai_chat", "base_url": "demo:chat"}
+    path = file(
+        tmp_path, port, backends={"chat": chat, "two": chat}, models={"a": {"backend": "chat"}, "b": {"backend": "two"}}
+    )
+    assert run("--settings", path, "--model", "b", "--only", "D221") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["two"]
+
+
 def test_an_unknown_check_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--settings", file(tmp_path), "--only", "X9") == 2
     assert "there is no check whose id begins with X9" in capsys.readouterr().err
