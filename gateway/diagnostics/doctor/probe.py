@@ -12,7 +12,7 @@ from gateway.settings import BackendSettings
 
 
 class ProbedBackend(Protocol):
-    """One backend, one of its models, and the way to it. The same question is sent once; no request is repeated.
+    """One backend, one of its models, and the way to it. `ask` sends the same question once.
 
     `model` is the model's name at the backend, empty where none is known. `remedies` are the fields of a profile that
     earlier probes found necessary: every later question is sent with them. `refusals` are the rules by which earlier
