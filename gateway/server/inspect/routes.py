@@ -4,7 +4,8 @@ The middleware has checked who asks (`InspectorAccess`). None of them is in the 
 version's own page and commands.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Final
 
 import msgspec
@@ -102,7 +103,9 @@ def _exported(redacted: Redacted, kind: str, ids: Sequence[str]) -> Exported:
     return Exported(content, len(ids), redacted.blotted, redacted.differences, redacted.needed)
 
 
-async def _events(changes: AsyncIterator[Change]) -> AsyncIterator[dict[str, str]]:
-    async for change in changes:
-        data = {"missed": change.missed} if change.summary is None else change.summary
-        yield {"event": change.kind, "id": str(change.number), "data": msgspec.json.encode(data).decode()}
+async def _events(changes: AsyncGenerator[Change, None]) -> AsyncIterator[dict[str, str]]:
+    # Closed with the client's connection: contents are kept only while somebody watches.
+    async with aclosing(changes):
+        async for change in changes:
+            data = {"missed": change.missed} if change.summary is None else change.summary
+            yield {"event": change.kind, "id": str(change.number), "data": msgspec.json.encode(data).decode()}
