@@ -17,6 +17,7 @@ import msgspec
 from gateway.core.conversation import EMPTY, Json, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 from gateway.framing.json_text import NotJson, decode_json
 
@@ -258,8 +259,3 @@ def _rest(entry: dict[str, Json], kind: Kind, body: JsonObject) -> JsonObject:
 
 def _notice(action: Action, rule: str, detail: str, tool_call_id: str | None = None) -> Notice:
     return Notice("backend", action, rule, detail, tool_call_id=tool_call_id, level="warning")
-
-
-def invalid_event(reason: str) -> BackendProtocolError:
-    """Create the error for a chunk that breaks the wire format. The reason names places and types, never contents."""
-    return BackendProtocolError(f"The backend sent a malformed chunk: {reason}.")

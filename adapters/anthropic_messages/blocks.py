@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 import msgspec
 
-from adapters.anthropic_messages.failure import invalid_event
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import (
@@ -21,6 +20,7 @@ from gateway.core.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from gateway.core.malformed_event import invalid_event
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.anthropic_messages import PROVIDER
 from gateway.framing.json_text import NotJson, decode_json

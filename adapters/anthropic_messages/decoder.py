@@ -3,13 +3,12 @@
 from functools import partial
 
 from adapters.anthropic_messages.delta_fast_path import read_piece
-from adapters.anthropic_messages.failure import invalid_event
 from adapters.anthropic_messages.message import MessageReader
 from adapters.json_body import JsonBody
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import malformed_event
+from gateway.core.malformed_event import invalid_event, malformed_event
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
+from gateway.core.errors import BackendError, BackendRejected
 from gateway.framing.json_text import NotJson, decode_json
 
 # The status that each type of error stands for, also inside a 200.
@@ -50,11 +50,6 @@ def reported_failure(event: Json) -> BackendError:
     failure = BackendRejected("The backend reported an error in its response.")
     failure.words = message or ""
     return failure
-
-
-def invalid_event(reason: str) -> BackendProtocolError:
-    """Create the error for an event that breaks the wire format. The reason names places and types, never contents."""
-    return BackendProtocolError(f"The backend sent a malformed event: {reason}.")
 
 
 def _error_of(document: Json) -> Mapping[str, Json]:

@@ -18,7 +18,7 @@ from adapters.anthropic_messages.blocks import (
     text_of,
 )
 from adapters.anthropic_messages.delta_fast_path import PieceEvent, TextPiece, ThinkingPiece
-from adapters.anthropic_messages.failure import invalid_event, reported_failure
+from adapters.anthropic_messages.failure import reported_failure
 from adapters.anthropic_messages.finish import decode_finish
 from adapters.anthropic_messages.usage import TokenCounts
 from gateway.core.conversation import Json, JsonObject
@@ -32,6 +32,7 @@ from gateway.core.events import (
     TextDelta,
     ToolCallDelta,
 )
+from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 
 # The type of the delta with a citation of a text.

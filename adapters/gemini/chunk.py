@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from adapters.gemini.chunk_fast_path import PlainChunk, PlainUsage
-from adapters.gemini.failure import invalid_event, reported_failure
+from adapters.gemini.failure import reported_failure
 from adapters.gemini.finish import decode_block, decode_finish
 from adapters.gemini.usage import decode_usage
 from gateway.core.conversation import EMPTY, Json, JsonObject, Text
@@ -22,6 +22,7 @@ from gateway.core.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Level, Notice
 from gateway.dialects.gemini.parts import DATA, SIGNATURE, read_part, state_of
 

@@ -4,13 +4,12 @@ from functools import partial
 
 from adapters.gemini.chunk import ChunkReader
 from adapters.gemini.chunk_fast_path import read_plain
-from adapters.gemini.failure import invalid_event
 from adapters.json_body import JsonBody
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import malformed_event
+from gateway.core.malformed_event import invalid_event, malformed_event
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder

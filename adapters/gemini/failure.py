@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Json, JsonObject
-from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
+from gateway.core.errors import BackendError, BackendRejected
 from gateway.framing.json_text import NotJson, decode_json
 
 # A wrong key is a 400 of this reason.
@@ -37,11 +37,6 @@ def reported_failure(said: Json) -> BackendError:
     error = BackendRejected("The backend reported an error in its response.")
     error.words = _text(fields.get("message")) or ""
     return error
-
-
-def invalid_event(reason: str) -> BackendProtocolError:
-    """Create the error for a chunk that breaks the wire format. The reason names places and types, never contents."""
-    return BackendProtocolError(f"The backend sent a malformed chunk: {reason}.")
 
 
 def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> BackendError:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from adapters.call_tracker import CallTracker
-from adapters.openai_chat.failure import invalid_event, message_of, reported_failure
+from adapters.openai_chat.failure import message_of, reported_failure
 from adapters.openai_chat.finish import decode_finish
 from adapters.token_count import token_count
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -17,6 +17,7 @@ from gateway.core.events import (
     ToolCallDelta,
     UsageReport,
 )
+from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 from gateway.core.state_rule import StateRule
 from gateway.response.passthrough import Passthrough

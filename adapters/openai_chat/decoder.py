@@ -9,11 +9,10 @@ from adapters.json_body import decode_body
 from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.completion_fast_path import read_plain
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
-from adapters.openai_chat.failure import invalid_event
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import malformed_event
+from gateway.core.malformed_event import invalid_event, malformed_event
 from gateway.core.notices import Notice
 from gateway.core.state_rule import StateRule
 from gateway.framing.json_text import NotJson, decode_json

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 
-from adapters.openai_responses.failure import invalid_call, invalid_event
+from adapters.openai_responses.failure import invalid_call
 from adapters.openai_responses.output_item import Pieces, Place, fields_of_end, unknown_fields
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
+from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Notice
 from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS
 from gateway.dialects.openai_responses.custom_input import INPUT

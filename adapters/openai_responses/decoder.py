@@ -6,11 +6,10 @@ from typing import Final
 from adapters.json_body import JsonBody
 from adapters.openai_responses.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.event_reader import EventReader
-from adapters.openai_responses.failure import invalid_event
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
-from gateway.core.malformed_event import malformed_event
+from gateway.core.malformed_event import invalid_event, malformed_event
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from adapters.openai_responses.call_item import CallIds, CallItem
-from adapters.openai_responses.failure import invalid_call, invalid_event, reported_failure
+from adapters.openai_responses.failure import invalid_call, reported_failure
 from adapters.openai_responses.output_item import OutputItem, Pieces, Place, unknown_fields
 from adapters.openai_responses.part_events import PIECES, WHOLES, PartEvent
 from adapters.openai_responses.text_items import MessageItem, ReasoningItem
@@ -15,6 +15,7 @@ from adapters.openai_responses.usage import decode_usage
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected
 from gateway.core.events import Event, Finish, Reason, ResponseStart
+from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 from gateway.dialects.openai_responses.call_items import CALL_KINDS
 from gateway.dialects.openai_responses.names import ToolNames

@@ -3,12 +3,7 @@
 from adapters.openai_errors import decode_failure, reported_failure
 from gateway.core.errors import BackendProtocolError
 
-__all__ = ["decode_failure", "invalid_call", "invalid_event", "reported_failure"]
-
-
-def invalid_event(reason: str) -> BackendProtocolError:
-    """Create the error for an event that breaks the wire format. The reason names places and types, never contents."""
-    return BackendProtocolError(f"The backend sent a malformed event: {reason}.")
+__all__ = ["decode_failure", "invalid_call", "reported_failure"]
 
 
 def invalid_call(message: str) -> BackendProtocolError:

@@ -2,12 +2,12 @@
 
 from adapters.text.call_filter import CallFilter
 from adapters.text.event_reader import FAILURES, Piece, Reader
-from adapters.text.failure import invalid_event, reported_failure
+from adapters.text.failure import reported_failure
 from adapters.text.frames import FRAMES, utf8
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTruncated
 from gateway.core.events import Event, Finish, Reason, ReasoningDelta, ResponseStart, UsageReport
-from gateway.core.malformed_event import malformed_event
+from gateway.core.malformed_event import invalid_event, malformed_event
 from gateway.core.notices import Notice
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.response.role_marker_filter import TURN_INVENTED

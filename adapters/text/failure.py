@@ -6,7 +6,7 @@ from typing import Final
 
 from gateway.core.backend_status import public_text, status_error
 from gateway.core.conversation import Json
-from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, OwnWords
+from gateway.core.errors import BackendError, BackendRejected, OwnWords
 from gateway.framing.json_text import NotJson, decode_json
 
 CONTEXT: Final = "context_length_exceeded"
@@ -57,11 +57,6 @@ def overflow(message: str | None) -> BackendError:
     error = BackendRejected(sentence, status=400, kind="invalid_request", code=CONTEXT, param="messages")
     error.own_words = own
     return error
-
-
-def invalid_event(reason: str) -> BackendProtocolError:
-    """Create the error for an event that breaks the wire format. The reason names places and types, never contents."""
-    return BackendProtocolError(f"The backend sent a malformed event: {reason}.")
 
 
 def _find(document: Json) -> Mapping[str, Json]:

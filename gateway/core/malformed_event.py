@@ -1,8 +1,16 @@
-"""Describes an unreadable event as a notice by which an operator can find it, without quoting its content."""
+"""What an adapter reports of an event that it cannot read: an error, and a notice by which an operator can find it.
+
+Both quote no content."""
 
 import hashlib
 
+from gateway.core.errors import BackendProtocolError
 from gateway.core.notices import Notice
+
+
+def invalid_event(reason: str) -> BackendProtocolError:
+    """Returns the error for an event that breaks the wire format. The reason names places and types, never contents."""
+    return BackendProtocolError(f"The backend sent a malformed event: {reason}.")
 
 
 def malformed_event(data: bytes) -> Notice:

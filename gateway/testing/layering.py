@@ -61,7 +61,7 @@ RULES: Final[tuple[ImportRule, ...]] = (
     ImportRule("gateway.core.policy", _ours("core.conversation core.profiles")),
     ImportRule("gateway.core.grammar", _ours("core.events core.notices")),
     ImportRule("gateway.core.backend_status", _ours("core.conversation core.notices core.errors")),
-    ImportRule("gateway.core.malformed_event", _ours("core.notices")),
+    ImportRule("gateway.core.malformed_event", _ours("core.errors core.notices")),
     ImportRule("gateway.adapter", _ours(f"{_VALUES} core.descriptor_set")),
     ImportRule("gateway.core.json_schema", _ours("core.conversation")),
     ImportRule(

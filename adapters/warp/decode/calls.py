@@ -19,7 +19,7 @@ from gateway.core.conversation import EMPTY, Conversation
 from gateway.core.errors import InvalidToolCall
 from gateway.core.events import ToolCallDelta, ToolCallEnd, ToolCallStart
 
-ENVELOPE: Final = "call_mcp_tool"
+WRAPPER_TOOL: Final = "call_mcp_tool"
 SERVER: Final = "server"
 
 
@@ -47,8 +47,8 @@ class CallWriter:
         """Emit one call, or a notice with the reason for dropping it. Raises InvalidToolCall for arguments that JSON
         text cannot represent, and for a call without a tool that a newer schema does not explain either."""
         variant = message.tool_call.WhichOneof("tool")
-        if variant == ENVELOPE:
-            self._envelope(message)
+        if variant == WRAPPER_TOOL:
+            self._wrapped_call(message)
         elif variant == SERVER:
             return
         elif variant is not None and self._is_exposed(message, variant):
@@ -64,11 +64,11 @@ class CallWriter:
         name = variant or "an unknown tool"
         self._output.note("dropped", "NATIVE_CALL_DROPPED", f"a call of {name} was dropped: it {why}")
 
-    def _envelope(self, message: Message) -> None:
+    def _wrapped_call(self, message: Message) -> None:
         call = message.tool_call.call_mcp_tool
         arguments = encode_arguments(call.args, self._schema(call.name))
         name = json.dumps(call.name, ensure_ascii=False)
-        call_id = self._emit(message, ENVELOPE, f'{{"name":{name},"args":{arguments.text}}}', wrapped=True)
+        call_id = self._emit(message, WRAPPER_TOOL, f'{{"name":{name},"args":{arguments.text}}}', wrapped=True)
         if arguments.inexact:
             detail = f"{arguments.inexact} numbers of a call may have lost digits: the wire carries doubles"
             self._output.note("changed", "NUMBER_INEXACT", detail, tool_call_id=call_id)
