@@ -71,6 +71,15 @@ async def test_without_it_a_form_asks_and_refuses_a_wrong_one(opened: Open, monk
         assert viewer.excuse("401")
 
 
+async def test_a_key_that_no_header_can_carry_is_refused_like_a_wrong_one(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with keyed_gateway(monkeypatch) as gateway, opened(gateway.base_url) as viewer:
+        await viewer.page.goto(f"{gateway.base_url}/inspect#key=%22%0d%0ax%C3%A4")
+        await viewer.page.get_by_label("Admin key").wait_for()
+        await viewer.page.get_by_text("The gateway refuses this key.").wait_for()
+
+
 async def test_a_gateway_that_others_reach_has_no_page(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DRAGOMAN_ADMIN_KEY", raising=False)
     async with (

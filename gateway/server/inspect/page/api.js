@@ -24,6 +24,8 @@ export async function ask(path, { query = {}, signal, method = "GET", body } = {
   for (const [name, value] of Object.entries(query)) {
     if (value !== null && value !== undefined && value !== "") url.searchParams.append(name, value);
   }
+  // fetch would fail as it does without a connection.
+  if (!/^[ -~]*$/.test(adminKey)) throw new ApiError(401, "invalid_admin_key", "No header can carry this key.");
   const headers = {};
   if (adminKey) headers.authorization = `Bearer ${adminKey}`;
   if (body !== undefined) headers["content-type"] = "application/json";
