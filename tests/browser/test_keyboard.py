@@ -35,6 +35,7 @@ class Keyboard:
     async def press(self, *keys: str) -> None:
         for key in keys:
             await self.page.page.keyboard.press(key)
+            assert await self.focus("one => one !== document.body"), f"{key} loses the focus"
 
     async def focus(self, question: str) -> bool:
         """Returns the answer of the element that has the focus."""
@@ -102,11 +103,11 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         await viewer.page.get_by_role("dialog", name="Keys").wait_for()
         await keyboard.press("Escape")
         assert await keyboard.focus(f"one => one.dataset.id === {second!r}")
+        await viewer.page.locator("dialog").wait_for(state="detached")
         await keyboard.press("/")
         await viewer.page.keyboard.type("stream:yes")
         await page.row(first).wait_for(state="detached")
         assert await page.row(second).count() == 1
-        await keyboard.press("Escape")
 
 
 async def test_tab_reaches_every_control_of_an_opened_request(

@@ -49,6 +49,8 @@ export function Request({ id, summary, settings, entered, view, onView, onClose,
     if (entered) document.querySelector(".request h2").focus();
   }, [entered]);
   const show = (name) => {
+    // What has the focus may go with the view that is left.
+    if (document.activeElement.closest("[role=tabpanel]")) document.getElementById(`tab-${name}`).focus();
     onView(name);
     announce(`${VIEWS.find((one) => one.name === name).title} is shown.`);
   };

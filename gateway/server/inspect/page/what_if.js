@@ -17,6 +17,7 @@ export function WhatIf({ id, settings, route }) {
   const [answer, setAnswer] = useState({ value: null, error: null, asking: false });
   const submit = async (event) => {
     event.preventDefault();
+    if (answer.asking) return;
     const body = { id, ...choices(new FormData(event.target)) };
     setAnswer({ ...answer, asking: true });
     await askJson("explain", { method: "POST", body }).then(
@@ -36,7 +37,7 @@ export function WhatIf({ id, settings, route }) {
         ({ name, title }) =>
           html`<label>${title} <input name=${name} type="number" min="0" step="1" placeholder="as it is" /></label>`,
       )}
-      <button class="primary" disabled=${answer.asking}>Show</button>
+      <button class="primary" aria-disabled=${answer.asking ? "true" : "false"}>Show</button>
       <span class="dim">Nothing is sent to a backend.</span>
     </form>
     <div aria-live="polite">
