@@ -73,4 +73,5 @@ async def _send(
 ) -> BackendResponse:
     request = exchange.request
     more = () if request.deadline is None else (timeout_header(request.deadline, deadline_s),)
-    return await transport.send(backend.head(request, credential), request.body, backend.timeouts.connect, more=more)
+    head, timeouts = backend.head(request, credential), backend.timeouts
+    return await transport.send(head, request.body, timeouts.connect, more=more, ping=timeouts.ping)
