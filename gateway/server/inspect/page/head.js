@@ -18,7 +18,9 @@ export function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, 
     </div>
     ${summary && html`<${Facts} summary=${summary} route=${route} onFilter=${onFilter} />`}
     ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay blotted out.</p>`}
-    ${mayReveal && !reveal && html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
+    ${mayReveal &&
+    !reveal &&
+    html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
   </header>`;
 }
 
