@@ -176,7 +176,7 @@ TEXTS = [
         "letter or an underscore.",
         "TOOL_NAME_SHAPE",
     ),
-    ("registry.ollama.ai/library/gemma:latest does not support tools", "TOOLS_REFUSED"),
+    ("library/gemma:latest does not support tools", "TOOLS_REFUSED"),
     (
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         "TOOLS_REFUSED",
