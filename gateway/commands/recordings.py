@@ -171,11 +171,17 @@ def _ended(client: "httpx.Client") -> Iterator[str]:
             print("Following; Ctrl-C ends it.", flush=True)
             for line in stream.iter_lines():
                 if line.startswith("data: "):
-                    found = json.loads(line.removeprefix("data: "))
-                    if found.get("live") is False and found["contents"] == "kept":
-                        yield found["id"]
+                    yield from _saved(json.loads(line.removeprefix("data: ")))
     except httpx.HTTPError as error:
         raise InvalidRequest(f"{client.base_url}: the gateway does not answer ({type(error).__name__})") from error
+
+
+def _saved(change: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the id of a request that has ended. Says how many nobody was told of."""
+    if missed := change.get("missed"):
+        print(f"{_counted(missed, 'request')} came too fast and may be missing; serve --record saves all.", flush=True)
+    elif change["live"] is False and change["contents"] == "kept":
+        yield change["id"]
 
 
 def replay(options: argparse.Namespace) -> int:

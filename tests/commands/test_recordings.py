@@ -167,6 +167,21 @@ async def test_what_is_followed_is_in_the_file_before_it_is_told(tmp_path: Path)
                 process.kill()
 
 
+async def test_what_comes_too_fast_to_be_followed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.inspect.ring._MOST_TOLD", 1)
+    async with running_gateway(settings(contents="watched")) as gateway:
+        process = await _started("record", "--follow", "--out", str(tmp_path / "a"), "--url", gateway.base_url)
+        try:
+            await _lines(process, "Following")
+            await asyncio.gather(*(ask(gateway) for _ in range(8)))
+            await _lines(process, "came too fast")
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+
 async def test_a_recording_is_served(tmp_path: Path) -> None:
     path = tmp_path / "a.dragoman.jsonl"
     recording = golden_recordings()[names().index("native_plain_answer")]

@@ -56,5 +56,5 @@ class OwnRequests:
     async def clear(self) -> None:
         self._ring.clear()
 
-    def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
+    def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         return self._ring.watch(after)

@@ -56,8 +56,9 @@ class RequestSource(Protocol):
         """Returns the newest request of a conversation with contents and a smaller `seq`, or None."""
         ...
 
-    def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
-        """Yields every change from now on, and first those after the one of this number that are still known."""
+    def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
+        """Yields the changes from now on, and first those after the one of this number that are still known. At a time
+        a request has one change, and requests of which nobody could read so many are `missed`."""
         ...
 
     async def clear(self) -> None:

@@ -7,7 +7,7 @@ Every chat request has a summary; the newest `keep` stay. The contents of a requ
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -18,45 +18,26 @@ from gateway.core.notices import Notice
 from gateway.recording.recording import Interaction
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.cost import cached_tokens, cost_of
+from gateway.server.inspect.entry import Entry, summary_of
 from gateway.server.inspect.requests import Change, RequestContents
-from gateway.server.inspect.summary import Contents, Summary
+from gateway.server.inspect.summary import Summary
 from gateway.server.telemetry.request_context import (
     CHAT,
     NO_ERROR,
-    SHOWN,
     Outcome,
     RequestContext,
     RequestObserver,
 )
 from gateway.settings import InspectorSettings, Price
 
-# A watcher that is slower than this misses changes, and is told how many.
-_QUEUED: Final = 1000
 _MOST_RULES: Final = 32
-# Watchers are told so often of what happens in between.
-_TICK_S: Final = 0.25
+# Watchers are told so often what has changed, of so many requests at most: nobody reads more (bench.inspector).
+_TICK_S: Final = 0.2
+_MOST_TOLD: Final = 100
+# A watcher that is slower by so many times misses changes.
+_MOST_WAITING: Final = 10
 # So many summaries are made before others have their turn.
 _COUNTED_AT_ONCE: Final = 500
-
-
-class _Entry(msgspec.Struct):
-    """One request. While it is served it has its `context`, then its `outcome`. `started` is the time of its head, and
-    `changed` that of what was told last of it (monotonic clock)."""
-
-    seq: int
-    worker: int
-    id: str
-    dialect: str
-    started: float
-    changed: float
-    context: RequestContext | None
-    capture: Capture | None
-    evicted: bool = False
-    streamed: bool = False
-    rules: tuple[str, ...] = ()
-    usage: UsageReport | None = None
-    outcome: Outcome | None = None
-    told: Summary | None = None
 
 
 class RequestRing(RequestObserver):
@@ -72,21 +53,23 @@ class RequestRing(RequestObserver):
         self.settings = settings
         self.worker = 1
         self.workers = 1
-        self.watchers: set[asyncio.Queue[Change | None]] = set()
+        self.watchers: set[asyncio.Queue[Sequence[Change] | None]] = set()
         self.on_end: list[Callable[[Interaction], None]] = []
         # By id, in the order of their beginning; and in turn, so that the oldest one is found.
-        self._entries: dict[str, _Entry] = {}
-        self._places: list[_Entry | None] = [None] * settings.keep
+        self._entries: dict[str, Entry] = {}
+        self._places: list[Entry | None] = [None] * settings.keep
         self._place = 0
         # The ended ones whose contents are here, by `seq`.
-        self._captured: OrderedDict[int, _Entry] = OrderedDict()
+        self._captured: OrderedDict[int, Entry] = OrderedDict()
         self._always = settings.contents == "always"
         self._seq = 0
         # The Unix time at which the monotonic clock began.
         self._epoch_s = time.time() - time.monotonic()
         self._ticking: asyncio.Task[None] | None = None
         self._size = 0
-        self._missed: dict[asyncio.Queue[Change | None], int] = {}
+        # What watchers have still to be told of, by `seq`; and how many changes each of them missed.
+        self._untold: dict[int, Entry] = {}
+        self._missed: dict[asyncio.Queue[Sequence[Change] | None], int] = {}
         self._most = int(settings.request_mb * 2**20)
         self._most_of_all = int(settings.keep_mb * 2**20)
 
@@ -100,7 +83,7 @@ class RequestRing(RequestObserver):
         started = context.started
         seq = int((started + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
         self._seq = seq = seq if seq > self._seq else self._seq + self.workers
-        entry = _Entry(seq, self.worker, context.id, context.dialect, started, started, context, context.capture)
+        entry = Entry(seq, self.worker, context.id, context.dialect, started, started, context, context.capture)
         entries, place = self._entries, self._place
         self._place = (place + 1) % self.settings.keep
         oldest, self._places[place] = self._places[place], entry
@@ -113,7 +96,7 @@ class RequestRing(RequestObserver):
             self._drop(entries[context.id])
         entries[context.id] = entry
         if self.watchers:
-            self._tell("begun", entry)
+            self._untold[seq] = entry
 
     @property
     def _wants_contents(self) -> bool:
@@ -155,17 +138,17 @@ class RequestRing(RequestObserver):
             self._captured[entry.seq] = entry
             self._make_room()
         if self.watchers:
-            self._tell("ended", entry)
+            self._untold[entry.seq] = entry
 
     def _make_room(self) -> None:
         while self._size > self._most_of_all and self._captured:
             self._forget(next(iter(self._captured.values())))
 
-    def _drop(self, entry: _Entry) -> None:
+    def _drop(self, entry: Entry) -> None:
         del self._entries[entry.id]
         self._forget(entry)
 
-    def _forget(self, entry: _Entry) -> None:
+    def _forget(self, entry: Entry) -> None:
         """Drops the contents of a request that has ended."""
         if entry.capture is not None and entry.outcome is not None:
             del self._captured[entry.seq]
@@ -233,116 +216,83 @@ class RequestRing(RequestObserver):
 
     # --- who watches
 
-    async def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
-        """Yields every change from now on, and first those after the one of this number that are still known."""
-        queue: asyncio.Queue[Change | None] = asyncio.Queue()
+    async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
+        """Yields the changes from now on, and first those after the one of this number that are still known."""
+        queue: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue()
         if after is not None:
-            for entry in sorted(self._entries.values(), key=lambda entry: entry.changed):
-                if self._number(entry) > after:
-                    queue.put_nowait(self._change("begun" if entry.context else "ended", entry))
+            known = sorted(self._entries.values(), key=lambda entry: entry.changed)
+            if changes := tuple(self._change(entry, "begun") for entry in known if self._number(entry) > after):
+                queue.put_nowait(changes)
         self.watchers.add(queue)
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._tick())
         try:
-            while (change := await queue.get()) is not None:
-                if missed := self._missed.pop(queue, 0):
-                    yield Change("missed", change.number, missed=missed)
-                yield change
+            while (found := await queue.get()) is not None:
+                yield found
         finally:
             self.watchers.discard(queue)
             self._missed.pop(queue, None)
             if not self.watchers and self._ticking is not None:
                 self._ticking.cancel()
                 self._ticking = None
+                self._untold.clear()
 
     async def _tick(self) -> None:
-        """Tells again and again what has changed of the requests that are being served: they tell it themselves only
-        at their beginning and end, which costs nothing in between."""
         while True:
             await asyncio.sleep(_TICK_S)
-            self.tell_changed()
+            self.tell()
 
-    def tell_changed(self) -> None:
-        """Tells what has changed of the requests that are being served since they began, or since the last time."""
+    def tell(self) -> None:
+        """Tells the watchers of each request that has begun, changed or ended since the last time, once."""
+        untold, self._untold = [*self._untold.values()], {}
+        newest = untold[-_MOST_TOLD:]
+        changes = [self._change(entry, "begun") for entry in newest]
+        found = {entry.seq for entry in newest}
         for entry in self._entries.values():
-            if entry.context is not None:
-                # The time goes on by itself, and the size with every read.
-                now = msgspec.structs.replace(self._summary(entry), ms=0, bytes=0)
-                if entry.told != now:
-                    entry.told = now
-                    entry.changed = time.monotonic()
-                    self._tell("changed", entry)
+            # What happens in between is looked up here, so that it costs a request nothing.
+            if entry.context is not None and entry.seq not in found and entry.told != _lasting(self._shown(entry)):
+                entry.changed = time.monotonic()
+                changes.append(self._change(entry, "changed"))
+        if changes:
+            changes.sort(key=lambda change: change.number)
+            self._tell(changes, len(untold) - len(newest))
+
+    def _tell(self, changes: Sequence[Change], missed: int) -> None:
+        for queue in self.watchers:
+            lost = missed + self._missed.pop(queue, 0)
+            if queue.qsize() < _MOST_WAITING:
+                first = (Change("missed", changes[0].number, missed=lost),) if lost else ()
+                queue.put_nowait((*first, *changes))
+            else:
+                self._missed[queue] = lost + len(changes)
 
     def close(self) -> None:
         """Ends the stream of every watcher."""
+        self.tell()
         for queue in self.watchers:
             queue.put_nowait(None)
 
-    def _tell(self, kind: str, entry: _Entry) -> None:
-        change = self._change(kind, entry)
-        for queue in self.watchers:
-            if queue.qsize() < _QUEUED:
-                queue.put_nowait(change)
-            else:
-                self._missed[queue] = self._missed.get(queue, 0) + 1
+    def _change(self, entry: Entry, kind: str) -> Change:
+        """Returns the change of a request: of this kind while it is served, else that it has ended."""
+        summary = self._shown(entry)
+        entry.told = _lasting(summary)
+        return Change(kind if summary.live else "ended", self._number(entry), summary)
 
-    def _change(self, kind: str, entry: _Entry) -> Change:
-        return Change(kind, self._number(entry), self._shown(entry))
-
-    def _number(self, entry: _Entry) -> int:
+    def _number(self, entry: Entry) -> int:
         """Returns the number of the latest change of a request."""
         return int((entry.changed + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
 
-    def _shown(self, entry: _Entry) -> Summary:
+    def _shown(self, entry: Entry) -> Summary:
         return self._priced(entry, self._summary(entry))
 
-    def _summary(self, entry: _Entry) -> Summary:
-        return _summary(entry, self._epoch_s)
+    def _summary(self, entry: Entry) -> Summary:
+        return summary_of(entry, self._epoch_s)
 
-    def _priced(self, entry: _Entry, summary: Summary) -> Summary:
+    def _priced(self, entry: Entry, summary: Summary) -> Summary:
         cost = cost_of(entry.usage, self.price_of(summary.model))
         return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
 
 
-def _summary(entry: _Entry, epoch_s: float) -> Summary:
-    context, outcome = entry.context, entry.outcome
-    if context is not None:
-        outcome = Outcome(
-            context.method,
-            context.path[:SHOWN],
-            context.key,
-            context.model[:SHOWN],
-            context.backend,
-            0,
-            context.code,
-            context.ms,
-            context.changed,
-        )
-    assert outcome is not None  # a request has a context or an outcome
-    capture, usage = entry.capture, entry.usage or UsageReport()
-    contents: Contents = "evicted" if entry.evicted else "never_kept" if capture is None else "kept"
-    return Summary(
-        seq=entry.seq,
-        id=entry.id,
-        began=round(entry.started + epoch_s, 3),
-        method=outcome.method,
-        path=outcome.path,
-        dialect=entry.dialect,
-        key=outcome.key,
-        model=outcome.model,
-        backend=outcome.backend,
-        live=context is not None,
-        ms=outcome.ms,
-        status=outcome.status,
-        code="" if outcome.code == NO_ERROR else outcome.code,
-        stream=entry.streamed if context is None else context.streamed,
-        changes=outcome.changes,
-        rules=entry.rules,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        contents=contents,
-        bytes=0 if capture is None else capture.size,
-        worker=entry.worker,
-        conversation="" if capture is None else capture.conversation,
-        tokens_estimated=usage.estimated,
-    )
+def _lasting(summary: Summary) -> Summary:
+    # The time goes on by itself, and the size with every read.
+    return msgspec.structs.replace(summary, ms=0, bytes=0)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 from fastapi import FastAPI
-from sse_starlette import EventSourceResponse
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -103,9 +103,13 @@ def _exported(redacted: Redacted, kind: str, ids: Sequence[str]) -> Exported:
     return Exported(content, len(ids), redacted.blotted, redacted.differences, redacted.needed)
 
 
-async def _events(changes: AsyncGenerator[Change, None]) -> AsyncIterator[dict[str, str]]:
+async def _events(found: AsyncGenerator[Sequence[Change], None]) -> AsyncIterator[bytes]:
     # Closed with the client's connection: contents are kept only while somebody watches.
-    async with aclosing(changes):
-        async for change in changes:
-            data = {"missed": change.missed} if change.summary is None else change.summary
-            yield {"event": change.kind, "id": str(change.number), "data": msgspec.json.encode(data).decode()}
+    async with aclosing(found):
+        async for changes in found:
+            yield b"".join(map(_event, changes))
+
+
+def _event(change: Change) -> bytes:
+    data = {"missed": change.missed} if change.summary is None else change.summary
+    return ServerSentEvent(msgspec.json.encode(data).decode(), event=change.kind, id=str(change.number)).encode()

@@ -1,5 +1,6 @@
 import asyncio
 import gc
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -61,21 +62,19 @@ async def test_what_changes_in_between_is_told_once() -> None:
     told = asyncio.ensure_future(anext(changes))
     await asyncio.sleep(0)
     for _ in range(2):
-        ring.tell_changed()
-    change = await told
+        ring.tell()
+    (change,) = await told
     assert change.kind == "changed" and change.summary is not None and change.summary.model == "gpt"
     context.conclude(200)
-    ring.tell_changed()
-    assert (await anext(changes)).kind == "ended"
     ring.close()
-    assert [change async for change in changes] == []
+    assert [[change.kind for change in found] async for found in changes] == [["ended"]]
 
 
 async def test_nothing_is_told_again_and_again_without_a_watcher() -> None:
     ring = ring_of()
     changes = ring.watch(after=0)
     serve(ring, "req-1")
-    assert (await anext(changes)).kind == "ended"
+    assert [change.kind for change in await anext(changes)] == ["ended"]
     assert len(asyncio.all_tasks()) == 2
     await changes.aclose()
     await asyncio.sleep(0)
@@ -193,27 +192,35 @@ def test_clearing_leaves_what_is_running() -> None:
     assert [one.id for one in ring.listed()] == ["req-2"]
 
 
+def told(changes: Iterable[Change]) -> list[tuple[str, str | None]]:
+    return [(one.kind, one.summary.id if one.summary else None) for one in changes]
+
+
 async def test_a_watcher_sees_requests_begin_and_end() -> None:
     ring = ring_of()
     serve(ring, "req-0")
-    changes: list[Change] = []
+    found: list[Sequence[Change]] = []
 
     async def watch() -> None:
-        changes.extend([change async for change in ring.watch()])
+        found.extend([changes async for changes in ring.watch()])
 
     task = asyncio.create_task(watch())
     await asyncio.sleep(0)
     assert ring.watchers
-    serve(ring, "req-1")
-    await asyncio.sleep(0)
+    context = begin(ring, "req-1")
+    ring.tell()
+    context.conclude(200)
+    serve(ring, "req-2")
     ring.close()
     await task
-    assert [(one.kind, one.summary and one.summary.id) for one in changes] == [("begun", "req-1"), ("ended", "req-1")]
+    # A request that is short has one change.
+    assert list(map(told, found)) == [[("begun", "req-1")], [("ended", "req-1"), ("ended", "req-2")]]
     assert not ring.watchers
-    resumed = ring.watch(after=0)
-    again = [await anext(resumed) for _ in range(2)]
-    assert [(one.kind, one.summary and one.summary.id) for one in again] == [("ended", "req-0"), ("ended", "req-1")]
-    assert again[0].number < changes[0].number < changes[1].number == again[1].number
+    again = await anext(ring.watch(after=0))
+    assert told(again) == [("ended", "req-0"), ("ended", "req-1"), ("ended", "req-2")]
+    numbers = [change.number for changes in found for change in changes]
+    assert again[0].number < numbers[0] < numbers[1] == again[1].number
+    assert numbers == sorted(numbers)
 
 
 def test_the_numbers_of_workers_differ_and_follow_each_other() -> None:
@@ -233,17 +240,45 @@ def test_the_numbers_of_workers_differ_and_follow_each_other() -> None:
     assert max(found) < 2**53
 
 
-async def test_a_slow_watcher_is_told_how_much_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.ring._QUEUED", 2)
+def unread(ring: RequestRing) -> "asyncio.Queue[Sequence[Change] | None]":
+    """Adds a watcher that reads nothing, and returns what waits for it."""
+    queue: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue()
+    ring.watchers.add(queue)
+    return queue
+
+
+def waiting(queue: "asyncio.Queue[Sequence[Change] | None]") -> Sequence[Change]:
+    found = queue.get_nowait()
+    assert found is not None
+    return found
+
+
+def test_a_slow_watcher_is_told_how_much_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.inspect.ring._MOST_WAITING", 2)
     ring = ring_of()
-    watching = ring.watch()
-
-    async def next_change() -> Change:
-        return await anext(watching)
-
-    first = asyncio.create_task(next_change())
-    await asyncio.sleep(0)
-    for number in range(3):
+    queue = unread(ring)
+    for number in range(4):
         serve(ring, f"req-{number}")
-    found = [await first, *[await anext(watching) for _ in range(2)]]
-    assert [one.kind for one in found] == ["missed", "begun", "ended"] and found[0].missed == 4
+        ring.tell()
+    assert [told(waiting(queue)) for _ in range(queue.qsize())] == [[("ended", "req-0")], [("ended", "req-1")]]
+    serve(ring, "req-4")
+    ring.tell()
+    missed, last = waiting(queue)
+    assert (missed.kind, missed.missed) == ("missed", 2) and told([last]) == [("ended", "req-4")]
+
+
+def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.inspect.ring._MOST_TOLD", 2)
+    ring = ring_of()
+    queue = unread(ring)
+    running = begin(ring, "req-0")
+    for number in range(1, 5):
+        serve(ring, f"req-{number}")
+    ring.tell()
+    missed, *rest = waiting(queue)
+    assert (missed.kind, missed.missed) == ("missed", 3)
+    # The one that is still served is told as one that changes.
+    assert told(rest) == [("ended", "req-3"), ("ended", "req-4"), ("changed", "req-0")]
+    running.conclude(200)
+    ring.tell()
+    assert told(waiting(queue)) == [("ended", "req-0")]

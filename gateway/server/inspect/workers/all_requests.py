@@ -14,8 +14,8 @@ from gateway.server.inspect.workers.peer import Peer, PeerGone
 
 _PREFIX: Final = "inspect-"
 _SUFFIX: Final = ".sock"
-# So many changes wait for a watcher; then their senders wait, and count what it misses.
-_MOST_WAITING: Final = 1000
+# So often changes wait for a watcher; then their senders wait, and count what it misses.
+_MOST_WAITING: Final = 10
 # A worker that has begun is found so soon.
 _LOOK_S: Final = 1.0
 T = TypeVar("T")
@@ -73,22 +73,22 @@ class AllRequests:
         await self._own.clear()
         await self._ask(lambda peer: peer.clear())
 
-    async def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
+    async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         """Yields the changes of all workers until this one ends; their numbers never fall."""
-        changes: asyncio.Queue[Change | None] = asyncio.Queue(_MOST_WAITING)
-        watching = asyncio.create_task(self._watch_peers(changes, after))
-        own = asyncio.create_task(_pass_on(self._own, changes, after, last=True))
+        waiting: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue(_MOST_WAITING)
+        watching = asyncio.create_task(self._watch_peers(waiting, after))
+        own = asyncio.create_task(_pass_on(self._own, waiting, after, last=True))
         number = after or 0
         try:
-            while (change := await changes.get()) is not None:
-                number = max(number, change.number)
-                yield msgspec.structs.replace(change, number=number)
+            while (changes := await waiting.get()) is not None:
+                yield [msgspec.structs.replace(change, number=max(number, change.number)) for change in changes]
+                number = max(number, changes[-1].number)
         finally:
             for task in (watching, own):
                 task.cancel()
             await asyncio.wait((watching, own))
 
-    async def _watch_peers(self, changes: "asyncio.Queue[Change | None]", after: int | None) -> None:
+    async def _watch_peers(self, changes: "asyncio.Queue[Sequence[Change] | None]", after: int | None) -> None:
         """Watches every other worker, also those that begin later."""
         tasks: dict[Path, asyncio.Task[None]] = {}
         try:
@@ -126,14 +126,14 @@ def _newest(found: Sequence[Summary | None]) -> Summary | None:
 
 
 async def _pass_on(
-    source: RequestSource, changes: "asyncio.Queue[Change | None]", after: int | None, last: bool = False
+    source: RequestSource, changes: "asyncio.Queue[Sequence[Change] | None]", after: int | None, last: bool = False
 ) -> None:
     """Passes changes on while the source gives some; `last`: nothing follows its end."""
     try:
         # The generator is closed with the task, so that the source knows that nobody watches it.
         async with aclosing(source.watch(after)) as found:
-            async for change in found:
-                await changes.put(change)
+            async for some in found:
+                await changes.put(some)
     except PeerGone:
         return
     if last:

@@ -1,7 +1,7 @@
 """Asks another worker about its requests."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeVar
@@ -34,7 +34,7 @@ _LISTED: Final = msgspec.msgpack.Decoder(Listed)
 _SUMMARY: Final[msgspec.msgpack.Decoder[Summary | None]] = msgspec.msgpack.Decoder(Summary | None)
 _FETCHED: Final[msgspec.msgpack.Decoder[Fetched | None]] = msgspec.msgpack.Decoder(Fetched | None)
 _NOTHING: Final[msgspec.msgpack.Decoder[None]] = msgspec.msgpack.Decoder(None)
-_CHANGE: Final = msgspec.msgpack.Decoder(Change)
+_CHANGES: Final[msgspec.msgpack.Decoder[Sequence[Change]]] = msgspec.msgpack.Decoder(Sequence[Change])
 
 
 class PeerGone(Exception):
@@ -71,14 +71,14 @@ class Peer:
     async def clear(self) -> None:
         await self._ask(Clear(), _NOTHING)
 
-    async def watch(self, after: int | None = None) -> AsyncGenerator[Change, None]:
+    async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         async with self._asked(Watch(after)) as reader:
             while True:
                 try:
-                    change = await read_frame(reader, _CHANGE)
+                    changes = await read_frame(reader, _CHANGES)
                 except (OSError, EOFError, msgspec.MsgspecError) as error:
                     raise PeerGone(str(self.path)) from error
-                yield change
+                yield changes
 
     async def _ask(self, question: Question, decoder: msgspec.msgpack.Decoder[T]) -> T:
         """Returns the answer. Raises InvalidRequest where the worker refuses, and PeerGone."""

@@ -112,6 +112,6 @@ async def _watch(
 
 async def _send_changes(own: RequestSource, question: Watch, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(ConnectionError):
-        async for change in own.watch(question.after):
-            write_frame(writer, change)
+        async for changes in own.watch(question.after):
+            write_frame(writer, changes)
             await writer.drain()

@@ -1,7 +1,7 @@
 """Three workers, each with requests and a socket of its own, shown as one."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -109,12 +109,12 @@ async def test_all_are_forgotten() -> None:
         assert [ring.total for ring in run.rings.values()] == [0, 0, 0]
 
 
-async def ended(changes: AsyncGenerator[Change, None], count: int) -> list[Change]:
+async def ended(watching: AsyncGenerator[Sequence[Change], None], count: int) -> list[Change]:
     """Returns so many changes of requests that have ended."""
     found: list[Change] = []
-    async for change in changes:
-        found += [change] if change.kind == "ended" else []
-        if len(found) == count:
+    async for changes in watching:
+        found += [change for change in changes if change.kind == "ended"]
+        if len(found) >= count:
             break
     return found
 
