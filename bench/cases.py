@@ -23,6 +23,14 @@ async def requests_per_second(target: Target, _: Running, model: str, seconds: f
     return _sound(load, load.rate)
 
 
+async def request_cpu_us(target: Target, running: Running, model: str, seconds: float) -> float:
+    """Processor time for each of these requests."""
+    before = running.cpu_s
+    load = await drive(target, payload.request(model, stream=False), connections=MANY, seconds=seconds, stream=False)
+    spent = running.cpu_s - before
+    return _sound(load, 1e6 * spent / len(load.whole) if spent and load.whole else math.nan)
+
+
 async def request_ms(target: Target, _: Running, model: str, seconds: float) -> float:
     """Median time of a whole response, one connection."""
     load = await drive(target, payload.request(model, stream=False), connections=1, seconds=seconds, stream=False)

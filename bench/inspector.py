@@ -22,7 +22,7 @@ import httpx
 import uvloop
 
 from bench import payload
-from bench.cases import chunk_cpu_us, request_ms, requests_per_second, warm
+from bench.cases import chunk_cpu_us, request_cpu_us, request_ms, requests_per_second, warm
 from bench.gateways import BACKEND_PORT, CHAT, KEY, Running, settings_file, started
 from bench.load import Target, drive
 
@@ -38,7 +38,12 @@ ROWS: Final[Mapping[str, tuple[Mapping[str, Any], bool]]] = {
     "on, all contents": ({"enabled": "on", "contents": "always"}, False),
     "on and watched": ({"enabled": "on"}, True),
 }
-_CASES: Final = {"requests/s": requests_per_second, "request, ms": request_ms, "CPU/chunk, us": chunk_cpu_us}
+_CASES: Final = {
+    "requests/s": requests_per_second,
+    "CPU/request, us": request_cpu_us,
+    "request, ms": request_ms,
+    "CPU/chunk, us": chunk_cpu_us,
+}
 
 
 def main() -> None:
