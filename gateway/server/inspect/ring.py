@@ -31,7 +31,8 @@ from gateway.server.telemetry.request_context import (
 from gateway.settings import InspectorSettings, Price
 
 _MOST_RULES: Final = 32
-# Watchers are told so often what has changed, of so many requests at most: nobody reads more (bench.inspector).
+# Watchers are told so often what has changed, of so many requests at most, and the contents of so many are kept for
+# them: nobody reads more, and what is served does not wait for it (bench.inspector, "on and watched").
 _TICK_S: Final = 0.2
 _MOST_TOLD: Final = 100
 # A watcher that is slower by so many times misses changes.
@@ -67,7 +68,9 @@ class RequestRing(RequestObserver):
         self._epoch_s = time.time() - time.monotonic()
         self._ticking: asyncio.Task[None] | None = None
         self._size = 0
-        # What watchers have still to be told of, by `seq`; and how many changes each of them missed.
+        # How many requests have begun since watchers were told; what they have still to be told of, by `seq`; and how
+        # many changes each of them missed.
+        self._wanted = 0
         self._untold: dict[int, Entry] = {}
         self._missed: dict[asyncio.Queue[Sequence[Change] | None], int] = {}
         self._most = int(settings.request_mb * 2**20)
@@ -100,8 +103,10 @@ class RequestRing(RequestObserver):
 
     @property
     def _wants_contents(self) -> bool:
-        contents = self.settings.contents
-        return bool(self.on_end) or contents == "always" or (contents == "watched" and bool(self.watchers))
+        if self.on_end or self._always:
+            return True
+        self._wanted += 1
+        return self.settings.contents == "watched" and self._wanted <= _MOST_TOLD
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
         entry = self._entries.get(context.id)
@@ -244,10 +249,10 @@ class RequestRing(RequestObserver):
 
     def tell(self) -> None:
         """Tells the watchers of each request that has begun, changed or ended since the last time, once."""
-        untold, self._untold = [*self._untold.values()], {}
-        newest = untold[-_MOST_TOLD:]
-        changes = [self._change(entry, "begun") for entry in newest]
-        found = {entry.seq for entry in newest}
+        untold, self._untold, self._wanted = [*self._untold.values()], {}, 0
+        first = untold[:_MOST_TOLD]
+        changes = [self._change(entry, "begun") for entry in first]
+        found = {entry.seq for entry in first}
         for entry in self._entries.values():
             # What happens in between is looked up here, so that it costs a request nothing.
             if entry.context is not None and entry.seq not in found and entry.told != _lasting(self._shown(entry)):
@@ -255,7 +260,7 @@ class RequestRing(RequestObserver):
                 changes.append(self._change(entry, "changed"))
         if changes:
             changes.sort(key=lambda change: change.number)
-            self._tell(changes, len(untold) - len(newest))
+            self._tell(changes, len(untold) - len(first))
 
     def _tell(self, changes: Sequence[Change], missed: int) -> None:
         for queue in self.watchers:

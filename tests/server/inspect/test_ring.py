@@ -277,8 +277,11 @@ def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.Monkey
     ring.tell()
     missed, *rest = waiting(queue)
     assert (missed.kind, missed.missed) == ("missed", 3)
-    # The one that is still served is told as one that changes.
-    assert told(rest) == [("ended", "req-3"), ("ended", "req-4"), ("changed", "req-0")]
+    assert told(rest) == [("begun", "req-0"), ("ended", "req-1")]
+    # Their contents are kept, and those of no others.
+    assert [one.contents for one in ring.listed()] == [*["never_kept"] * 3, "kept", "kept"]
     running.conclude(200)
+    serve(ring, "req-5")
     ring.tell()
-    assert told(waiting(queue)) == [("ended", "req-0")]
+    assert told(waiting(queue)) == [("ended", "req-0"), ("ended", "req-5")]
+    assert ring.listed()[0].contents == "kept"
