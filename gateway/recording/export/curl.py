@@ -3,11 +3,10 @@
 import base64
 from typing import Final
 
+from gateway.recording.export.address import LOCAL
 from gateway.recording.lines import RecordingError
 from gateway.recording.recording import Interaction, Recording
 
-# Where the commands send to, unless the shell says otherwise.
-URL: Final = "${DRAGOMAN_URL:-http://127.0.0.1:8000}"
 _KEY: Final = '"Authorization: Bearer $DRAGOMAN_KEY"'
 # Headers that change the answer.
 SENT_HEADERS: Final = (
@@ -21,22 +20,22 @@ SENT_HEADERS: Final = (
 _WIDTH: Final = 76
 
 
-def curl_commands(recording: Recording) -> str:
-    """Returns one command for each request. The key is taken from the shell's own `DRAGOMAN_KEY`; no secret and no
-    text of a client is ever read as a word of the shell. Raises RecordingError for a request without its body."""
-    return "\n".join(_command(one) for one in recording.interactions())
+def curl_commands(recording: Recording, url: str = LOCAL) -> str:
+    """Returns one command for each request, to `url` (a plain address) unless the shell has a `DRAGOMAN_URL`. The key
+    is taken from the shell's own `DRAGOMAN_KEY`; no secret and no text of a client is ever read as a word of the shell.
+    Raises RecordingError for a request without its body."""
+    return "\n".join(_command(one, url) for one in recording.interactions())
 
 
-def _command(interaction: Interaction) -> str:
+def _command(interaction: Interaction, url: str) -> str:
     request, body = interaction.request, interaction.body
     if body is None:
         raise RecordingError(f"The body of the request {request.id} is not in the recording.")
     headers = {"content-type": "application/json", **request.headers}
     options = [f"-H {quoted(f'{name}: {value}')}" for name, value in headers.items() if name in SENT_HEADERS]
     path = quoted(request.path if request.path.startswith("/") else f"/{request.path}")
-    curl = " ".join(
-        [f"curl -sS -N -X {quoted(request.method)} --data-binary @-", *options, f"-H {_KEY}", f'"{URL}"{path}']
-    )
+    to = f'"${{DRAGOMAN_URL:-{url}}}"{path}'
+    curl = " ".join([f"curl -sS -N -X {quoted(request.method)} --data-binary @-", *options, f"-H {_KEY}", to])
     return f"{_piped(body, curl)}\n"
 
 

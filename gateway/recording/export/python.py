@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from gateway.recording.export.address import LOCAL
 from gateway.recording.export.curl import SENT_HEADERS
 from gateway.recording.lines import RecordingError
 from gateway.recording.recording import Interaction, Recording, write_recording
@@ -15,7 +16,7 @@ import sys
 import urllib.error
 import urllib.request
 
-URL = os.environ.get("DRAGOMAN_URL", "http://127.0.0.1:8000")
+URL = os.environ.get("DRAGOMAN_URL", "{url}")
 KEY = os.environ.get("DRAGOMAN_KEY", "")
 REQUESTS = [
 {requests}]
@@ -57,10 +58,11 @@ def test_the_recorded_request_gives_the_same(interaction):
 '''
 
 
-def python_script(recording: Recording) -> str:
-    """Returns a script without dependencies. Raises RecordingError for a request without its body."""
+def python_script(recording: Recording, url: str = LOCAL) -> str:
+    """Returns a script without dependencies, which sends to `url` (a plain address). Raises RecordingError for a
+    request without its body."""
     interactions = recording.interactions()
-    return _SCRIPT.format(count=_counted(interactions), requests="".join(map(_request, interactions)))
+    return _SCRIPT.format(count=_counted(interactions), url=url, requests="".join(map(_request, interactions)))
 
 
 def pytest_module(recording: Recording) -> str:

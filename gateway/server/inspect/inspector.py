@@ -29,8 +29,8 @@ from gateway.settings import InspectorSettings, Settings
 # So many requests that somebody looks at stay made again, for the next page of them.
 _MOST_REMADE: Final = 8
 _REASONS: Final = {
-    "never_kept": "they were not kept: watch before the request begins (of up to 500 a second), or set inspector.contents to "
-    "always",
+    "never_kept": "they were not kept: watch before the request begins, or set inspector.contents to always (of more "
+    "than 500 requests a second those of the others are kept only so)",
     "evicted": "they gave way to those of later requests (inspector.keep_mb)",
 }
 

@@ -83,7 +83,8 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
         redacted = await inspector().export(ids, redaction, keep)
         if redaction == "none":
             LOGGER.info("the contents of %d requests were exported with their words", len(ids))
-        return json_response(_exported(redacted, kind, ids))
+        url = str(request.base_url).rstrip("/")
+        return json_response(_exported(redacted, kind, ids, url))
 
     @app.get(f"{API}/stream", include_in_schema=False)
     async def stream(request: Request) -> Response:
@@ -98,8 +99,8 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     add_request_routes(app, inspector)
 
 
-def _exported(redacted: Redacted, kind: str, ids: Sequence[str]) -> Exported:
-    content = export(redacted.recording, kind)
+def _exported(redacted: Redacted, kind: str, ids: Sequence[str], url: str) -> Exported:
+    content = export(redacted.recording, kind, url)
     return Exported(content, len(ids), redacted.blotted, redacted.differences, redacted.needed)
 
 
