@@ -73,10 +73,16 @@ async def network(*names: str) -> AsyncIterator[Mapping[str, Host]]:
             await run(*inside, "link", "set", "lo", "up")
         yield hosts
     finally:
+        # The kernel ends a namespace, and with it this device, in its own time: the next network has the same name.
+        await _remove("link", _RUN)
         for name in (*names, "switch"):
-            # One that was not made cannot be removed.
-            with contextlib.suppress(RuntimeError):
-                await run("ip", "netns", "del", f"{_RUN}-{name}")
+            await _remove("netns", f"{_RUN}-{name}")
+
+
+async def _remove(kind: str, name: str) -> None:
+    # What was not made cannot be removed.
+    with contextlib.suppress(RuntimeError):
+        await run("ip", kind, "del", name)
 
 
 async def _plug_in(inside: tuple[str, ...], device: str, address: str, port: str, where: tuple[str, ...]) -> None:
@@ -95,6 +101,5 @@ async def _has_namespaces() -> bool:
     except RuntimeError:
         return False
     finally:
-        with contextlib.suppress(RuntimeError):
-            await run("ip", "netns", "del", f"{_RUN}-probe")
+        await _remove("netns", f"{_RUN}-probe")
     return True
