@@ -31,10 +31,11 @@ from gateway.server.telemetry.request_context import (
 from gateway.settings import InspectorSettings, Price
 
 _MOST_RULES: Final = 32
-# Watchers are told so often what has changed, of so many requests at most, and the contents of so many are kept for
-# them: nobody reads more, and what is served does not wait for it (bench.inspector, "on and watched").
+# Watchers are told so often what has changed. Nobody reads more than so many changes at once, and so many each time;
+# contents are kept of as many requests, and what is served does not wait for the rest (bench.inspector).
 _TICK_S: Final = 0.2
 _MOST_TOLD: Final = 100
+_EACH_TICK: Final = 20
 # A watcher that is slower by so many times misses changes.
 _MOST_WAITING: Final = 10
 # So many summaries are made before others have their turn.
@@ -68,9 +69,10 @@ class RequestRing(RequestObserver):
         self._epoch_s = time.time() - time.monotonic()
         self._ticking: asyncio.Task[None] | None = None
         self._size = 0
-        # How many requests have begun since watchers were told; what they have still to be told of, by `seq`; and how
-        # many changes each of them missed.
-        self._wanted = 0
+        # How many contents were begun to be kept and how many changes were told lately; what watchers have still to be
+        # told of, by `seq`; and how many changes each of them missed.
+        self._begun_lately = 0
+        self._told_lately = 0
         self._untold: dict[int, Entry] = {}
         self._missed: dict[asyncio.Queue[Sequence[Change] | None], int] = {}
         self._most = int(settings.request_mb * 2**20)
@@ -105,8 +107,10 @@ class RequestRing(RequestObserver):
     def _wants_contents(self) -> bool:
         if self.on_end or self._always:
             return True
-        self._wanted += 1
-        return self.settings.contents == "watched" and self._wanted <= _MOST_TOLD
+        if self.settings.contents != "watched" or self._begun_lately >= _MOST_TOLD:
+            return False
+        self._begun_lately += 1
+        return True
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
         entry = self._entries.get(context.id)
@@ -249,8 +253,10 @@ class RequestRing(RequestObserver):
 
     def tell(self) -> None:
         """Tells the watchers of each request that has begun, changed or ended since the last time, once."""
-        untold, self._untold, self._wanted = [*self._untold.values()], {}, 0
-        first = untold[:_MOST_TOLD]
+        untold, self._untold = [*self._untold.values()], {}
+        first = untold[: _MOST_TOLD - self._told_lately]
+        self._told_lately = max(0, self._told_lately + len(first) - _EACH_TICK)
+        self._begun_lately = max(0, self._begun_lately - _EACH_TICK)
         changes = [self._change(entry, "begun") for entry in first]
         found = {entry.seq for entry in first}
         for entry in self._entries.values():
@@ -258,18 +264,20 @@ class RequestRing(RequestObserver):
             if entry.context is not None and entry.seq not in found and entry.told != _lasting(self._shown(entry)):
                 entry.changed = time.monotonic()
                 changes.append(self._change(entry, "changed"))
+        changes.sort(key=lambda change: change.number)
+        if missed := len(untold) - len(first):
+            changes.insert(0, Change("missed", self._number(untold[0]), missed=missed))
         if changes:
-            changes.sort(key=lambda change: change.number)
-            self._tell(changes, len(untold) - len(first))
+            self._tell(changes)
 
-    def _tell(self, changes: Sequence[Change], missed: int) -> None:
+    def _tell(self, changes: Sequence[Change]) -> None:
         for queue in self.watchers:
-            lost = missed + self._missed.pop(queue, 0)
+            lost = self._missed.pop(queue, 0)
             if queue.qsize() < _MOST_WAITING:
                 first = (Change("missed", changes[0].number, missed=lost),) if lost else ()
                 queue.put_nowait((*first, *changes))
             else:
-                self._missed[queue] = lost + len(changes)
+                self._missed[queue] = lost + sum(change.missed or 1 for change in changes)
 
     def close(self) -> None:
         """Ends the stream of every watcher."""
