@@ -1,9 +1,10 @@
 """Measures what the inspector costs: `python -m bench.inspector`.
 
-Off, on, and on with somebody who watches, in turn, in one run, so that the ratios hold on a machine whose speed varies.
+Off, on, and on with somebody who watches: four gateways that run at once, loaded in turn, so that the ratios hold on a
+machine whose speed varies. Each is the median over the rounds of the ratio to the one that is off, in that round.
 `--minutes` instead loads one that is watched, and prints its memory, which must not grow without end.
 
-The gateway is pinned to core 0, the backend and the load to core 1.
+The gateways are pinned to core 0, the backend and the load to core 1.
 """
 
 import argparse
@@ -12,13 +13,14 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import httpx
+import msgspec
 import uvloop
 
 from bench import payload
@@ -26,11 +28,10 @@ from bench.cases import chunk_cpu_us, request_cpu_us, request_ms, requests_per_s
 from bench.gateways import BACKEND_PORT, CHAT, KEY, Running, settings_file, started
 from bench.load import Target, drive
 
+# Of the first gateway; the others have the next ones.
 _PORT: Final = 9201
 _ADMIN: Final = "bench-admin-key"
 _ENVIRON: Final = {"DRAGOMAN_API_KEYS": KEY, "DRAGOMAN_ADMIN_KEY": _ADMIN}
-_BASE: Final = f"http://127.0.0.1:{_PORT}"
-_TARGET: Final = Target(_BASE + CHAT, (("authorization", f"Bearer {KEY}"),))
 # How the inspector is set in each row, and whether somebody watches.
 ROWS: Final[Mapping[str, tuple[Mapping[str, Any], bool]]] = {
     "off": ({"enabled": "off"}, False),
@@ -45,12 +46,26 @@ _CASES: Final = {
     "CPU/chunk, us": chunk_cpu_us,
 }
 
+Figures: TypeAlias = dict[str, dict[str, list[float]]]
+
+
+class Inspected(msgspec.Struct, frozen=True):
+    """A gateway that runs."""
+
+    running: Running
+    base_url: str
+
+    @property
+    def target(self) -> Target:
+        """What the load asks."""
+        return Target(self.base_url + CHAT, (("authorization", f"Bearer {KEY}"),))
+
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.inspector", description="Measure what the inspector costs.")
-    parser.add_argument("--seconds", type=float, default=2, help="how long each case is repeated")
-    parser.add_argument("--rounds", type=int, default=3, help="the table shows the medians of so many")
+    parser.add_argument("--seconds", type=float, default=0.5, help="how long each case is repeated")
+    parser.add_argument("--rounds", type=int, default=8, help="the table shows the medians of so many")
     parser.add_argument("--minutes", type=float, help="instead: load one that is watched for so long")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
@@ -62,41 +77,43 @@ def main() -> None:
             if options.minutes:
                 _soak(folder, options.minutes)
             else:
-                print(_table(_figures(folder, options.rounds, options.seconds)))
+                print(_table(uvloop.run(_figures(folder, options.rounds, options.seconds))))
 
 
-def _command(folder: Path, inspector: Mapping[str, Any]) -> tuple[str, ...]:
-    return (sys.executable, "-m", "gateway", "serve", "--settings", str(settings_file(folder, inspector=inspector)))
+@contextmanager
+def _gateway(folder: Path, number: int, inspector: Mapping[str, Any]) -> Iterator[Inspected]:
+    """Runs a gateway with these settings of the inspector on a port of its own."""
+    port, name = _PORT + number, f"inspected{number}"
+    file = settings_file(folder, name, inspector=inspector)
+    command = (sys.executable, "-m", "gateway", "serve", "--settings", str(file), "--port", str(port))
+    with started(command, port, 0, _ENVIRON, folder / f"{name}.log") as running:
+        yield Inspected(running, f"http://127.0.0.1:{port}")
 
 
-def _figures(folder: Path, rounds: int, seconds: float) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, list[float]]] = {row: {case: [] for case in _CASES} for row in ROWS}
-    for _ in range(rounds):
-        for row, (inspector, watched) in ROWS.items():
-            with started(_command(folder, inspector), _PORT, 0, _ENVIRON, folder / "inspected.log") as running:
-                figures = uvloop.run(_measure(running, seconds, watched))
-            for case, value in figures.items():
-                found[row][case].append(value)
-                print(f"{row}: {case} {value:.4g}", file=sys.stderr)
-    return {row: {case: median(values) for case, values in cases.items()} for row, cases in found.items()}
-
-
-async def _measure(running: Running, seconds: float, watched: bool) -> dict[str, float]:
+async def _figures(folder: Path, rounds: int, seconds: float) -> Figures:
+    found: Figures = {row: {case: [] for case in _CASES} for row in ROWS}
     model = payload.model()
-    async with _watching(watched):
-        await warm(_TARGET, model)
-        return {case: await measure(_TARGET, running, model, seconds) for case, measure in _CASES.items()}
+    async with AsyncExitStack() as stack:
+        gateways: dict[str, Inspected] = {}
+        for number, (row, (inspector, watched)) in enumerate(ROWS.items()):
+            gateways[row] = gateway = stack.enter_context(_gateway(folder, number, inspector))
+            if watched:
+                await stack.enter_async_context(_watching(gateway.base_url))
+            await warm(gateway.target, model)
+        for _ in range(rounds):
+            for case, measure in _CASES.items():
+                for row, gateway in gateways.items():
+                    value = await measure(gateway.target, gateway.running, model, seconds)
+                    found[row][case].append(value)
+    return found
 
 
 @asynccontextmanager
-async def _watching(watched: bool) -> AsyncIterator[None]:
+async def _watching(base_url: str) -> AsyncIterator[None]:
     """Reads the stream of changes in the background, as an open page does."""
-    if not watched:
-        yield
-        return
     headers = {"authorization": f"Bearer {_ADMIN}"}
     async with (
-        httpx.AsyncClient(base_url=_BASE, headers=headers, timeout=None) as client,
+        httpx.AsyncClient(base_url=base_url, headers=headers, timeout=None) as client,
         client.stream("GET", "/inspect/api/stream") as stream,
     ):
         assert stream.status_code == 200
@@ -114,31 +131,36 @@ async def _read(stream: httpx.Response) -> None:
 
 
 def _soak(folder: Path, minutes: float) -> None:
-    inspector = {"enabled": "on", "contents": "always"}
-    with started(_command(folder, inspector), _PORT, 0, _ENVIRON, folder / "inspected.log") as running:
-        uvloop.run(_load(running, minutes))
+    with _gateway(folder, 0, {"enabled": "on", "contents": "always"}) as gateway:
+        uvloop.run(_load(gateway, minutes))
 
 
-async def _load(running: Running, minutes: float) -> None:
+async def _load(gateway: Inspected, minutes: float) -> None:
     """Loads a gateway, and prints its memory and that of its contents about every ten seconds."""
     print("| minute | requests | memory, MB |\n|---|---|---|")
     begun, requests = time.monotonic(), 0
-    async with _watching(True):
+    async with _watching(gateway.base_url):
         while (passed := time.monotonic() - begun) < 60 * minutes:
             body = payload.request(payload.model(), stream=True, messages=40, size=2000)
-            load = await drive(_TARGET, body, connections=16, seconds=10, stream=True)
+            load = await drive(gateway.target, body, connections=16, seconds=10, stream=True)
             requests += len(load.whole)
-            print(f"| {passed / 60:.1f} | {requests} | {running.memory_mb:.0f} |", flush=True)
+            print(f"| {passed / 60:.1f} | {requests} | {gateway.running.memory_mb:.0f} |", flush=True)
 
 
-def _table(rows: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the figures in Markdown, each with its ratio to that of the first row."""
+def _table(rows: Figures) -> str:
+    """Return the medians in Markdown, each with the median of its ratios to the first row."""
     first = next(iter(rows.values()))
     lines = [
-        f"| {name} | " + " | ".join(f"{value:.4g} ({value / first[case]:.2f})" for case, value in row.items()) + " |"
+        f"| {name} | "
+        + " | ".join(f"{median(values):.4g} ({_ratio(values, first[case]):.2f})" for case, values in row.items())
+        + " |"
         for name, row in rows.items()
     ]
     return "\n".join([f"| inspector | {' | '.join(_CASES)} |", f"|{'---|' * (len(_CASES) + 1)}", *lines])
+
+
+def _ratio(values: list[float], first: list[float]) -> float:
+    return median(value / base for value, base in zip(values, first, strict=True))
 
 
 if __name__ == "__main__":
