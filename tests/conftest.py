@@ -3,11 +3,15 @@ option that rewrites golden files."""
 
 import functools
 import gc
+import signal
 import ssl
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+# Whoever runs the tests in the background has made them, and what they start, deaf to SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A shared machine is slow at random moments: only the number of examples bounds a law.
 settings.register_profile("suite", deadline=None, max_examples=100)
