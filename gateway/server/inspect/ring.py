@@ -34,7 +34,7 @@ _MOST_RULES: Final = 32
 # Watchers are told so often what has changed. Nobody reads more than so many changes at once, and so many each time;
 # contents are kept of as many requests, and what is served does not wait for the rest (bench.inspector).
 _TICK_S: Final = 0.2
-_MOST_TOLD: Final = 100
+_MOST_TOLD: Final = 500
 _EACH_TICK: Final = 20
 # A watcher that is slower by so many times misses changes.
 _MOST_WAITING: Final = 10
