@@ -7,7 +7,7 @@ Every chat request has a summary; the newest `keep` stay. The contents of a requ
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -83,7 +83,7 @@ class RequestRing(RequestObserver):
     def begin(self, context: RequestContext) -> None:
         if context.route != CHAT:
             return
-        if (self._always or self.watchers or self.on_end) and self._wants_contents:
+        if self._always or self.on_end or (self.watchers and self._takes_contents()):
             context.capture = Capture(context.id, context.method, self._most)
         started = context.started
         seq = int((started + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
@@ -103,10 +103,8 @@ class RequestRing(RequestObserver):
         if self.watchers:
             self._untold[seq] = entry
 
-    @property
-    def _wants_contents(self) -> bool:
-        if self.on_end or self._always:
-            return True
+    def _takes_contents(self) -> bool:
+        """Returns whether the contents of a request are kept for who watches, and counts it then."""
         if self.settings.contents != "watched" or self._begun_lately >= _MOST_TOLD:
             return False
         self._begun_lately += 1
@@ -230,7 +228,9 @@ class RequestRing(RequestObserver):
         queue: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue()
         if after is not None:
             known = sorted(self._entries.values(), key=lambda entry: entry.changed)
-            if changes := tuple(self._change(entry, "begun") for entry in known if self._number(entry) > after):
+            if changes := [
+                self._change(entry, "begun", self._shown(entry)) for entry in known if self._number(entry) > after
+            ]:
                 queue.put_nowait(changes)
         self.watchers.add(queue)
         if self._ticking is None:
@@ -245,6 +245,7 @@ class RequestRing(RequestObserver):
                 self._ticking.cancel()
                 self._ticking = None
                 self._untold.clear()
+                self._begun_lately = self._told_lately = 0
 
     async def _tick(self) -> None:
         while True:
@@ -253,22 +254,28 @@ class RequestRing(RequestObserver):
 
     def tell(self) -> None:
         """Tells the watchers of each request that has begun, changed or ended since the last time, once."""
-        untold, self._untold = [*self._untold.values()], {}
-        first = untold[: _MOST_TOLD - self._told_lately]
-        self._told_lately = max(0, self._told_lately + len(first) - _EACH_TICK)
+        untold, self._untold = self._untold, {}
+        room = _MOST_TOLD - self._told_lately
+        changes = [self._change(entry, "begun", self._shown(entry)) for entry in islice(untold.values(), room)]
+        missed = len(untold) - len(changes)
+        changes += islice(self._changed_between(untold), room - len(changes))
+        self._told_lately = max(0, self._told_lately + len(changes) - _EACH_TICK)
         self._begun_lately = max(0, self._begun_lately - _EACH_TICK)
-        changes = [self._change(entry, "begun") for entry in first]
-        found = {entry.seq for entry in first}
-        for entry in self._entries.values():
-            # What happens in between is looked up here, so that it costs a request nothing.
-            if entry.context is not None and entry.seq not in found and entry.told != _lasting(self._shown(entry)):
-                entry.changed = time.monotonic()
-                changes.append(self._change(entry, "changed"))
         changes.sort(key=lambda change: change.number)
-        if missed := len(untold) - len(first):
-            changes.insert(0, Change("missed", self._number(untold[0]), missed=missed))
+        if missed:
+            changes.insert(0, Change("missed", self._number(next(iter(untold.values()))), missed=missed))
         if changes:
             self._tell(changes)
+
+    def _changed_between(self, untold: Container[int]) -> Iterator[Change]:
+        """Yields the requests that are served and have changed, but for those of these numbers. They are looked at
+        here, so that a change costs the request itself nothing."""
+        for entry in self._entries.values():
+            if entry.context is not None and entry.seq not in untold:
+                summary = self._shown(entry)
+                if entry.told != _lasting(summary):
+                    entry.changed = time.monotonic()
+                    yield self._change(entry, "changed", summary)
 
     def _tell(self, changes: Sequence[Change]) -> None:
         for queue in self.watchers:
@@ -285,9 +292,8 @@ class RequestRing(RequestObserver):
         for queue in self.watchers:
             queue.put_nowait(None)
 
-    def _change(self, entry: Entry, kind: str) -> Change:
+    def _change(self, entry: Entry, kind: str, summary: Summary) -> Change:
         """Returns the change of a request: of this kind while it is served, else that it has ended."""
-        summary = self._shown(entry)
         entry.told = _lasting(summary)
         return Change(kind if summary.live else "ended", self._number(entry), summary)
 

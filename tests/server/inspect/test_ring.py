@@ -288,3 +288,22 @@ def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.Monkey
     missed, *rest = waiting(queue)
     assert (missed.missed, told(rest)) == (2, [("ended", "req-0")])
     assert [one.contents for one in ring.listed(limit=2)] == ["never_kept", "kept"]
+
+
+def test_requests_that_are_served_for_long_are_told_within_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.server.inspect.ring._MOST_TOLD", 2)
+    monkeypatch.setattr("gateway.server.inspect.ring._EACH_TICK", 1)
+    ring = ring_of()
+    queue = unread(ring)
+    for number in range(4):
+        begin(ring, f"req-{number}")
+    found = []
+    for _ in range(4):
+        ring.tell()
+        if not queue.empty():
+            found.append(told(waiting(queue)))
+    assert found == [
+        [("missed", None), ("begun", "req-0"), ("begun", "req-1")],
+        [("changed", "req-2")],
+        [("changed", "req-3")],
+    ]
