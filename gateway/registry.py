@@ -154,8 +154,7 @@ def _installed(group: str) -> dict[str, EntryPoint]:
 def _imported(where: str, written: str, point: EntryPoint) -> type:
     try:
         found = importlib.import_module(point.module)
-    # The module may be of another package: whatever it raises is reported by name, instead of a traceback.
-    except Exception as error:
+    except Exception as error:  # the module may be of another package: whatever it raises is told by name
         raise SettingsError(f"{where}: {written!r} cannot be imported: {error}") from error
     try:
         return cast(type, getattr(found, point.attr))

@@ -66,7 +66,7 @@ def _write_number(target: Value, value: int | float) -> int:
         target.number_value = _nearest(value)
         return int(abs(value) > MAX_EXACT)
     if math.isnan(value):
-        target.null_value = 0  # type: ignore[assignment]  # as above
+        target.null_value = 0  # type: ignore[assignment]  # the stub wants the enum's own class
         return 1
     target.number_value = max(-sys.float_info.max, min(value, sys.float_info.max))
     return int(math.isinf(value))

@@ -2,10 +2,12 @@
 
 import argparse
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+
+from gateway.commands.counted import counted
 
 if TYPE_CHECKING:
     from gateway.core.conversation import Json
@@ -136,12 +138,8 @@ def lines(report: Report) -> list[str]:
 
 
 def _text(report: Report) -> str:
-    counts = ", ".join(_count(found, word) for found, word in ((report.errors, "error"), (report.warnings, "warning")))
+    counts = f"{counted(len(report.errors), 'error')}, {counted(len(report.warnings), 'warning')}"
     return "\n".join([*lines(report), f"{report.file}: {counts}"])
-
-
-def _count(findings: Collection[Finding], word: str) -> str:
-    return f"{len(findings)} {word}" + ("" if len(findings) == 1 else "s")
 
 
 def _lines(kind: str, file: str, findings: Iterable[Finding]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from gateway.diagnostics.doctor.finding import Checked, Finding, Section, broken, ok, skipped, todo
+from gateway.commands.counted import counted
+from gateway.diagnostics.doctor.finding import Checked, Finding, Section, broken, crashed, ok, skipped, todo
 
 if TYPE_CHECKING:
     from gateway.commands.config_check import Report
@@ -39,7 +40,8 @@ def examine_offline(offline: Offline) -> Section:
     """Returns the findings of all checks. One that fails itself does not stop the others."""
     findings = tuple(Checked(check_id, name, _contained(check, offline)) for check_id, name, check in CHECKS)
     settings = offline.settings
-    about = f"{len(settings.backends)} backends, {len(settings.models)} models, {len(settings.keys)} keys"
+    parts = (("backend", settings.backends), ("model", settings.models), ("key", settings.keys))
+    about = ", ".join(counted(len(found), noun) for noun, found in parts)
     return Section(offline.file, about, findings)
 
 
@@ -47,14 +49,14 @@ def _contained(check: Check, offline: Offline) -> Finding:
     try:
         return check(offline)
     except Exception as error:  # noqa: BLE001 (the boundary of a check: the others must still be tried)
-        return Finding("crashed", f"{type(error).__name__}: {error}", "this is a fault of the gateway: report it")
+        return crashed(error)
 
 
 def _settings(offline: Offline) -> Finding:
     errors = offline.report.errors
     if not errors:
         return ok("no error")
-    return broken(f"{len(errors)} errors", f"dragoman config check {offline.file}", errors[0].message)
+    return broken(counted(len(errors), "error"), f"dragoman config check {offline.file}", errors[0].message)
 
 
 def _variables(offline: Offline) -> Finding:

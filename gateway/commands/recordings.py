@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gateway.commands.counted import counted
 from gateway.commands.inspector_client import API, get, open_client
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _save(options: argparse.Namespace, found: Mapping[str, Any]) -> int:
         size = save_folder(options.out, golden_files(interactions[0]))
     else:
         size = save_text(options.out, found["content"])
-    print(f"{_counted(found['requests'], 'request')}, {_size(size)} in {options.out}. {_redaction(options, found)}")
+    print(f"{counted(found['requests'], 'request')}, {_size(size)} in {options.out}. {_redaction(options, found)}")
     for difference in found["differences"]:
         print(f"  differs: {difference}")
     for text in found["needed"]:
@@ -125,7 +126,7 @@ def _save(options: argparse.Namespace, found: Mapping[str, Any]) -> int:
 
 def _redaction(options: argparse.Namespace, found: Mapping[str, Any]) -> str:
     same = "no" if found["differences"] else "yes"
-    blotted = _counted(found["blotted"], "secret")
+    blotted = counted(found["blotted"], "secret")
     return f"Redacted: {options.redact}, {blotted} blotted out. Same notices and outcome: {same}."
 
 
@@ -149,7 +150,7 @@ def _follow(client: "httpx.Client", options: argparse.Namespace) -> int:
             file.append(one.numbered(count))
             print(f"{count} {request_id} {'' if one.end is None else one.end.status}", flush=True)
     except KeyboardInterrupt:
-        print(f"{_counted(count, 'request')} in {options.out}")
+        print(f"{counted(count, 'request')} in {options.out}")
     finally:
         if file is not None:
             file.close()
@@ -179,7 +180,7 @@ def _ended(client: "httpx.Client") -> Iterator[str]:
 def _saved(change: Mapping[str, Any]) -> Iterator[str]:
     """Yields the id of a request that has ended. Says how many nobody was told of."""
     if missed := change.get("missed"):
-        print(f"{_counted(missed, 'request')} came too fast and may be missing; serve --record saves all.", flush=True)
+        print(f"{counted(missed, 'request')} came too fast and may be missing; serve --record saves all.", flush=True)
     elif change["live"] is False and change["contents"] == "kept":
         yield change["id"]
 
@@ -221,7 +222,7 @@ def _serve(options: argparse.Namespace, recording: "Recording") -> int:
     async def serve() -> None:
         async with serve_recording(recording, options.side, options.match, options.speed, options.port) as playing:
             print(
-                f"{_counted(len(recording.interactions()), 'request')} on {playing.base_url}; Ctrl-C ends it",
+                f"{counted(len(recording.interactions()), 'request')} on {playing.base_url}; Ctrl-C ends it",
                 flush=True,
             )
             await asyncio.Event().wait()
@@ -243,7 +244,7 @@ def minimise(options: argparse.Namespace) -> int:
     size = save_recording(out, found.recording)
     (one,) = found.recording.interactions()
     before = sum(len(each.body or b"") for each in recording.interactions())
-    print(f"{before} -> {len(one.body or b'')} bytes, {_counted(found.tries, 'try')}. Wrote {_size(size)} in {out}.")
+    print(f"{before} -> {len(one.body or b'')} bytes, {counted(found.tries, 'try')}. Wrote {_size(size)} in {out}.")
     if not found.minimal:
         print(f"  stopped after {search.MOST_TRIES} tries: a smaller one may exist")
     return 0
@@ -253,11 +254,6 @@ def _settings(path: Path | None) -> "Settings | None":
     from gateway.settings import load_settings
 
     return None if path is None else load_settings(path)
-
-
-def _counted(count: int, noun: str) -> str:
-    plural = {"try": "tries"}.get(noun, f"{noun}s")
-    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def _size(size: int) -> str:

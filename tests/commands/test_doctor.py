@@ -51,7 +51,7 @@ def test_a_healthy_machine_takes_one_line_a_section(
 ) -> None:
     assert run("--settings", file(tmp_path, port), "--strict") == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert first == "settings.json  ok       1 backends, 1 models, 0 keys: 7 ok, 1 skipped"
+    assert first == "settings.json  ok       1 backend, 1 model, 0 keys: 7 ok, 1 skipped"
     assert second.startswith("chat           ok       demo:chat, openai_chat, model demo-chat: ")
 
 
@@ -142,7 +142,7 @@ def test_the_price_is_told_and_nothing_is_sent_without_a_yes(
 
 def test_a_check_of_this_machine_asks_no_backend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--settings", file(tmp_path), "--only", "D105") == 0
-    assert capsys.readouterr().out.splitlines() == ["settings.json  ok       1 backends, 1 models, 0 keys: 1 ok"]
+    assert capsys.readouterr().out.splitlines() == ["settings.json  ok       1 backend, 1 model, 0 keys: 1 ok"]
 
 
 def test_an_unknown_backend_is_an_error_with_the_nearest_name(

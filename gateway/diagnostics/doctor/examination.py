@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from gateway.core.backend_status import public_text
-from gateway.diagnostics.doctor.finding import Checked, Finding, Verdict, skipped
+from gateway.diagnostics.doctor.finding import Checked, Finding, Verdict, crashed, skipped
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.suggestion import merged
 
@@ -42,7 +42,7 @@ async def _contained(probe: Probe, backend: ProbedBackend) -> Finding:
     try:
         return await probe.run(backend)
     except Exception as error:  # noqa: BLE001 (the boundary of a probe: the others must still be tried)
-        return Finding("crashed", f"{type(error).__name__}: {error}", "this is a fault of the gateway: report it")
+        return crashed(error)
 
 
 def _redacted(finding: Finding, backend: ProbedBackend) -> Finding:

@@ -104,3 +104,8 @@ def broken(detail: str, advice: str = "", evidence: str = "") -> Finding:
 def skipped(reason: str) -> Finding:
     """Returns the finding of what was not tried."""
     return Finding("skipped", reason)
+
+
+def crashed(error: Exception) -> Finding:
+    """Returns the finding of a probe that failed itself."""
+    return Finding("crashed", f"{type(error).__name__}: {error}", "this is a fault of the gateway: report it")
