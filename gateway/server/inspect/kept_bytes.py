@@ -1,49 +1,94 @@
-"""Keeps the reads and writes of one request by reference, up to a size; of more, the first and the last."""
+"""Keeps the reads and writes of one request by reference, up to a size; of more, the first and the last.
+
+Every time is that of the monotonic clock, in seconds.
+"""
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 import msgspec
 
 from gateway.recording.lines import BytesLine, CloseLine, GapLine, HeadLine, Side, data_of
 from gateway.recording.recording import Step
+from gateway.server.inspect.recorded_heads import backend_headers, headers_of
 
 
-class Piece(msgspec.Struct, frozen=True):
-    """A read or a write; `t` and `quiet` as in BytesLine."""
+# Values that hold no container cost the collector nothing.
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """A read or a write; `quiet` as in BytesLine."""
 
     side: Side
-    t: float
+    at: float
     data: bytes
     quiet: bool = False
 
 
+class BackendHead(msgspec.Struct, frozen=True):
+    """The head of the backend's response; `compressed` as in HeadLine."""
+
+    at: float
+    status: int
+    headers: Mapping[str, str]
+    compressed: bool
+
+
+class ClientHead(msgspec.Struct, frozen=True):
+    """The head of the client's response."""
+
+    at: float
+    status: int
+    headers: Iterable[tuple[bytes, bytes]]
+
+
+class Close(msgspec.Struct, frozen=True):
+    """The backend's body is complete."""
+
+    at: float
+    trailers: Mapping[str, str]
+
+
 # What has no bytes is always kept.
-Kept: TypeAlias = Piece | HeadLine | CloseLine
+Kept: TypeAlias = Piece | BackendHead | ClientHead | Close
 
 
 class KeptBytes:
     """What went over both wires, in order. `size` is what is kept of it, in bytes."""
 
+    __slots__ = ("_first", "_half", "_last", "_last_size", "_missing", "size")
+
     def __init__(self, most: int) -> None:
         self._half = most // 2
         self._first: list[Kept] = []
-        self._last: deque[Kept] = deque()
+        self._last: deque[Kept] | None = None
         self._last_size = 0
         self._missing: dict[Side, int] = {}
         self.size = 0
 
-    def add(self, kept: Kept) -> None:
-        """Adds the next one, and drops from the middle what is too much."""
-        size = len(kept.data) if isinstance(kept, Piece) else 0
+    def add_piece(self, piece: Piece) -> None:
+        """Adds a read or a write, and drops from the middle what is too much."""
+        size = len(piece.data)
         self.size += size
-        if self.size <= self._half and not self._last:
+        if self._last is None and self.size <= self._half:
+            self._first.append(piece)
+        else:
+            self._add_last(piece, size)
+
+    def add(self, kept: BackendHead | ClientHead | Close) -> None:
+        """Adds what has no bytes."""
+        if self._last is None:
             self._first.append(kept)
-            return
-        self._last.append(kept)
+        else:
+            self._last.append(kept)
+
+    def _add_last(self, piece: Piece, size: int) -> None:
+        if self._last is None:
+            self._last = deque()
+        last = self._last
+        last.append(piece)
         self._last_size += size
-        while self._last_size > self._half and len(self._last) > 1:
-            self._drop(self._last.popleft())
+        while self._last_size > self._half and len(last) > 1:
+            self._drop(last.popleft())
 
     def _drop(self, kept: Kept) -> None:
         if not isinstance(kept, Piece):
@@ -56,17 +101,32 @@ class KeptBytes:
 
     def joined(self, side: Side) -> bytes:
         """Returns what is kept of one side."""
-        pieces = (kept for kept in (*self._first, *self._last) if isinstance(kept, Piece))
+        pieces = (kept for kept in (*self._first, *(self._last or ())) if isinstance(kept, Piece))
         return b"".join(piece.data for piece in pieces if piece.side == side)
 
-    def steps(self, x: int) -> tuple[Step, ...]:
-        """Returns everything as lines of a recording; a gap says how much is missing."""
-        t = next((kept.t for kept in self._last), 0.0)
+    def steps(self, x: int, began: float) -> tuple[Step, ...]:
+        """Returns everything as lines of a recording, whose times count from `began`; a gap says how much is
+        missing."""
+        last = self._last or ()
+        t = next((milliseconds(kept.at - began) for kept in last), 0.0)
         gaps = [GapLine(x, side, t, size) for side, size in self._missing.items()]
-        return tuple(_line(kept, x) for kept in (*self._first, *gaps, *self._last))
+        before, after = (tuple(_line(kept, x, began) for kept in some) for some in (self._first, last))
+        return (*before, *gaps, *after)
 
 
-def _line(kept: Kept | GapLine, x: int) -> Step:
-    if isinstance(kept, Piece):
-        return BytesLine(x, kept.side, kept.t, data_of(kept.data), kept.quiet)
-    return msgspec.structs.replace(kept, x=x)
+def milliseconds(seconds: float) -> float:
+    """Returns a span as a recording holds it."""
+    return round(seconds * 1000, 3)
+
+
+def _line(kept: Kept, x: int, began: float) -> Step:
+    t = milliseconds(kept.at - began)
+    match kept:
+        case Piece():
+            return BytesLine(x, kept.side, t, data_of(kept.data), kept.quiet)
+        case BackendHead():
+            return HeadLine(x, "backend", t, kept.status, backend_headers(kept.headers), kept.compressed)
+        case ClientHead():
+            return HeadLine(x, "client", t, kept.status, headers_of(kept.headers))
+        case Close():
+            return CloseLine(x, t, dict(kept.trailers))

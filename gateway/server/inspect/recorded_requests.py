@@ -9,7 +9,7 @@ from gateway.dialects.document import read_document
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.route import request_head
 from gateway.registry import load_dialect
-from gateway.server.inspect.conversation import conversation_name
+from gateway.server.inspect.conversation import conversation_name, first_user_turn
 from gateway.server.inspect.filter import read_filter
 from gateway.server.inspect.requests import Listed, RequestContents
 from gateway.server.inspect.search import holds
@@ -103,5 +103,5 @@ def _conversation(interaction: Interaction) -> str:
     with suppress(GatewayError):
         document = read_document(interaction.body or b"")
         decoded = load_dialect(interaction.request.dialect).decode(document, request_head(interaction))
-        return conversation_name(decoded.conversation.turns)
+        return conversation_name(first_user_turn(decoded.conversation.turns))
     return ""

@@ -9,7 +9,11 @@ from typing import Final
 
 import pytest
 
+from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import InvalidRequest
+from gateway.core.policy import Policy
+from gateway.exchange import Exchange
 from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.ring import RequestRing
@@ -169,8 +173,9 @@ async def test_the_earlier_request_of_a_conversation_may_be_at_another_worker() 
         for number, worker in enumerate((2, 3, 1)):
             context = begin(run.rings[worker], f"req-{number}")
             assert context.capture is not None
-            context.capture.conversation = "c"
+            asked = Conversation((Turn("user", (Text("Hello"),)),))
+            context.capture.prepare(Exchange(OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20), asked, Policy()))
         last = await run.all.summary("req-2")
-        assert last is not None
-        previous = await run.all.previous("c", last.seq)
+        assert last is not None and last.conversation
+        previous = await run.all.previous(last.conversation, last.seq)
         assert previous is not None and previous.id == "req-1"
