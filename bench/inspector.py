@@ -1,7 +1,8 @@
 """Measures what the inspector costs: `python -m bench.inspector`.
 
-Off, on, and on with somebody who watches: four gateways that run at once, loaded in turn, so that the ratios hold on a
-machine whose speed varies. Each is the median over the rounds of the ratio to the one that is off, in that round.
+Off, on, and on with somebody who watches: gateways that run at once, loaded in turn, in another order each round, so
+that the ratios hold on a machine whose speed varies. Each is the median over the rounds of the ratio to the one that is
+off, in that round; a second one that is off shows how far such a ratio can be trusted.
 `--minutes` instead loads one that is watched, and prints its memory, which must not grow without end.
 
 The gateways are pinned to core 0, the backend and the load to core 1.
@@ -13,6 +14,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -35,6 +37,7 @@ _ENVIRON: Final = {"DRAGOMAN_API_KEYS": KEY, "DRAGOMAN_ADMIN_KEY": _ADMIN}
 # How the inspector is set in each row, and whether somebody watches.
 ROWS: Final[Mapping[str, tuple[Mapping[str, Any], bool]]] = {
     "off": ({"enabled": "off"}, False),
+    "off, again": ({"enabled": "off"}, False),
     "on": ({"enabled": "on"}, False),
     "on, all contents": ({"enabled": "on", "contents": "always"}, False),
     "on and watched": ({"enabled": "on"}, True),
@@ -64,8 +67,8 @@ class Inspected(msgspec.Struct, frozen=True):
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.inspector", description="Measure what the inspector costs.")
-    parser.add_argument("--seconds", type=float, default=0.5, help="how long each case is repeated")
-    parser.add_argument("--rounds", type=int, default=8, help="the table shows the medians of so many")
+    parser.add_argument("--seconds", type=float, default=3, help="how long each case is repeated")
+    parser.add_argument("--rounds", type=int, default=6, help="the table shows the medians of so many")
     parser.add_argument("--minutes", type=float, help="instead: load one that is watched for so long")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
@@ -100,9 +103,11 @@ async def _figures(folder: Path, rounds: int, seconds: float) -> Figures:
             if watched:
                 await stack.enter_async_context(_watching(gateway.base_url))
             await warm(gateway.target, model)
+        order = deque(gateways.items())
         for _ in range(rounds):
+            order.rotate()
             for case, measure in _CASES.items():
-                for row, gateway in gateways.items():
+                for row, gateway in order:
                     value = await measure(gateway.target, gateway.running, model, seconds)
                     found[row][case].append(value)
     return found
