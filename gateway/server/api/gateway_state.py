@@ -239,7 +239,7 @@ class GatewayState:
             if self.summaries is not None:
                 self.summaries.drain()
             if self.inspector is not None:
-                self.inspector.ring.close()
+                self.inspector.ring.watchers.close()
             asyncio.get_running_loop().call_later(self.settings.server.graceful_shutdown_timeout_s, self.stop)
 
     def stop(self) -> None:

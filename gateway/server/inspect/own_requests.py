@@ -57,4 +57,4 @@ class OwnRequests:
         self._ring.clear()
 
     def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
-        return self._ring.watch(after)
+        return self._ring.watchers.watch(after)

@@ -148,7 +148,7 @@ async def test_a_client_that_leaves() -> None:
         ring = gateway.app.gateway_state.inspector
         assert ring is not None
         async with asyncio.timeout(10):
-            await anext(True async for found in ring.ring.watch(after=0) if found[-1].kind == "ended")
+            await anext(True async for found in ring.ring.watchers.watch(after=0) if found[-1].kind == "ended")
         (one,) = interactions(gateway)
         assert one.end is not None and (one.end.status, one.end.code, one.end.cut) == (
             499,

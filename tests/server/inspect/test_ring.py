@@ -58,21 +58,21 @@ async def test_what_changes_in_between_is_told_once() -> None:
     ring = ring_of()
     context = begin(ring, "req-1")
     context.model = "gpt"
-    changes = ring.watch()
+    changes = ring.watchers.watch()
     told = asyncio.ensure_future(anext(changes))
     await asyncio.sleep(0)
     for _ in range(2):
-        ring.tell()
+        ring.watchers.tell()
     (change,) = await told
     assert change.kind == "changed" and change.summary is not None and change.summary.model == "gpt"
     context.conclude(200)
-    ring.close()
+    ring.watchers.close()
     assert [[change.kind for change in found] async for found in changes] == [["ended"]]
 
 
 async def test_nothing_is_told_again_and_again_without_a_watcher() -> None:
     ring = ring_of()
-    changes = ring.watch(after=0)
+    changes = ring.watchers.watch(after=0)
     serve(ring, "req-1")
     assert [change.kind for change in await anext(changes)] == ["ended"]
     assert len(asyncio.all_tasks()) == 2
@@ -156,7 +156,7 @@ def test_contents_are_kept_only_as_the_settings_say() -> None:
     assert begin(ring_of(contents="always")).capture is not None
     watched = ring_of()
     assert begin(watched).capture is None
-    watched.watchers.add(asyncio.Queue())
+    watched.watchers.queues.add(asyncio.Queue())
     assert begin(watched).capture is not None
     saving = ring_of(contents="never")
     saving.on_end.append(lambda interaction: None)
@@ -202,21 +202,21 @@ async def test_a_watcher_sees_requests_begin_and_end() -> None:
     found: list[Sequence[Change]] = []
 
     async def watch() -> None:
-        found.extend([changes async for changes in ring.watch()])
+        found.extend([changes async for changes in ring.watchers.watch()])
 
     task = asyncio.create_task(watch())
     await asyncio.sleep(0)
-    assert ring.watchers
+    assert ring.watchers.queues
     context = begin(ring, "req-1")
-    ring.tell()
+    ring.watchers.tell()
     context.conclude(200)
     serve(ring, "req-2")
-    ring.close()
+    ring.watchers.close()
     await task
     # A request that is short has one change.
     assert list(map(told, found)) == [[("begun", "req-1")], [("ended", "req-1"), ("ended", "req-2")]]
-    assert not ring.watchers
-    again = await anext(ring.watch(after=0))
+    assert not ring.watchers.queues
+    again = await anext(ring.watchers.watch(after=0))
     assert told(again) == [("ended", "req-0"), ("ended", "req-1"), ("ended", "req-2")]
     numbers = [change.number for changes in found for change in changes]
     assert again[0].number < numbers[0] < numbers[1] == again[1].number
@@ -243,7 +243,7 @@ def test_the_numbers_of_workers_differ_and_follow_each_other() -> None:
 def unread(ring: RequestRing) -> "asyncio.Queue[Sequence[Change] | None]":
     """Adds a watcher that reads nothing, and returns what waits for it."""
     queue: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue()
-    ring.watchers.add(queue)
+    ring.watchers.queues.add(queue)
     return queue
 
 
@@ -254,28 +254,28 @@ def waiting(queue: "asyncio.Queue[Sequence[Change] | None]") -> Sequence[Change]
 
 
 def test_a_slow_watcher_is_told_how_much_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.ring._MOST_WAITING", 2)
+    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_WAITING", 2)
     ring = ring_of()
     queue = unread(ring)
     for number in range(4):
         serve(ring, f"req-{number}")
-        ring.tell()
+        ring.watchers.tell()
     assert [told(waiting(queue)) for _ in range(queue.qsize())] == [[("ended", "req-0")], [("ended", "req-1")]]
     serve(ring, "req-4")
-    ring.tell()
+    ring.watchers.tell()
     missed, last = waiting(queue)
     assert (missed.kind, missed.missed) == ("missed", 2) and told([last]) == [("ended", "req-4")]
 
 
 def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.ring._MOST_TOLD", 2)
-    monkeypatch.setattr("gateway.server.inspect.ring._EACH_TICK", 1)
+    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 2)
+    monkeypatch.setattr("gateway.server.inspect.watchers._EACH_TICK", 1)
     ring = ring_of()
     queue = unread(ring)
     running = begin(ring, "req-0")
     for number in range(1, 5):
         serve(ring, f"req-{number}")
-    ring.tell()
+    ring.watchers.tell()
     missed, *rest = waiting(queue)
     assert (missed.kind, missed.missed) == ("missed", 3)
     assert told(rest) == [("begun", "req-0"), ("ended", "req-1")]
@@ -284,22 +284,22 @@ def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.Monkey
     running.conclude(200)
     serve(ring, "req-5")
     serve(ring, "req-6")
-    ring.tell()
+    ring.watchers.tell()
     missed, *rest = waiting(queue)
     assert (missed.missed, told(rest)) == (2, [("ended", "req-0")])
     assert [one.contents for one in ring.listed(limit=2)] == ["never_kept", "kept"]
 
 
 def test_requests_that_are_served_for_long_are_told_within_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.ring._MOST_TOLD", 2)
-    monkeypatch.setattr("gateway.server.inspect.ring._EACH_TICK", 1)
+    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 2)
+    monkeypatch.setattr("gateway.server.inspect.watchers._EACH_TICK", 1)
     ring = ring_of()
     queue = unread(ring)
     for number in range(4):
         begin(ring, f"req-{number}")
     found = []
     for _ in range(4):
-        ring.tell()
+        ring.watchers.tell()
         if not queue.empty():
             found.append(told(waiting(queue)))
     assert found == [

@@ -144,7 +144,7 @@ async def test_who_reads_the_stream_has_contents_kept() -> None:
         assert kinds == ["ended"]  # it was short
         inspector = gateway.app.gateway_state.inspector
         async with asyncio.timeout(10):
-            while inspector is None or inspector.ring.watchers:  # noqa: ASYNC110 (no event tells it)
+            while inspector is None or inspector.ring.watchers.queues:  # noqa: ASYNC110 (no event tells it)
                 await asyncio.sleep(0.01)
         assert (await exported(gateway, id=await seen))["requests"] == 1
         answer = await gateway.client.get("/inspect/api/export", params={"id": unseen})

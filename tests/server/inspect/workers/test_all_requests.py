@@ -125,7 +125,7 @@ async def ended(watching: AsyncGenerator[Sequence[Change], None], count: int) ->
 
 async def watched(run: Run) -> None:
     async with asyncio.timeout(10):
-        while not all(ring.watchers for ring in run.rings.values()):  # noqa: ASYNC110 (no event tells it)
+        while not all(ring.watchers.queues for ring in run.rings.values()):  # noqa: ASYNC110 (no event tells it)
             await asyncio.sleep(0.01)
 
 
@@ -142,7 +142,7 @@ async def test_a_watcher_sees_all_workers_and_makes_all_keep_contents() -> None:
         for worker in WORKERS:
             assert run.rings[worker].contents(f"req-{worker}") is not None
         async with asyncio.timeout(10):
-            while any(ring.watchers for ring in run.rings.values()):  # noqa: ASYNC110 (no event tells it)
+            while any(ring.watchers.queues for ring in run.rings.values()):  # noqa: ASYNC110 (no event tells it)
                 await asyncio.sleep(0.01)
 
 
@@ -162,9 +162,9 @@ async def test_the_stream_ends_with_its_own_worker_and_not_with_another() -> Non
     async with running() as (run, _), aclosing(run.all.watch()) as changes:
         rest = asyncio.ensure_future(ended(changes, 5))
         await watched(run)
-        run.rings[2].close()
+        run.rings[2].watchers.close()
         serve(run.rings[3], "req-3")
-        run.rings[1].close()
+        run.rings[1].watchers.close()
         assert {change.summary and change.summary.id for change in await asyncio.wait_for(rest, 10)} <= {"req-3"}
 
 
