@@ -160,7 +160,7 @@ class InspectorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     `enabled` `loopback`: to everybody on this machine, where the gateway is bound to loopback, has no client keys and
     no `allowed_hosts`; `on`: to those with the admin key, which is then required. `admin_key_env` names the variable
     with that key; where it is set, it is always asked for. `contents` says of which requests the bytes are kept: of
-    those that begin while somebody watches, of all, or of none. `keep` is the number of summaries, `keep_mb` the size
+    those that begin while somebody watches, of all, or of none. `keep` is the number of summaries, `keep_mb` the memory
     of all contents of each worker and `request_mb` that of one request. `reveal`: who may look may also ask for the
     words. `record` is a folder in which every request is saved, redacted; it stores conversations on disk.
     """

@@ -85,7 +85,7 @@ class Capture:
 
     @property
     def size(self) -> int:
-        """The size of the contents in bytes."""
+        """The memory that the contents take, in bytes."""
         sent = self._sent
         return len(self._body or b"") + (0 if sent is None else len(sent.body)) + self._kept.size
 

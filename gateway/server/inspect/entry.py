@@ -10,7 +10,8 @@ from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, R
 
 class Entry(msgspec.Struct):
     """One request. While it is served it has its `context`, then its `outcome`. `started` is the time of its head, and
-    `changed` that of its latest change (monotonic clock); `told` is what watchers were told last of it."""
+    `changed` that of its latest change (monotonic clock); `told` is what watchers were told last of it, and `held` the
+    memory of its contents when it ended, in bytes."""
 
     seq: int
     worker: int
@@ -20,6 +21,7 @@ class Entry(msgspec.Struct):
     changed: float
     context: RequestContext | None
     capture: Capture | None
+    held: int = 0
     evicted: bool = False
     streamed: bool = False
     rules: tuple[str, ...] = ()

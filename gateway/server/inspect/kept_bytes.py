@@ -1,11 +1,11 @@
-"""Keeps the reads and writes of one request by reference, up to a size; of more, the first and the last.
+"""Keeps the reads and writes of one request by reference, up to a size in memory; of more, the first and the last.
 
 Every time is that of the monotonic clock, in seconds.
 """
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -48,12 +48,15 @@ class Close(msgspec.Struct, frozen=True):
     trailers: Mapping[str, str]
 
 
+# What a piece holds in memory beside its data: itself, its time, and the head of its bytes.
+_PIECE: Final = 112
 # What has no bytes is always kept.
 Kept: TypeAlias = Piece | BackendHead | ClientHead | Close
 
 
 class KeptBytes:
-    """What went over both wires, in order. `size` is what is kept of it, in bytes."""
+    """What went over both wires, in order. `size` is the memory that it takes, in bytes: of a stream in small pieces
+    several times its data."""
 
     __slots__ = ("_first", "_half", "_last", "_last_size", "_missing", "size")
 
@@ -67,7 +70,7 @@ class KeptBytes:
 
     def add_piece(self, piece: Piece) -> None:
         """Adds a read or a write, and drops from the middle what is too much."""
-        size = len(piece.data)
+        size = len(piece.data) + _PIECE
         self.size += size
         if self._last is None and self.size <= self._half:
             self._first.append(piece)
@@ -94,10 +97,10 @@ class KeptBytes:
         if not isinstance(kept, Piece):
             self._first.append(kept)
             return
-        size = len(kept.data)
+        size = len(kept.data) + _PIECE
         self._last_size -= size
         self.size -= size
-        self._missing[kept.side] = self._missing.get(kept.side, 0) + size
+        self._missing[kept.side] = self._missing.get(kept.side, 0) + len(kept.data)
 
     def joined(self, side: Side) -> bytes:
         """Returns what is kept of one side."""

@@ -123,7 +123,8 @@ class RequestRing(RequestObserver):
         entry.changed = context.started + context.seconds
         entry.context = None
         if capture is not None:
-            self._size += capture.size
+            entry.held = capture.size
+            self._size += entry.held
             self._captured[entry.seq] = entry
             self._make_room()
         if self.watchers.queues:
@@ -141,7 +142,7 @@ class RequestRing(RequestObserver):
         """Drops the contents of a request that has ended."""
         if entry.capture is not None and entry.outcome is not None:
             del self._captured[entry.seq]
-            self._size -= entry.capture.size
+            self._size -= entry.held
             entry.capture = None
             entry.evicted = True
 
