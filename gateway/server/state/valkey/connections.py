@@ -30,7 +30,7 @@ from valkey.exceptions import TimeoutError as ServerTimeoutError
 from gateway.core.errors import SettingsError
 from gateway.server.state.store import Failure, StoreUnavailable
 from gateway.server.state.valkey.address import ServerAddress
-from gateway.server.state.valkey.scripts import Script
+from gateway.server.state.valkey.scripts.script import Script
 
 # An exchange uses a connection for a trip to the server and back; callers beyond these wait for their turn.
 CONNECTIONS: Final = 16

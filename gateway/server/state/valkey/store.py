@@ -26,7 +26,10 @@ from gateway.server.state.valkey.address import ServerAddress
 from gateway.server.state.valkey.connections import Argument, Connections, Reply
 from gateway.server.state.valkey.epochs import Epochs
 from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, is_usage, sizes_name
-from gateway.server.state.valkey.scripts import ACQUIRE, DELETE, EXTEND, GET, LABELS, PUT, RENEW, STATS, SWEEP, Script
+from gateway.server.state.valkey.scripts.entries import DELETE, EXTEND, GET, PUT, STATS
+from gateway.server.state.valkey.scripts.epochs import LABELS, SWEEP
+from gateway.server.state.valkey.scripts.leases import ACQUIRE, RENEW
+from gateway.server.state.valkey.scripts.script import Script
 from gateway.server.state.valkey.server_facts import ServerFacts, read_facts
 from gateway.server.telemetry.log import LOGGER
 
