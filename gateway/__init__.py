@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from gateway.core.events import Event
     from gateway.core.notices import Notice
     from gateway.core.policy import Policy
-    from gateway.diagnostics.explain import Explanation, plan
+    from gateway.diagnostics.explain_request import plan
+    from gateway.diagnostics.explanation import Explanation
     from gateway.exchange import Exchange
 
 __version__ = "0.1.0"
@@ -43,13 +44,13 @@ _HOME = {
     "Decoder": "gateway.adapter",
     "Event": "gateway.core.events",
     "Exchange": "gateway.exchange",
-    "Explanation": "gateway.diagnostics.explain",
+    "Explanation": "gateway.diagnostics.explanation",
     "GatewayError": "gateway.core.errors",
     "InvalidRequest": "gateway.core.errors",
     "Notice": "gateway.core.notices",
     "Policy": "gateway.core.policy",
     "Turn": "gateway.core.conversation",
-    "plan": "gateway.diagnostics.explain",
+    "plan": "gateway.diagnostics.explain_request",
 }
 
 

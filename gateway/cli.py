@@ -219,7 +219,7 @@ def _explain(options: argparse.Namespace) -> int:
 
     import msgspec
 
-    from gateway.diagnostics.explain import explain_document
+    from gateway.diagnostics.explain_request import explain_document
     from gateway.diagnostics.explain_text import explain_text
     from gateway.diagnostics.saved_dialect import saved_dialect
     from gateway.dialects.document import read_saved

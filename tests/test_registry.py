@@ -191,7 +191,7 @@ def test_an_unknown_dialect_is_told_with_the_nearest() -> None:
 
 def test_explain_and_lint_import_no_server() -> None:
     program = (
-        "import sys, gateway.diagnostics.explain, gateway.diagnostics.lint, gateway.registry\n"
+        "import sys, gateway.diagnostics.explain_request, gateway.diagnostics.lint, gateway.registry\n"
         "print([name for name in sys.modules if name.startswith('gateway.server')])"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

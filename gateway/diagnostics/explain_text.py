@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
-from gateway.diagnostics.explain import Encoded, Explanation, SchemaFacts
+from gateway.diagnostics.explanation import Encoded, Explanation, SchemaFacts
 from gateway.diagnostics.summary_state import summary_state_text
 
 RED: Final = "\x1b[31m"

@@ -8,8 +8,9 @@ import pytest
 import gateway
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, SettingsError
-from gateway.diagnostics.explain import Explanation, explain_request, plan
+from gateway.diagnostics.explain_request import explain_request, plan
 from gateway.diagnostics.explain_text import explain_text
+from gateway.diagnostics.explanation import Explanation
 from gateway.settings import read_settings
 from gateway.testing.gateway import running_gateway
 from tests.server.summaries.scripted import agent_history

@@ -10,8 +10,9 @@ import pytest
 from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.core.errors import Unsupported
-from gateway.diagnostics.explain import Classified, Explanation, plan
+from gateway.diagnostics.explain_request import plan
 from gateway.diagnostics.explain_text import explain_text
+from gateway.diagnostics.explanation import Classified, Explanation
 from gateway.dialects.openai_errors import error_object
 
 CALLING: dict[str, Json] = {

@@ -12,7 +12,7 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
-from gateway.diagnostics.explain import explain_request, plan
+from gateway.diagnostics.explain_request import explain_request, plan
 from gateway.server.upstream.backends import Backends
 from gateway.settings import read_settings
 

@@ -18,7 +18,7 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from gateway.core.errors import GatewayError, InvalidRequest
-from gateway.diagnostics.explain import explain_routed
+from gateway.diagnostics.explain_request import explain_routed
 from gateway.diagnostics.routed_request import route_document
 from gateway.dialects.document import read_document
 from gateway.dialects.stateful import StatefulDialect

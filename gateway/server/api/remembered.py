@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gateway.core.notices import Notice
-from gateway.diagnostics.explain import StateExplanation
+from gateway.diagnostics.explanation import StateExplanation
 from gateway.diagnostics.routed_request import RoutedRequest
 from gateway.history.prepare import Substitution
 from gateway.response.usage_estimate import prompt_size

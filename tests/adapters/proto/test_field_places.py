@@ -8,8 +8,9 @@ import pytest
 
 from gateway.adapter import SchemaAdapter
 from gateway.core.conversation import Json
-from gateway.diagnostics.explain import Encoded, explain_request
+from gateway.diagnostics.explain_request import explain_request
 from gateway.diagnostics.explain_text import explain_text
+from gateway.diagnostics.explanation import Encoded
 from gateway.registry import load_adapters
 from gateway.settings import read_settings
 from tests.adapters.proto.mappings import DELTAS, MAPPINGS, PARTS, SET, Entry
