@@ -1,4 +1,4 @@
-"""The half of the conformance kit that checks how an adapter decodes responses."""
+"""Checks how an adapter decodes responses: every cut, truncation, damaged bytes, errors, and the order of events."""
 
 import json
 from collections.abc import Callable, Iterator

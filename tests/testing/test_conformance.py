@@ -24,7 +24,7 @@ from gateway.core.events import (
 from gateway.core.grammar import GrammarError
 from gateway.core.policy import Policy
 from gateway.testing import decode_checks as answering
-from gateway.testing import encode_checks as asking
+from gateway.testing import encode_checks, loss_checks
 from gateway.testing.conformance import CHECKS, AdapterClass, Case, Check
 from tests.examples.magpie import MagpieAdapter
 from tests.examples.parrot import ParrotAdapter, ParrotDecoder, ParrotOptions
@@ -354,26 +354,26 @@ CHANGES: list[dict[str, object]] = [
 ]
 
 BROKEN: list[tuple[Check, Case]] = [
-    (asking.options_are_strict, Case("careless", LooseOptions, WIRE)),
-    (asking.imports_only_the_contract, Case("here", changing({}), WIRE)),
-    (asking.encoding_is_deterministic, Case("numbering", Numbering, WIRE)),
-    (asking.encoding_changes_nothing, Case("scribbling", Scribbling, WIRE, conversation=WITH_PARAMS)),
-    *((asking.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
-    (asking.request_is_readable, Case("secretive", Secretive, WIRE)),
-    (asking.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
-    (asking.a_summary_is_sent, Case("silent", Silent, WIRE)),
-    (asking.parts_are_not_dropped_in_silence, Case("text only", TextOnly, WIRE)),
-    (asking.parts_are_not_dropped_in_silence, Case("literalist", Literalist, SPOKEN)),
-    (asking.any_arguments_can_be_sent, Case("parsed", Parsed, SPOKEN)),
-    (asking.any_arguments_can_be_sent, Case("keyed", Keyed, SPOKEN)),
-    (asking.any_arguments_can_be_sent, Case("nonempty", Nonempty, SPOKEN)),
-    (asking.any_arguments_can_be_sent, Case("recursive", Recursive, SPOKEN)),
-    (asking.any_arguments_can_be_sent, Case("inventing", Inventing, SPOKEN)),
-    (asking.unknown_fields_are_not_dropped_in_silence, Case("choosy", Choosy, SPOKEN)),
-    (asking.unknown_fields_are_not_dropped_in_silence, Case("boastful", Boastful, SPOKEN)),
-    (asking.other_dialects_are_not_sent, Case("copying", Copying, WIRE)),
-    (asking.other_dialects_are_not_sent, Case("relayed", Relayed, WIRE)),
-    (asking.any_history_can_be_sent, Case("fragile", Fragile, WIRE)),
+    (encode_checks.options_are_strict, Case("careless", LooseOptions, WIRE)),
+    (encode_checks.imports_only_the_contract, Case("here", changing({}), WIRE)),
+    (encode_checks.encoding_is_deterministic, Case("numbering", Numbering, WIRE)),
+    (encode_checks.encoding_changes_nothing, Case("scribbling", Scribbling, WIRE, conversation=WITH_PARAMS)),
+    *((encode_checks.request_is_well_formed, Case("request", changing(changes), WIRE)) for changes in CHANGES),
+    (encode_checks.request_is_readable, Case("secretive", Secretive, WIRE)),
+    (loss_checks.nothing_is_dropped_in_silence, Case("silent", Silent, WIRE)),
+    (loss_checks.a_summary_is_sent, Case("silent", Silent, WIRE)),
+    (loss_checks.parts_are_not_dropped_in_silence, Case("text only", TextOnly, WIRE)),
+    (loss_checks.parts_are_not_dropped_in_silence, Case("literalist", Literalist, SPOKEN)),
+    (loss_checks.any_arguments_can_be_sent, Case("parsed", Parsed, SPOKEN)),
+    (loss_checks.any_arguments_can_be_sent, Case("keyed", Keyed, SPOKEN)),
+    (loss_checks.any_arguments_can_be_sent, Case("nonempty", Nonempty, SPOKEN)),
+    (loss_checks.any_arguments_can_be_sent, Case("recursive", Recursive, SPOKEN)),
+    (loss_checks.any_arguments_can_be_sent, Case("inventing", Inventing, SPOKEN)),
+    (loss_checks.unknown_fields_are_not_dropped_in_silence, Case("choosy", Choosy, SPOKEN)),
+    (loss_checks.unknown_fields_are_not_dropped_in_silence, Case("boastful", Boastful, SPOKEN)),
+    (loss_checks.other_dialects_are_not_sent, Case("copying", Copying, WIRE)),
+    (loss_checks.other_dialects_are_not_sent, Case("relayed", Relayed, WIRE)),
+    (encode_checks.any_history_can_be_sent, Case("fragile", Fragile, WIRE)),
     (answering.answer_is_read, Case("other", ParrotAdapter, WIRE, (ResponseStart(), TextDelta("x"), Finish("stop")))),
     (answering.answer_is_read, reading(Late)),
     (answering.cuts_change_nothing, reading(Chunkwise)),
@@ -404,7 +404,7 @@ def test_a_broken_adapter_is_found(check: Check, case: Case) -> None:
 
 
 def test_an_adapter_that_knows_text_only_conforms_as_soon_as_it_declares_it() -> None:
-    asking.parts_are_not_dropped_in_silence(Case("modest", Modest, SPOKEN))
+    loss_checks.parts_are_not_dropped_in_silence(Case("modest", Modest, SPOKEN))
 
 
 def test_every_check_is_broken_by_somebody() -> None:

@@ -10,7 +10,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.core.events import Event, Finish, ResponseStart, TextDelta
 from gateway.core.policy import Policy
 from gateway.testing import decode_checks as answering
-from gateway.testing import encode_checks as asking
+from gateway.testing import encode_checks
 from gateway.testing.conformance import Case, Check
 from tests.examples.parrot import ParrotAdapter
 
@@ -79,4 +79,4 @@ def test_a_cut_that_cannot_be_seen_leaves_a_beginning() -> None:
 
 
 def test_a_refusal_is_no_failure() -> None:
-    asking.any_history_can_be_sent(Case("shy", ShyAdapter, WIRE))
+    encode_checks.any_history_can_be_sent(Case("shy", ShyAdapter, WIRE))
