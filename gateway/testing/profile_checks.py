@@ -12,13 +12,21 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.profiles import Alphabet, Profile
+from gateway.testing.chat_body import (
+    RESULTS,
+    calls_of,
+    ids_of,
+    messages_of,
+    names_of,
+    object_of,
+    objects,
+    older_call_of,
+)
 
 _REASONING: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 _CHOICE: Final = frozenset({"finish_reason", "index", "logprobs"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
 _SYSTEM: Final = frozenset({"system", "developer"})
-_RESULTS: Final = frozenset({"tool", "function"})
-_KINDS: Final = frozenset({"function", "custom"})
 # The id that the gateway gives to a call without one.
 _MADE: Final = re.compile(r"call_(function_)?\d+(_\d+)*")
 
@@ -36,62 +44,6 @@ Demand: TypeAlias = Callable[[Sent, Profile], Iterator[str]]
 def broken_demands(sent: Sent, profile: Profile) -> list[str]:
     """Return one sentence for each demand of the profile that is broken, prefixed by the field of `Profile`."""
     return [f"{field}: {sentence}" for field, demand in DEMANDS.items() for sentence in demand(sent, profile)]
-
-
-def messages_of(body: JsonObject) -> list[JsonObject]:
-    """Return the messages of a request that are objects."""
-    return list(_objects(body.get("messages")))
-
-
-def calls_of(message: JsonObject) -> list[JsonObject]:
-    """Return the entries of `tool_calls` of an assistant message; in any other message the field has no meaning."""
-    return list(_objects(message.get("tool_calls"))) if message.get("role") == "assistant" else []
-
-
-def _older_call(message: JsonObject) -> JsonObject:
-    return _object(message.get("function_call")) if message.get("role") == "assistant" else {}
-
-
-def ids_of(body: JsonObject) -> Iterator[Json]:
-    """Yield the ids of all calls and results."""
-    for message in messages_of(body):
-        yield from (call.get("id") for call in calls_of(message))
-        if message.get("role") == "tool":
-            yield message.get("tool_call_id")
-
-
-def names_of(body: JsonObject) -> Iterator[str]:
-    """Yield the names of functions from every place of a request that may hold one."""
-    offered = [*_objects(body.get("tools")), *map(_entry, _objects(body.get("functions")))]
-    choice, older = body.get("tool_choice"), body.get("function_call")
-    if isinstance(choice, dict):
-        offered.append(choice)
-        offered += _objects(_object(choice.get("allowed_tools")).get("tools"))
-    if isinstance(older, dict):
-        offered.append(_entry(older))
-    for message in messages_of(body):
-        offered += calls_of(message)
-        offered.append(_entry(_older_call(message)))
-        if message.get("role") in _RESULTS:
-            offered.append(_entry(message))
-    for entry in offered:
-        kind = entry.get("type", "function")
-        if isinstance(kind, str) and kind in _KINDS:
-            name = _object(entry.get(kind)).get("name")
-            if isinstance(name, str):
-                yield name
-
-
-def _entry(function: JsonObject) -> JsonObject:
-    return {"type": "function", "function": {"name": function.get("name")}}
-
-
-def _objects(value: Json) -> Iterator[JsonObject]:
-    return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else iter(())
-
-
-def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _fits(identifier: str, alphabet: Alphabet) -> bool:
@@ -124,7 +76,7 @@ def _reused_ids(sent: Sent, profile: Profile) -> Iterator[str]:
 
 def _asked_calls(sent: Sent) -> Iterator[JsonObject]:
     """Yield the client's calls. A message with an unknown role counts as an assistant's if it has calls."""
-    return (call for message in messages_of(sent.request) for call in _objects(message.get("tool_calls")))
+    return (call for message in messages_of(sent.request) for call in objects(message.get("tool_calls")))
 
 
 def _tool_names(sent: Sent, profile: Profile) -> Iterator[str]:
@@ -139,7 +91,7 @@ def _arguments(sent: Sent, profile: Profile) -> Iterator[str]:
     wanted = str if profile.arguments == "string" else dict
     for message in messages_of(sent.body):
         for call in calls_of(message):
-            arguments = _object(call.get("function", {"arguments": wanted()})).get("arguments")
+            arguments = object_of(call.get("function", {"arguments": wanted()})).get("arguments")
             if not isinstance(arguments, wanted):
                 yield f"{arguments!r} is written as something else than {profile.arguments}"
 
@@ -149,7 +101,7 @@ def _is_list_of_texts(message: JsonObject) -> bool:
 
 
 def _has_other_parts(message: JsonObject) -> bool:
-    return any(part.get("type") not in _TEXTS for part in _objects(message.get("content")))
+    return any(part.get("type") not in _TEXTS for part in objects(message.get("content")))
 
 
 def _content(sent: Sent, profile: Profile) -> Iterator[str]:
@@ -159,7 +111,7 @@ def _content(sent: Sent, profile: Profile) -> Iterator[str]:
 
 def _tool_content(sent: Sent, profile: Profile) -> Iterator[str]:
     if profile.tool_content == "string":
-        results = (message for message in messages_of(sent.body) if message.get("role") in _RESULTS)
+        results = (message for message in messages_of(sent.body) if message.get("role") in RESULTS)
         yield from (f"{message!r} lists texts" for message in results if _is_list_of_texts(message))
 
 
@@ -169,7 +121,7 @@ def _tool_name(sent: Sent, profile: Profile) -> Iterator[str]:
     called: dict[Json, Json] = {}
     for message in messages_of(sent.body):
         for call in calls_of(message):
-            called[call.get("id")] = _object(call.get(str(call.get("type")))).get("name")
+            called[call.get("id")] = object_of(call.get(str(call.get("type")))).get("name")
         if message.get("role") != "tool":
             continue
         name, written = called.get(message.get("tool_call_id")), message.get(profile.tool_name_field)
@@ -188,7 +140,7 @@ def _tool_name_field(sent: Sent, profile: Profile) -> Iterator[str]:
 def _tool_turns(sent: Sent, profile: Profile) -> Iterator[str]:
     if profile.tool_turns == "text":
         for message in messages_of(sent.body):
-            if message.get("role") in _RESULTS or calls_of(message) or _older_call(message):
+            if message.get("role") in RESULTS or calls_of(message) or older_call_of(message):
                 yield f"{message!r} is a tool's"
 
 
@@ -269,7 +221,7 @@ def _alternation(sent: Sent, profile: Profile) -> Iterator[str]:
 def _user_after_tool(sent: Sent, profile: Profile) -> Iterator[str]:
     spoken = [role for role in _roles(sent) if role not in _SYSTEM]
     if profile.user_after_tool == "bridge" and any(
-        before in _RESULTS and role == "user" for before, role in pairwise(spoken)
+        before in RESULTS and role == "user" for before, role in pairwise(spoken)
     ):
         yield "a user's message follows results"
 
@@ -301,21 +253,21 @@ def _texts(message: JsonObject) -> Iterator[str]:
     content = message.get("content")
     if isinstance(content, str):
         yield content
-    for part in _objects(content):
+    for part in objects(content):
         if part.get("type") in _TEXTS:
             yield str(part.get("refusal" if part.get("type") == "refusal" else "text"))
 
 
 def _max_tools(sent: Sent, profile: Profile) -> Iterator[str]:
     for field in ("tools", "functions"):
-        if profile.max_tools is not None and len(list(_objects(sent.body.get(field)))) > profile.max_tools:
+        if profile.max_tools is not None and len(list(objects(sent.body.get(field)))) > profile.max_tools:
             yield f"{field} holds too many"
 
 
 def _missing_signature(sent: Sent, profile: Profile) -> Iterator[str]:
     for message in messages_of(sent.body) if profile.missing_signature is not None else ():
         for call in calls_of(message)[:1]:
-            if not _object(_object(call.get("extra_content")).get("google")).get("thought_signature"):
+            if not object_of(object_of(call.get("extra_content")).get("google")).get("thought_signature"):
                 yield f"{message!r} has no signature"
 
 
