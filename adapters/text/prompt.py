@@ -12,9 +12,9 @@ from gateway.core.policy import Policy
 from gateway.history.classify import is_system
 from gateway.history.transcript.call_order import in_call_order
 from gateway.history.transcript.render import flatten
+from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.format import ToolFormat
 from gateway.tool_calls.parsers.mark_escape import escaped
-from gateway.tool_calls.parsers.parser import Declared
 
 
 class Prompt(msgspec.Struct, frozen=True):

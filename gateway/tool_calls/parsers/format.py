@@ -7,7 +7,8 @@ from typing import Protocol
 import msgspec
 
 from gateway.core.conversation import Conversation, JsonObject, ToolChoice, ToolSpec
-from gateway.tool_calls.parsers.parser import Mark, ToolCallParser
+from gateway.tool_calls.parsers.mark import Mark
+from gateway.tool_calls.parsers.parser import ToolCallParser
 
 
 class Constraint(msgspec.Struct, frozen=True):

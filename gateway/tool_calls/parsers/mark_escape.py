@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, ToolCallStart
 from gateway.core.notices import Notice
-from gateway.tool_calls.parsers.parser import Declared, Mark, ToolCallParser
+from gateway.tool_calls.parsers.declared_tools import Declared
+from gateway.tool_calls.parsers.mark import Mark
+from gateway.tool_calls.parsers.parser import ToolCallParser
 
 
 def escaped(text: str, marks: Sequence[Mark], tools: Declared) -> str:

@@ -11,55 +11,20 @@ invents the tool's result, and the text ends.
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Final, Literal
-
-import msgspec
+from collections.abc import Sequence
+from typing import Final
 
 from gateway.core.conversation import ToolSpec
 from gateway.core.errors import BackendTruncated, InvalidToolCall
 from gateway.core.events import Event, Reason, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 from gateway.core.notices import Action, Level, Notice
-from gateway.tool_calls.parsers.coerce import STRING, is_described, types_of
+from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.json_scan import skip
+from gateway.tool_calls.parsers.mark import Mark
 from gateway.tool_calls.parsers.reader import CallReader
-
-
-class Declared(dict[str, ToolSpec]):
-    """The tools that may be called, by name."""
-
-    def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        super().__init__({tool.name: tool for tool in tools})
-        self._types: dict[tuple[str, str], frozenset[str]] = {}
-
-    def types_of(self, name: str, key: str) -> frozenset[str]:
-        """Returns the JSON types of a tool's parameter, read from its schema once for all calls of a response."""
-        parameters = self[name].parameters
-        if not is_described(parameters, key):
-            return STRING
-        if (name, key) not in self._types:
-            self._types[name, key] = types_of(parameters, key)
-        return self._types[name, key]
-
 
 _BRACE: Final = "}"
 _BEFORE_CLOSER: Final = re.compile(r"[ \t\n\r}]*+")
-
-
-class Mark(msgspec.Struct, frozen=True):
-    """A text by which a call begins, the reader of that call, and the mark that may close it.
-
-    `anchor` says where it counts: after any blank, at the beginning of a line, or only where nothing but calls and
-    blanks came before. `is_read`: the mark is itself the beginning of the text for the reader. `doubtful`: it often
-    stands before text that is no call; such text then causes no notice.
-    """
-
-    text: str
-    reader: Callable[[Declared], CallReader]
-    closer: str = ""
-    anchor: Literal["blank", "line", "first"] = "blank"
-    is_read: bool = False
-    doubtful: bool = False
 
 
 class ToolCallParser:

@@ -7,8 +7,9 @@ stands in the middle of a line, is a description of a call, and stays text.
 from typing import Final
 
 from gateway.core.policy import Labels
+from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.labelled_call import LabelledReader
-from gateway.tool_calls.parsers.parser import Declared, Mark
+from gateway.tool_calls.parsers.mark import Mark
 
 _LABEL: Final = "with args:"
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given
 
+from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.formats import FORMATS
 from gateway.tool_calls.parsers.mark_escape import escaped
-from gateway.tool_calls.parsers.parser import Declared
 from tests.tool_calls.parsers.parsing import TOOLS, parse
 from tests.tool_calls.parsers.test_laws import NAMES, SOUP
 

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 import pytest
 
+from gateway.tool_calls.parsers.declared_tools import Declared
 from gateway.tool_calls.parsers.formats import FORMATS
 from gateway.tool_calls.parsers.json_formats import BARE_JSON, FENCED_JSON, HERMES_JSON
-from gateway.tool_calls.parsers.parser import Declared, Mark
+from gateway.tool_calls.parsers.mark import Mark
 from gateway.tool_calls.parsers.qwen import QwenXml
 from gateway.tool_calls.parsers.react import REACT
 from tests.tool_calls.parsers.parsing import TOOLS
