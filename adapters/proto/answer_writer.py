@@ -7,6 +7,7 @@ import msgspec
 
 from adapters.call_tracker import CallTracker
 from adapters.proto.openai_json import OpenAIChunks
+from adapters.proto.token_counts import Counts
 from adapters.text.call_filter import CallFilter
 from adapters.text.frames import utf8
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -26,37 +27,6 @@ from gateway.core.provider_state import with_provider_state
 from gateway.response.role_marker_filter import TURN_INVENTED
 
 _REPLACED: Final = "\ufffd"
-_COUNTS: Final = ("prompt", "completion", "total", "reasoning", "cached")
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """Token counts of one message, or of several that were combined. 0: none is known."""
-
-    prompt: int = 0
-    completion: int = 0
-    total: int = 0
-    reasoning: int = 0
-    cached: int = 0
-
-    def combined(self, other: "Counts", mode: str) -> "Counts":
-        """Return these counts with later ones: the last known of each, their sum, or the larger ones."""
-        match mode:
-            case "sum":
-                return Counts(*[getattr(self, name) + getattr(other, name) for name in _COUNTS])
-            case "max":
-                return Counts(*[max(getattr(self, name), getattr(other, name)) for name in _COUNTS])
-            case _:
-                return Counts(*[getattr(other, name) or getattr(self, name) for name in _COUNTS])
-
-    def report(self) -> UsageReport:
-        """Return the counts as an event."""
-        total = self.total or (self.prompt + self.completion if self.prompt and self.completion else 0)
-        extra: dict[str, Json] = {}
-        if self.cached:
-            extra["prompt_tokens_details"] = {"cached_tokens": self.cached}
-        if self.reasoning:
-            extra["completion_tokens_details"] = {"reasoning_tokens": self.reasoning}
-        return UsageReport(self.prompt or None, self.completion or None, total or None, extra=extra)
 
 
 class AnswerFacts(msgspec.Struct, frozen=True):

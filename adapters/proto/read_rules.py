@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from adapters.proto.answer_writer import AnswerWriter, Counts
+from adapters.proto.answer_writer import AnswerWriter
 from adapters.proto.arguments_reader import ArgumentsReader
 from adapters.proto.call_rule import compile_call
 from adapters.proto.field_getters import Getter, Leaves, Place
@@ -15,6 +15,7 @@ from adapters.proto.options import ErrorRule, OpaqueRule, Path, ReadRule, UsageR
 from adapters.proto.places import Kind, conditions, find_items, find_place, single_message
 from adapters.proto.readers import Reader, read_all, read_each, read_if, read_if_there, read_inside
 from adapters.proto.text_rule import TEXT, compile_texts
+from adapters.proto.token_counts import Counts
 from adapters.text.failure import reported_failure
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Json

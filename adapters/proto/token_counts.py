@@ -1,0 +1,40 @@
+"""Combines the token counts that the messages of one response report."""
+
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json
+from gateway.core.events import UsageReport
+
+_COUNTS: Final = ("prompt", "completion", "total", "reasoning", "cached")
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Token counts of one message, or of several that were combined. 0: none is known."""
+
+    prompt: int = 0
+    completion: int = 0
+    total: int = 0
+    reasoning: int = 0
+    cached: int = 0
+
+    def combined(self, other: "Counts", mode: str) -> "Counts":
+        """Return these counts with later ones: the last known of each, their sum, or the larger ones."""
+        match mode:
+            case "sum":
+                return Counts(*[getattr(self, name) + getattr(other, name) for name in _COUNTS])
+            case "max":
+                return Counts(*[max(getattr(self, name), getattr(other, name)) for name in _COUNTS])
+            case _:
+                return Counts(*[getattr(other, name) or getattr(self, name) for name in _COUNTS])
+
+    def report(self) -> UsageReport:
+        """Return the counts as an event."""
+        total = self.total or (self.prompt + self.completion if self.prompt and self.completion else 0)
+        extra: dict[str, Json] = {}
+        if self.cached:
+            extra["prompt_tokens_details"] = {"cached_tokens": self.cached}
+        if self.reasoning:
+            extra["completion_tokens_details"] = {"reasoning_tokens": self.reasoning}
+        return UsageReport(self.prompt or None, self.completion or None, total or None, extra=extra)
