@@ -158,6 +158,7 @@ class Adapter(Protocol):
         ...
 
 
+@runtime_checkable
 class ProviderAdapter(Protocol):
     """Extends an Adapter whose wire is that of one provider.
 

@@ -3,7 +3,7 @@ and commits that only the holder of a lease can make.
 
 A tenant is the name of an API key, `-` where there are no keys. Every method that reads or writes content takes it, so
 that no entry exists without one. An entry is a cache of something: losing it may cost tokens or time, never a wrong
-answer. Keys are digests or random ids of at most `MAX_KEY` bytes, never text of a conversation.
+answer. Keys are digests or random ids of at most 64 bytes, never text of a conversation.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,6 @@ Space: TypeAlias = Literal["idx", "ops", "rsp", "sum"]
 SPACES: Final[tuple[Space, ...]] = get_args(Space)
 # The version of an entry that does not exist, for `Put.if_version`.
 ABSENT: Final = 0
-MAX_KEY: Final = 64
 EPOCH_BYTES: Final = 32
 
 # `slow`: no reply in time; `down`: no connection; `full`: no room; `invalid`: a reply that cannot be right.

@@ -6,7 +6,7 @@ Names are those of the conventions for HTTP (1.44) and for generative AI, where 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from gateway.adapter import BackendRequest
+from gateway.adapter import BackendRequest, ProviderAdapter
 from gateway.core.conversation import Conversation, JsonObject
 from gateway.core.events import Finish, ResponseStart, UsageReport
 from gateway.server.telemetry.request_context import RequestContext
@@ -113,7 +113,7 @@ def provider(backend: Backend) -> str:
     name = backend.settings.profile or "none"
     if name == "none":
         module = backend.settings.adapter.partition(":")[0].rpartition(".")[2]
-        name = getattr(backend.adapter, "provider", module)
+        name = backend.adapter.provider if isinstance(backend.adapter, ProviderAdapter) else module
     return PROVIDERS.get(name, name)
 
 
