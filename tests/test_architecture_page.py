@@ -26,7 +26,7 @@ TERM: Final = re.compile(r"^\| ([^|`]+) \| ([^|]+) \| `([\w.:]+)` \|$", re.MULTI
 NAMED_PATH: Final = re.compile(
     r"(?<![\w/.-])((?:gateway|adapters|bench|docs|proto|tests)/[\w/.*-]*(?:/|\.py|\.md|\.json))(?![\w/])"
 )
-
+NAMED_MODULE: Final = re.compile(r"`((?:gateway|adapters|bench|tests)(?:\.\w+)+)`")
 # Names that stand for a reader's own.
 PLACEHOLDER: Final = re.compile("NAME|parrot")
 
@@ -100,6 +100,12 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
     named = {name for name in NAMED_PATH.findall(page.read_text(encoding="utf-8")) if not PLACEHOLDER.search(name)}
     # A link is relative to its page.
     assert {name for name in named if not (any(ROOT.glob(name.rstrip("/"))) or (page.parent / name).exists())} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_modules_that_a_page_names_exist(page: Path) -> None:
+    for name in NAMED_MODULE.findall(page.read_text(encoding="utf-8")):
+        assert pkgutil.resolve_name(name) is not None
 
 
 def test_the_page_shows_the_states_of_all_connections_and_of_a_stream() -> None:

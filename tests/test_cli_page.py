@@ -4,6 +4,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
@@ -38,6 +39,11 @@ def _below(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[st
 
 PARSERS: Final = {"": PARSER, **{name: parser for name, parser, _ in _below(PARSER)}}
 HELPS: Final = {name: text for name, _, text in _below(PARSER)}
+PAGES: Final = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+SHELL_BLOCK: Final = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.M | re.S)
+# A command in a line of a shell block, and one within a sentence.
+SHELL_COMMAND: Final = re.compile(r"^(?:\$ )?(?:\w+=\S* )*(?:\.venv/bin/)?dragoman ([a-z].*)$", re.M)
+NAMED_COMMAND: Final = re.compile(r"`(?:\.venv/bin/)?dragoman ([a-z][^`]*)`")
 # The commands that do something by themselves.
 LEAVES: Final = [name for name, parser in PARSERS.items() if name and not [*_subparsers(parser)]]
 
@@ -82,3 +88,32 @@ def test_every_option_has_an_example_that_the_parser_takes(command: str) -> None
     shown = {word for words in examples for word in words}
     options = {name for action in PARSERS[command]._actions for name in action.option_strings}
     assert options - {"-h", "--help"} <= shown
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command, without what the shell does with its output."""
+    return shlex.split(re.split(r" (?:[|>&]|\d>)|;", command)[0], comments=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_can_be_typed(page: Path) -> None:
+    for block in SHELL_BLOCK.findall(page.read_text(encoding="utf-8")):
+        for command in SHELL_COMMAND.findall(block.replace("\\\n", " ")):
+            words = _words(command)
+            assert PARSER.parse_args(words).command == words[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_command_that_a_page_names_exists_with_its_options(page: Path) -> None:
+    for command in NAMED_COMMAND.findall(page.read_text(encoding="utf-8")):
+        words = _words(command)
+        name = max((name for name in PARSERS if f"{' '.join(words)} ".startswith(f"{name} ")), key=len, default=None)
+        assert name is not None, f"dragoman {command}"
+        options = {option for action in PARSERS[name]._actions for option in action.option_strings}
+        assert {word.partition("=")[0] for word in words if word.startswith("-")} - {"-"} <= options, command
+
+
+def test_commands_are_found_on_the_pages() -> None:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    assert sum(len(SHELL_COMMAND.findall(block)) for text in texts for block in SHELL_BLOCK.findall(text)) > 50
+    assert sum(len(NAMED_COMMAND.findall(text)) for text in texts) > 50
