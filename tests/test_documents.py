@@ -95,7 +95,7 @@ def test_the_tests_that_the_dependencies_page_names_exist() -> None:
         assert re.search(rf"^(?:async )?def {name or 'test_'}", (ROOT / path).read_text(encoding="utf-8"), re.M), path
 
 
-@pytest.mark.parametrize("name", ["parrot.py", "test_parrot.py"])
+@pytest.mark.parametrize("name", ["parrot.py", "test_parrot.py", "test_parrot_faults.py"])
 def test_the_backend_page_shows_the_example_that_is_tested(name: str) -> None:
     source = (ROOT / "tests" / "examples" / name).read_text(encoding="utf-8")
     page = (ROOT / "docs" / "add-a-backend.md").read_text(encoding="utf-8")
