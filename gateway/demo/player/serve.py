@@ -19,6 +19,7 @@ from gateway.demo.messages.backend import messages_routes
 from gateway.demo.player.connection import Http1Server
 from gateway.demo.player.endpoint import Endpoint
 from gateway.demo.player.http2_connection import Http2Server
+from gateway.demo.player.key_check import key_checked
 from gateway.demo.player.recorder import RecordedRequest, Recorder
 from gateway.demo.responses.backend import responses_routes
 from gateway.demo.text.backend import text_routes
@@ -81,9 +82,10 @@ class DemoBackend:
 
 @asynccontextmanager
 async def serve_demo(
-    kind: str, host: str = "127.0.0.1", port: int = 0, *, defect: str | None = None
+    kind: str, host: str = "127.0.0.1", port: int = 0, *, defect: str | None = None, needs_key: bool = False
 ) -> AsyncIterator[DemoBackend]:
     """Serve one kind of demo backend (a key of `KINDS`) until the block ends, with one of its `DEFECTS` or without.
+    `needs_key`: it refuses every request without the key `demo-key`.
 
     Raises ValueError for an unknown kind, or a defect that the kind does not have.
     """
@@ -92,7 +94,8 @@ async def serve_demo(
     wire = KINDS[kind]
     recorder = Recorder()
     planted = NO_DEFECT if defect is None else find_defect(defect, kind)
-    server = wire.server(Router(_routes(wire, recorder, planted), redirect_slashes=False))
+    routes = _routes(wire, recorder, planted, needs_key)
+    server = wire.server(Router(routes, redirect_slashes=False))
     listening = await asyncio.get_running_loop().create_server(server.connect, host, port)
     try:
         bound_host, bound_port = listening.sockets[0].getsockname()[:2]
@@ -102,12 +105,13 @@ async def serve_demo(
         await _stop(listening, server)
 
 
-def _routes(wire: _Wire, recorder: Recorder, defect: Defect) -> list[Route]:
-    """Return the routes of the wire; the defect serves all but those that show the record."""
+def _routes(wire: _Wire, recorder: Recorder, defect: Defect, needs_key: bool) -> list[Route]:
+    """Return the routes of the wire; the defect serves all but those that show the record, which need no key."""
     routes = wire.routes(recorder, defect)
     for route in routes:
         if isinstance(route.endpoint, Endpoint) and not route.path.startswith("/__"):
-            route.endpoint.handler = defect.serves(route.endpoint.handler, recorder)
+            served = defect.serves(route.endpoint.handler, recorder)
+            route.endpoint.handler = key_checked(served) if needs_key else served
     return routes
 
 

@@ -196,15 +196,15 @@ def check_address(where: str, base_url: str) -> None:
 
 
 def _check_demo(where: str, address: str) -> None:
-    kind, defect = read_demo_address(address)
-    if kind not in DEMOS:
+    demo = read_demo_address(address)
+    if demo.kind not in DEMOS:
         *first, last = [f"'{DEMO}{kind}'" for kind in DEMOS]
         raise SettingsError(f"{where}.base_url: the demo backends are {', '.join(first)} and {last}")
-    if defect is not None:
+    if demo.defect is not None:
         from gateway.demo.defects.table import find_defect
 
         try:
-            find_defect(defect, kind)
+            find_defect(demo.defect, demo.kind)
         except ValueError as error:
             raise SettingsError(f"{where}.base_url: {error}") from error
 

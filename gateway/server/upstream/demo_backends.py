@@ -4,6 +4,8 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from gateway.core.conversation import Json, JsonObject
 
 if TYPE_CHECKING:
@@ -11,6 +13,16 @@ if TYPE_CHECKING:
 
 # The path at which the gateway shows the requests they received.
 DEMO_REQUESTS: Final = "/__demo/requests"
+_DEFECT: Final = "?defect="
+_NEEDS_KEY: Final = "?key=required"
+
+
+class DemoAddress(msgspec.Struct, frozen=True):
+    """What an address names: the kind of demo backend, its defect, and whether it refuses requests without its key."""
+
+    kind: str
+    defect: str | None = None
+    needs_key: bool = False
 
 
 class DemoBackends:
@@ -29,12 +41,13 @@ class DemoBackends:
         await self._stack.aclose()
 
     async def url(self, address: str) -> str:
-        """Returns the URL of the demo backend at this address: its kind, and its defect behind `?defect=`."""
+        """Returns the URL of the demo backend at this address."""
         if address not in self._running:
             from gateway.demo import serve_demo
 
-            kind, defect = read_demo_address(address)
-            self._running[address] = await self._stack.enter_async_context(serve_demo(kind, defect=defect))
+            demo = read_demo_address(address)
+            serving = serve_demo(demo.kind, defect=demo.defect, needs_key=demo.needs_key)
+            self._running[address] = await self._stack.enter_async_context(serving)
         return self._running[address].base_url
 
     def show(self) -> JsonObject:
@@ -43,7 +56,9 @@ class DemoBackends:
         return shown
 
 
-def read_demo_address(address: str) -> tuple[str, str | None]:
-    """Returns the kind and the defect, or None, of an address such as `chat?defect=no_done`."""
-    kind, separator, defect = address.partition("?defect=")
-    return kind, defect if separator else None
+def read_demo_address(address: str) -> DemoAddress:
+    """Returns what an address names: `chat`, `chat?defect=no_done` or `chat?key=required`."""
+    if address.endswith(_NEEDS_KEY):
+        return DemoAddress(address.removesuffix(_NEEDS_KEY), needs_key=True)
+    kind, separator, defect = address.partition(_DEFECT)
+    return DemoAddress(kind, defect if separator else None)

@@ -8,15 +8,15 @@ import pytest
 
 from gateway.demo import DemoBackend, serve_demo
 from gateway.demo.defects.defect import ALL_WIRES
-from gateway.demo.defects.keys import KEYS, RIGHT_KEY
+from gateway.demo.defects.keys import KEYS
 from gateway.demo.grpc.backend import METHOD
+from gateway.demo.player.key_check import RIGHT_KEY
 from tests.demo.defects.requests import body_of, post
 from tests.demo.http2_client import asked
 
 CASES: Final = [(name, kind) for name in KEYS for kind in ALL_WIRES]
 # Whether each is accepted: no key, a wrong one, the right one.
 ACCEPTED: Final = {
-    "needs_key": (False, False, True),
     "wrong_key_accepted": (False, True, True),
     "right_key_refused": (False, False, False),
 }
@@ -57,6 +57,13 @@ async def test_a_key_is_checked_as_the_defect_says(name: str, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ALL_WIRES)
+async def test_a_backend_that_needs_a_key_accepts_the_right_one_alone(kind: str) -> None:
+    async with serve_demo(kind, needs_key=True) as backend:
+        accepted = [await accepts(backend, key) for key in ("", "x", RIGHT_KEY)]
+    assert accepted == [False, False, True]
+
+
+@pytest.mark.parametrize("kind", ALL_WIRES)
 async def test_a_sound_backend_takes_any_key(kind: str) -> None:
     async with serve_demo(kind) as backend:
         assert await accepts(backend, "") and await accepts(backend, "x")
@@ -64,7 +71,7 @@ async def test_a_sound_backend_takes_any_key(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["chat", "messages", "responses", "gemini"])
 async def test_the_list_of_models_needs_the_key_too_and_the_record_does_not(kind: str) -> None:
-    async with serve_demo(kind, defect="needs_key") as backend, httpx.AsyncClient(trust_env=False) as client:
+    async with serve_demo(kind, needs_key=True) as backend, httpx.AsyncClient(trust_env=False) as client:
         path = "/v1/models" if kind == "messages" else "/models"
         refused = await client.get(backend.base_url + path)
         accepted = await client.get(backend.base_url + path, headers={"authorization": f"Bearer {RIGHT_KEY}"})

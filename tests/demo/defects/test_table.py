@@ -31,7 +31,9 @@ def test_every_defect_is_tested_on_each_of_its_wires() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("none", "chat"), ("no_done", "text")])
 async def test_a_wire_without_the_defect_is_refused(name: str, kind: str) -> None:
-    with pytest.raises(ValueError, match=f"the demo backend '{kind}' has no defect '{name}'; it has needs_key"):
+    with pytest.raises(
+        ValueError, match=f"the demo backend '{kind}' has no defect '{name}'; it has wrong_key_accepted"
+    ):
         find_defect(name, kind)
     with pytest.raises(ValueError, match=name):
         async with serve_demo(kind, defect=name):

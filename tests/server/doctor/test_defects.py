@@ -14,7 +14,6 @@ from tests.server.doctor.examined import examined, findings, turned
 KEY: Final = "DOCTOR_KEY"
 # What each defect turns; nothing where the gateway mends it without a trace, or does not send the field.
 TURNS: Final[Mapping[str, Mapping[str, str]]] = {
-    "needs_key": {},
     "wrong_key_accepted": {"D211": "todo"},
     "right_key_refused": {"D211": "broken"},
     "models_missing": {"D212": "todo"},
@@ -103,7 +102,7 @@ SLOW: Final[Mapping[str, tuple[str, ...]]] = {
     "cancel_keeps_slot": ("D282",),
 }
 ENTRIES: Final[Mapping[str, dict[str, Json]]] = {
-    **{defect: {"api_key_env": KEY} for defect in ("needs_key", "wrong_key_accepted", "right_key_refused")},
+    **{defect: {"api_key_env": KEY} for defect in ("wrong_key_accepted", "right_key_refused")},
     "slow_first_byte": {"timeouts": {"first_byte": 1}},
 }
 # Of other wires than that of chat completions, the checks of a defect and those that it could turn first.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.demo.player.key_check import RIGHT_KEY
 from gateway.diagnostics.doctor.probes import PROBES
 from tests.server.doctor.examined import ENTRIES, examined, findings
 
@@ -24,6 +25,17 @@ async def test_a_healthy_backend_has_no_finding(kind: str) -> None:
     assert "tools" in found.can
     assert not found.cannot
     assert not found.suggestions
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+async def test_a_backend_that_needs_its_key_is_in_order_with_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCTOR_KEY", RIGHT_KEY)
+    url = f"demo:{kind}?key=required"
+    with_key = (await examined(kind, url, slow=False, entry={"api_key_env": "DOCTOR_KEY"})).section
+    assert with_key.having("todo", "broken", "crashed") == ()
+    assert findings(with_key)["D211"].detail == "the key is accepted, and a wrong one refused"
+    without = findings((await examined(kind, url, slow=False)).section)
+    assert (without["D211"].verdict, without["D211"].advice) == ("broken", "set api_key_env")
 
 
 async def test_the_questions_are_no_more_than_was_told() -> None:

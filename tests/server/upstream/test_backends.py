@@ -42,7 +42,11 @@ def backends(entry: dict[str, Json], models: dict[str, Json] | None = None) -> B
         ({"headers": {"content-length": "1"}}, "'content-length'"),
         ({"base_url": "demo:none"}, "'demo:messages', 'demo:responses', 'demo:gemini', 'demo:text' and 'demo:grpc'"),
         ({"base_url": "demo:none?defect=no_done"}, "the demo backends are 'demo:agent'"),
-        ({"base_url": "demo:chat?defect=none"}, "the demo backend 'chat' has no defect 'none'; it has needs_key,"),
+        (
+            {"base_url": "demo:chat?defect=none"},
+            "the demo backend 'chat' has no defect 'none'; it has wrong_key_accepted,",
+        ),
+        ({"base_url": "demo:none?key=required"}, "the demo backends are 'demo:agent'"),
         ({"base_url": "demo:text?defect=no_done"}, "the demo backend 'text' has no defect 'no_done'"),
         ({"api_key_env": "NO_SUCH_VARIABLE_HERE"}, "NO_SUCH_VARIABLE_HERE"),
     ],
