@@ -1,7 +1,6 @@
 """Asks whether a backend accepts a history, and which fields of a profile mend it where it does not."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -9,8 +8,6 @@ from gateway.core.errors import InvalidRequest
 from gateway.diagnostics.doctor.finding import Changes, Finding, broken, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
-
-_MENDED: Final = "refused as it is; the repair mends it before it is sent"
 
 
 async def accepts(question: Question, remedies: Sequence[Changes], backend: ProbedBackend) -> Finding:
@@ -21,7 +18,7 @@ async def accepts(question: Question, remedies: Sequence[Changes], backend: Prob
     if question.as_is:
         repaired = await backend.ask(_repaired(question))
         if repaired.refusal is None:
-            return failure(repaired) or remark(_MENDED, answer.words)
+            return failure(repaired) or remark(_mended(answer), answer.words, answer.rule)
         answer = repaired
     if answer.rule in backend.refusals:
         return skipped(f"refused by {answer.rule}, which {backend.refusals[answer.rule]} found")
@@ -51,6 +48,11 @@ def undeclared(backend: ProbedBackend, field: str) -> str:
 
 def _repaired(question: Question) -> Question:
     return msgspec.structs.replace(question, as_is=False)
+
+
+def _mended(answer: Answer) -> str:
+    known = f"as {answer.rule}" if answer.rule else "in words that the gateway does not know"
+    return f"refused as it is, {known}; the repair mends it before it is sent"
 
 
 def _advice(answer: Answer) -> str:

@@ -35,7 +35,10 @@ async def examine(
 def _lacks(need: Checked | None) -> bool:
     """Returns whether a probe that is needed did not succeed, or found that all of its kind is refused. One that was
     not chosen says nothing."""
-    return need is not None and (need.finding.verdict not in _ENOUGH or bool(need.finding.rule))
+    if need is None:
+        return False
+    found = need.finding
+    return found.verdict not in _ENOUGH or (found.verdict == "todo" and bool(found.rule))
 
 
 async def _contained(probe: Probe, backend: ProbedBackend) -> Finding:

@@ -22,8 +22,8 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `detail` is one sentence, `advice` what to do, `evidence` the backend's own words. `remark`: the verdict is `ok`,
     but the backend does something unusual, which the gateway mends. `changes` are the fields of a profile that mend a
-    `todo`; they were tried. `rule` is the rule of the history by which
-    the backend refused, where its words are known, or `tools`: it refuses those.
+    `todo`; they were tried. `rule` is the rule of the history by which the backend refused, where its words are known,
+    or `tools`: it refuses those.
     """
 
     verdict: Verdict
@@ -86,9 +86,9 @@ def ok(detail: str = "") -> Finding:
     return Finding("ok", detail)
 
 
-def remark(detail: str, evidence: str = "") -> Finding:
+def remark(detail: str, evidence: str = "", rule: str = "") -> Finding:
     """Returns the finding of something unusual that does no harm."""
-    return Finding("ok", detail, evidence=evidence, remark=True)
+    return Finding("ok", detail, evidence=evidence, remark=True, rule=rule)
 
 
 def todo(detail: str, advice: str = "", evidence: str = "", changes: Changes = EMPTY, rule: str = "") -> Finding:

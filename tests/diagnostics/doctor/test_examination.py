@@ -79,6 +79,12 @@ async def test_a_probe_is_skipped_where_what_it_needs_failed(first: Verdict, sec
     assert await verdicts(*probes) == [first, second]
 
 
+@pytest.mark.parametrize(("first", "second"), [(todo("no", rule="R"), "skipped"), (remark("odd", rule="R"), "ok")])
+async def test_a_rule_skips_what_needs_it_only_where_nothing_mends_it(first: Finding, second: Verdict) -> None:
+    probes = (Probe("D1", "a", "?", finding_of(first)), Probe("D2", "b", "?", finding_of(ok()), needs=("D1",)))
+    assert await verdicts(*probes) == [first.verdict, second]
+
+
 async def test_a_need_that_was_not_chosen_skips_nothing() -> None:
     assert await verdicts(Probe("D2", "b", "?", finding_of(ok()), needs=("D1",))) == ["ok"]
 

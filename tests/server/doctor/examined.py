@@ -61,10 +61,11 @@ def findings(section: Section) -> dict[str, Finding]:
 
 
 def turned(before: Section, after: Section) -> dict[str, str]:
-    """Returns the verdicts of the findings that differ from those before; a remark is told apart from a plain ok."""
+    """Returns the verdicts of the findings that differ from those before. A remark is told apart from a plain ok, and
+    from one about another rule."""
     known = {one.id: _verdict(one) for one in before.findings}
     return {one.id: _verdict(one) for one in after.findings if _verdict(one) != known[one.id]}
 
 
 def _verdict(one: Checked) -> str:
-    return "remark" if one.finding.remark else one.finding.verdict
+    return f"remark {one.finding.rule}".rstrip() if one.finding.remark else one.finding.verdict

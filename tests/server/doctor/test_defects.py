@@ -12,7 +12,8 @@ from gateway.diagnostics.doctor.probes import PROBES
 from tests.server.doctor.examined import examined, findings, turned
 
 KEY: Final = "DOCTOR_KEY"
-# What each defect turns; nothing where the gateway mends it without a trace, or does not send the field.
+# What each defect turns; nothing where the gateway mends it without a trace, or does not send the field. The sound
+# backend refuses a broken history, too, in words that the gateway does not know.
 TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "wrong_key_accepted": {"D211": "todo"},
     "right_key_refused": {"D211": "broken"},
@@ -60,8 +61,8 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "needs_reasoning": {"D241": "todo"},
     "refuses_reasoning": {"D243": "todo"},
     "needs_signature": {"D242": "todo"},
-    "refuses_orphan": {},
-    "refuses_unanswered": {},
+    "refuses_orphan": {"D251": "remark TOOL_ORPHAN"},
+    "refuses_unanswered": {"D252": "remark CALLS_UNANSWERED"},
     "refuses_two_system": {"D253": "todo"},
     "refuses_developer": {"D254": "todo"},
     "refuses_assistant_first": {"D258": "todo"},
@@ -71,7 +72,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "refuses_user_after_tool": {"D259": "todo"},
     "refuses_long_ids": {"D261": "todo"},
     "refuses_colon_ids": {"D262": "todo"},
-    "refuses_repeated_ids": {"D263": "remark"},
+    "refuses_repeated_ids": {"D263": "remark TOOL_ID_DUPLICATE"},
     "refuses_dotted_names": {"D264": "todo"},
     "refuses_tools": {"D231": "todo"},
     "refuses_forced_choice": {"D238": "todo", "D239": "todo"},
