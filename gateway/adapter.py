@@ -16,6 +16,9 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 
+# The names of an object's fields by the object's path in an event, such as `choices[].delta`.
+EventFields: TypeAlias = Mapping[str, frozenset[str]]
+
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Declared facts of a backend; an unsupported feature is emulated, refused or reported, never ignored.
@@ -36,6 +39,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
       settings.json, which are made for a history that is sent as one message, do not apply to it.
     - `state`: which state of its answers the provider wants back, for the keeper, where no profile says it.
+    - `event_fields`: the fields that the events of a stream may have by the provider's reference, for the doctor, which
+      reports others; empty: they are not known. An object whose path is not in it is not looked into.
     """
 
     supported_params: frozenset[str] = frozenset()
@@ -51,6 +56,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     continues_text: bool = False
     native: bool = False
     state: StateRule | None = None
+    event_fields: EventFields = {}
 
 
 class SentText(msgspec.Struct, frozen=True):

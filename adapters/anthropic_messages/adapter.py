@@ -8,6 +8,7 @@ import msgspec
 from adapters.anthropic_messages.canonical import CARRIED, SUPPORTED_PARAMS
 from adapters.anthropic_messages.decoder import MessagesDecoder
 from adapters.anthropic_messages.encode import encode_request
+from adapters.anthropic_messages.event_fields import EVENT_FIELDS
 from adapters.anthropic_messages.failure import decode_failure
 from adapters.anthropic_messages.options import AnthropicMessagesOptions
 from gateway.adapter import BackendRequest, Capabilities
@@ -34,6 +35,7 @@ class AnthropicMessagesAdapter:
 
     def __init__(self, options: AnthropicMessagesOptions, max_event: int) -> None:
         self.capabilities = Capabilities(
+            event_fields=EVENT_FIELDS,
             passthrough=DIALECT,
             supported_params=SUPPORTED_PARAMS,
             prompts=frozenset(options.prompted),

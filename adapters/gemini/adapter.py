@@ -9,6 +9,7 @@ import msgspec
 from adapters.gemini.canonical import CARRIED, SUPPORTED_PARAMS
 from adapters.gemini.decoder import GeminiDecoder
 from adapters.gemini.encode import encode_body
+from adapters.gemini.event_fields import EVENT_FIELDS
 from adapters.gemini.failure import decode_failure
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
@@ -46,6 +47,7 @@ class GeminiAdapter:
     models_path: ClassVar[str | None] = "/models"
     models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
+        event_fields=EVENT_FIELDS,
         passthrough=DIALECT,
         supported_params=SUPPORTED_PARAMS,
         carries=CARRIED,

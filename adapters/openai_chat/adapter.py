@@ -8,6 +8,7 @@ import msgspec
 from adapters.openai_chat.canonical import CARRIED, SUPPORTED_PARAMS
 from adapters.openai_chat.decoder import ChatDecoder
 from adapters.openai_chat.encode import encode_body
+from adapters.openai_chat.event_fields import EVENT_FIELDS
 from adapters.openai_chat.failure import decode_failure
 from gateway.adapter import BackendRequest, Capabilities
 from gateway.core.conversation import Conversation, Json
@@ -39,7 +40,13 @@ class OpenAIChatAdapter:
     models_path: ClassVar[str | None] = "/models"
     models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
-        passthrough=DIALECT, supported_params=SUPPORTED_PARAMS, carries=CARRIED, tools=True, images=True, native=True
+        event_fields=EVENT_FIELDS,
+        passthrough=DIALECT,
+        supported_params=SUPPORTED_PARAMS,
+        carries=CARRIED,
+        tools=True,
+        images=True,
+        native=True,
     )
 
     def __init__(self, options: OpenAIChatOptions, max_event: int) -> None:

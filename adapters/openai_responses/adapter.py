@@ -9,6 +9,7 @@ import msgspec
 from adapters.openai_responses.canonical import CARRIED, SUPPORTED_PARAMS
 from adapters.openai_responses.decoder import ResponsesDecoder
 from adapters.openai_responses.encode import encode_body
+from adapters.openai_responses.event_fields import EVENT_FIELDS
 from adapters.openai_responses.event_reader import EventReader
 from adapters.openai_responses.failure import decode_failure
 from gateway.adapter import BackendRequest, Capabilities
@@ -45,6 +46,7 @@ class OpenAIResponsesAdapter:
     models_path: ClassVar[str | None] = "/models"
     models_headers: ClassVar[Mapping[str, str]] = {}
     capabilities = Capabilities(
+        event_fields=EVENT_FIELDS,
         passthrough=DIALECT,
         supported_params=SUPPORTED_PARAMS,
         carries=CARRIED,

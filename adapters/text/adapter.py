@@ -11,6 +11,7 @@ import msgspec
 from adapters.text.call_filter import CallFilter
 from adapters.text.decoder import TextDecoder
 from adapters.text.encode import encode_request, request_values, schema_of
+from adapters.text.event_fields import EVENT_FIELDS
 from adapters.text.event_reader import Reader
 from adapters.text.failure import decode_failure
 from adapters.text.options import TextOptions
@@ -47,7 +48,10 @@ class TextAdapter:
         forces = self._forces or options.force_tools == "prompt"
         own = {"parallel_tool_calls", *(("tool_choice",) if forces else ())}
         self.capabilities = Capabilities(
-            supported_params=self._wire.supported_params | own, text_only=True, continues_text=options.turn_guard
+            supported_params=self._wire.supported_params | own,
+            text_only=True,
+            continues_text=options.turn_guard,
+            event_fields=EVENT_FIELDS.get(options.wire, {}) if isinstance(options.wire, str) else {},
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:

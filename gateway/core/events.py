@@ -1,6 +1,6 @@
 """The closed set of events of a response stream, independent of the backend's wire format."""
 
-from typing import Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -99,6 +99,10 @@ class PassthroughFields(msgspec.Struct, frozen=True):
 
     scope: Scope
     fields: JsonObject
+
+
+# The beginning of the raw reason where the gateway ended an answer at a stop sequence, which follows it.
+STOPPED_BY: Final = "stop_sequence:"
 
 
 @final

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from gateway.core.events import (
+    STOPPED_BY,
     Event,
     Finish,
     ReasoningDelta,
@@ -42,7 +43,7 @@ class StopMatcher:
             self._filter(event, shown)
             if self._stopped_by is not None and not self._open_calls:
                 self.matched = True
-                shown.append(Finish("stop", f"stop_sequence:{self._stopped_by}", self._stopped_by))
+                shown.append(Finish("stop", f"{STOPPED_BY}{self._stopped_by}", self._stopped_by))
         return shown
 
     def _filter(self, event: Event, shown: list[Event]) -> None:

@@ -1,20 +1,13 @@
-"""D22: whole and streamed answers, and what the stream is made of."""
+"""D22: whole and streamed answers, their token counts, and when they arrive."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-import msgspec
-
-from gateway.core.conversation import Json
 from gateway.core.events import TextDelta
-from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, todo
-from gateway.diagnostics.doctor.history_requests import request, user
+from gateway.diagnostics.doctor.finding import Finding, broken, ok, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
-from gateway.diagnostics.doctor.reach_probes import SHORT
+from gateway.diagnostics.doctor.requests import COUNT, SHORT
 
-CHAT: Final = "openai_chat"
-COUNT: Final = request(user("Count from 1 to 40 in digits, with a space between, and write nothing else."))
 # Most wires report the counts of a stream in any case, that of chat completions only on request.
 COUNTED: Final = Question({**SHORT.fields, "stream": True, "stream_options": {"include_usage": True}})
 # An answer of fewer pieces, or one that came sooner, is too short to say how it was sent.
@@ -26,14 +19,6 @@ COLLECTED: Final = 8
 # Marks of thoughts and of chat templates, which belong to no text.
 _MARKS: Final = ("<think>", "</think>", "<|im_end|>", "<|eot_id|>", "<|channel|>", "[/INST]")
 
-Part: TypeAlias = Literal["chunk", "choice", "delta"]
-_FIELDS: Final[dict[Part, frozenset[str]]] = {
-    "chunk": frozenset(
-        {"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices", "usage", "obfuscation"}
-    ),
-    "choice": frozenset({"index", "delta", "logprobs", "finish_reason"}),
-    "delta": frozenset({"role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning"}),
-}
 _ADVICE: Final = {
     "upstream_stream_truncated": "something ends the connection too early: a proxy's limit, or the backend itself",
     "upstream_invalid_response": "check base_url and the adapter: the backend does not speak this wire",
@@ -84,16 +69,6 @@ def _is_counted(answer: Answer) -> bool:
     return answer.usage is not None and answer.usage.completion_tokens is not None
 
 
-async def _end(backend: ProbedBackend) -> Finding:
-    body = (await backend.ask(COUNT)).body
-    if backend.settings.adapter != CHAT or not body.lstrip().startswith((b"data:", b":", b"event:")):
-        return ok("the wire's own end")
-    if b"data: [DONE]" in body or b"data:[DONE]" in body:
-        return ok("[DONE]")
-    advice = "nothing is lost, since the gateway ends its own streams; report it to the backend's maker"
-    return todo("the stream ends without [DONE]", advice)
-
-
 async def _pace(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(COUNT)
     if _is_collected(answer):
@@ -115,53 +90,9 @@ def _is_collected(answer: Answer) -> bool:
 
 
 def _pieces(answer: Answer) -> int:
-    return sum(isinstance(event, TextDelta) for event in answer.events)
-
-
-async def _fields(backend: ProbedBackend) -> Finding:
-    answer = await backend.ask(COUNT)
-    if backend.settings.adapter != CHAT:
-        unknown = sorted({notice.rule for notice in answer.notices if "UNKNOWN" in notice.rule})
-        return remark(f"unknown parts: {', '.join(unknown)}") if unknown else ok()
-    nulls, strange = _odd_fields(events_in(answer.body))
-    found = [f"{kind}: {', '.join(sorted(names))}" for kind, names in (("null", nulls), ("unknown", strange)) if names]
-    return remark("fields of chunks, " + "; ".join(found)) if found else ok()
-
-
-def _odd_fields(chunks: Iterable[Json]) -> tuple[set[str], set[str]]:
-    """Returns the null fields of deltas, and the unknown fields of chunks, by their paths."""
-    nulls: set[str] = set()
-    strange: set[str] = set()
-    for part, fields in _parts(chunks):
-        strange |= {f"{part}.{name}" for name in fields.keys() - _FIELDS[part]}
-        if part == "delta":
-            # Null content is what the wire has for a message that only calls tools.
-            nulls |= {f"delta.{name}" for name, value in fields.items() if value is None and name != "content"}
-    return nulls, strange
-
-
-def _parts(chunks: Iterable[Json]) -> Iterator[tuple[Part, dict[str, Json]]]:
-    """Yields the objects of chunks whose fields are known."""
-    for chunk in chunks:
-        if not isinstance(chunk, dict):
-            continue
-        yield "chunk", chunk
-        choices = chunk.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict):
-                yield "choice", choice
-                if isinstance(delta := choice.get("delta"), dict):
-                    yield "delta", delta
-
-
-def events_in(body: bytes) -> Iterator[Json]:
-    """Yields the JSON of each line of data in a stream of server-sent events."""
-    for line in body.splitlines():
-        if line.startswith(b"data:"):
-            try:
-                yield msgspec.json.decode(line.removeprefix(b"data:"))
-            except msgspec.DecodeError:
-                continue
+    """Returns how many pieces a stream had: deltas of text, or events, since a decoder may join the text of several."""
+    events = sum(line.startswith(b"data:") for line in answer.body.splitlines())
+    return max(events, sum(isinstance(event, TextDelta) for event in answer.events))
 
 
 async def _marks(backend: ProbedBackend) -> Finding:
@@ -188,9 +119,7 @@ PROBES: Final = (
     Probe("D221", "answer", "Does a short question get a whole answer?", _whole, needs=("D202", "D211")),
     Probe("D222", "stream", "Does a streamed answer arrive, and complete?", _stream, needs=("D221",)),
     Probe("D223", "usage", "Do answers have token counts?", _usage, 1, _NEEDS, "token counts"),
-    Probe("D224", "end", "Does the stream have the end mark of its wire?", _end, 0, _NEEDS),
     Probe("D225", "pace", "Do the pieces of a stream arrive one by one?", _pace, 1, _NEEDS),
-    Probe("D226", "fields", "Do events have null or unknown fields?", _fields, 0, _NEEDS),
     Probe("D227", "first byte", "Does the first byte arrive well within its limit?", _first_byte, 0, _NEEDS),
     Probe("D228", "marks", "Is the text free of marks of thoughts and templates?", _marks, 0, _NEEDS),
 )

@@ -9,7 +9,9 @@ from typing import Any, Final
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.accepting import accepts
 from gateway.diagnostics.doctor.finding import Changes
-from gateway.diagnostics.doctor.history_requests import (
+from gateway.diagnostics.doctor.probe import Probe
+from gateway.diagnostics.doctor.question import Question
+from gateway.diagnostics.doctor.requests import (
     WEATHER,
     assistant,
     calling,
@@ -20,8 +22,6 @@ from gateway.diagnostics.doctor.history_requests import (
     system,
     user,
 )
-from gateway.diagnostics.doctor.probe import Probe
-from gateway.diagnostics.doctor.question import Question
 
 _HELLO: Final = user("Say hello in one short sentence.")
 _RULE: Final = "Answer briefly."

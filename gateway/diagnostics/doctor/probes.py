@@ -14,13 +14,16 @@ from gateway.diagnostics.doctor import (
     slow_probes,
     state_probes,
     tool_probes,
+    wire_probes,
 )
 from gateway.diagnostics.doctor.probe import Probe
 
 PROBES: Final[Sequence[Probe]] = (
     *reach_probes.PROBES,
     *answer_probes.PROBES,
+    *wire_probes.PROBES,
     *tool_probes.PROBES,
+    *wire_probes.CALL_PROBES,
     *state_probes.PROBES,
     *result_probes.PROBES,
     *history_probes.PROBES,

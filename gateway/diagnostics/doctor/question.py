@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from gateway.adapter import BackendRequest
 from gateway.core.conversation import EMPTY, JsonObject
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import (
@@ -27,7 +28,8 @@ class Question(msgspec.Struct, frozen=True):
     """One request: the fields of a chat completions request, without its model.
 
     It is prepared like that of a client. `as_is`: without a repair of its history. `changes` replace fields of the
-    model's profile. `leave_after`: the client leaves after so many reads of the answer; 0: it stays.
+    model's profile. `leave_after`: the client leaves after so many reads of the answer; 0: it stays. `added` are fields
+    of the body that is sent, which the gateway itself never sends; only a body of JSON can have them.
     """
 
     fields: JsonObject
@@ -35,6 +37,7 @@ class Question(msgspec.Struct, frozen=True):
     changes: Changes = EMPTY
     key: Key = "right"
     leave_after: int = 0
+    added: JsonObject = EMPTY
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -54,12 +57,14 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a question: its events, the bytes they came in, and the error that ended it, None for none."""
+    """The answer to a question: its events, the bytes they came in, and the error that ended it, None for none. `sent`
+    is the request as it was sent, None for one that was not."""
 
     events: tuple[Event, ...] = ()
     notices: tuple[Notice, ...] = ()
     reads: tuple[Read, ...] = ()
     error: GatewayError | None = None
+    sent: BackendRequest | None = None
 
     @property
     def body(self) -> bytes:

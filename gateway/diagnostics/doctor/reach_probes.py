@@ -6,9 +6,9 @@ from gateway.core.errors import BackendError, GatewayError
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Question
+from gateway.diagnostics.doctor.requests import SHORT
 from gateway.settings import nearest
 
-SHORT: Final = Question({"messages": [{"role": "user", "content": "Say hello in one short sentence."}]})
 # A certificate that ends sooner is reported.
 SOON_DAYS: Final = 14
 _KEY_CODE: Final = "upstream_auth_error"

@@ -5,8 +5,8 @@ from typing import Final
 
 from gateway.diagnostics.doctor.accepting import accepts
 from gateway.diagnostics.doctor.finding import Finding, todo
-from gateway.diagnostics.doctor.history_requests import CLOCK, WEATHER, calling, paris, request, result, user
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
+from gateway.diagnostics.doctor.requests import CLOCK, WEATHER, calling, paris, request, result, user
 
 _ASKED: Final = user("What is the weather in Paris and the time in Tokyo?")
 _CALLS: Final = calling(("call_a1", "get_weather", '{"city":"Paris"}'), ("call_b2", "get_time", '{"city":"Tokyo"}'))

@@ -5,13 +5,14 @@ from typing import Final
 import msgspec
 
 from gateway.core.conversation import Json
+from gateway.core.events import STOPPED_BY
 from gateway.diagnostics.doctor.accepting import failure, undeclared
-from gateway.diagnostics.doctor.answer_probes import CHAT, COUNT
-from gateway.diagnostics.doctor.finding import Finding, ok, skipped, todo
-from gateway.diagnostics.doctor.history_requests import request, user
+from gateway.diagnostics.doctor.event_objects import objects
+from gateway.diagnostics.doctor.finding import Finding, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
 from gateway.diagnostics.doctor.question import Answer, Question
-from gateway.diagnostics.doctor.reach_probes import SHORT
+from gateway.diagnostics.doctor.requests import COUNT, SHORT, request, user
+from gateway.diagnostics.doctor.wire_probes import CHAT, events_in
 
 _SHAPE: Final[Json] = {
     "type": "object",
@@ -44,6 +45,7 @@ IMAGE: Final = request(
         ],
     }
 )
+CHOICES: Final = Question(SHORT.fields, added={"n": 2})
 AT_ONCE: Final = 4
 
 
@@ -69,6 +71,8 @@ async def _stop(backend: ProbedBackend) -> Finding:
         return skipped("the model did not write the word that was to stop it")
     if STOP_WORD in stopped.text:
         return todo("a stop sequence does not end the answer", undeclared(backend, "stop"), stopped.text[:200])
+    if stopped.finish is not None and (stopped.finish.raw or "").startswith(STOPPED_BY):
+        return remark("the backend goes on behind it; the gateway ends the answer")
     return ok("the answer ends before it")
 
 
@@ -106,6 +110,20 @@ async def _image(backend: ProbedBackend) -> Finding:
     if answer.refusal is not None:
         return skipped(f"the model takes no images: {answer.words[:160]}")
     return failure(answer) or ok("accepted")
+
+
+async def _choices(backend: ProbedBackend) -> Finding:
+    if backend.settings.adapter != CHAT:
+        return skipped("only an answer of chat completions is looked into")
+    answer = await backend.ask(CHOICES)
+    if answer.refusal is not None:
+        return skipped(f"the model gives one choice: {answer.words[:160]}")
+    choices = {fields.get("index") for path, fields in objects(list(events_in(answer.body))) if path == "[].choices[]"}
+    if len(choices) == 2:
+        return ok("two choices; clients get one, since the gateway never sends n")
+    return failure(answer) or remark(
+        "n is ignored; clients get one choice in any case, since the gateway never sends n"
+    )
 
 
 async def _at_once(backend: ProbedBackend) -> Finding:
@@ -153,6 +171,7 @@ PROBES: Final = (
     _slow("D274", "limit", "Does max_tokens end the answer?", _limit, 1, "max_tokens"),
     _slow("D275", "logprobs", "Do logprobs come on request?", _logprobs, 1, "logprobs"),
     _slow("D276", "image", "Is an image accepted?", _image, 1, "images"),
+    _slow("D277", "choices", "Does n give several choices?", _choices),
     _slow("D281", "at once", "Are four requests served at once?", _at_once, AT_ONCE),
     _slow("D282", "cancel", "Does a cancelled request make room for the next?", _cancel, 2),
 )

@@ -7,10 +7,9 @@ from typing import Any, Final
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.accepting import accepts
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, skipped, todo
-from gateway.diagnostics.doctor.history_requests import WEATHER, calling, request, result, user
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
-from gateway.diagnostics.doctor.tool_probes import ASKED, ONE
+from gateway.diagnostics.doctor.requests import ASKED, ONE, WEATHER, calling, request, result, user
 
 _KEEPER: Final = 'let the gateway keep it for clients that do not: "keeper": {"enabled": true}'
 _NO_WAY: Final = "no client can go on after a call"

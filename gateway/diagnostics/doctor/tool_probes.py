@@ -1,7 +1,6 @@
 """D23: whether the model calls tools, and in which form the calls come."""
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -9,14 +8,12 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.notices import Notice
 from gateway.diagnostics.doctor.accepting import failure, undeclared
-from gateway.diagnostics.doctor.answer_probes import CHAT, events_in
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, skipped, todo
-from gateway.diagnostics.doctor.history_requests import CLOCK, USER, WEATHER, request, user
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Call
+from gateway.diagnostics.doctor.requests import CLOCK, ONE, USER, WEATHER, request, user
+from gateway.diagnostics.doctor.wire_probes import CHAT, empty_pieces
 
-ASKED: Final = user("What is the weather in Paris? Use get_weather.")
-ONE: Final = request(ASKED, tools=(WEATHER,))
 TWO: Final = request(
     user("What is the weather in Paris, and the time in Tokyo? Call both tools at once."), tools=(WEATHER, CLOCK)
 )
@@ -67,34 +64,6 @@ def _decoded(arguments: str) -> Json:
     return value
 
 
-async def _arguments(backend: ProbedBackend) -> Finding:
-    answer = await backend.ask(ONE)
-    if backend.settings.adapter == CHAT and any(map(_has_object, events_in(answer.body))):
-        return remark("arguments come as an object instead of text; clients get text")
-    return ok("in the wire's own form")
-
-
-def _has_object(value: Json) -> bool:
-    """Returns whether the arguments of a call are an object somewhere in a chunk."""
-    if isinstance(value, list):
-        return any(map(_has_object, value))
-    if isinstance(value, dict):
-        return isinstance(value.get("arguments"), dict) or any(map(_has_object, value.values()))
-    return False
-
-
-def _texts(value: Json) -> Iterator[str]:
-    """Yields the pieces of arguments in chunks."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    if isinstance(value, dict):
-        if isinstance(text := value.get("arguments"), str):
-            yield text
-        for inner in value.values():
-            yield from _texts(inner)
-
-
 async def _parallel(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(TWO)
     if (failed := failure(answer) or await _callless(backend, answer)) is not None:
@@ -123,8 +92,7 @@ async def _ids(backend: ProbedBackend) -> Finding:
 async def _empty(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(EMPTY)
     found = failure(answer) or await _callless(backend, answer) or _wrong_call(answer.calls, "get_current_user")
-    pieces = list(_texts(list(events_in(answer.body)))) if backend.settings.adapter == CHAT else []
-    if found is None and pieces and not any(pieces):
+    if found is None and backend.settings.adapter == CHAT and empty_pieces(answer):
         return remark("the arguments of a call without any come as empty text; clients get {}")
     return found or ok("{}")
 
@@ -165,7 +133,6 @@ _NEEDS: Final = ("D222",)
 _CALLS: Final = ("D231",)
 PROBES: Final = (
     Probe("D231", "call", "Does the model call a tool?", _call, 1, _NEEDS, "tools"),
-    Probe("D230", "arguments", "Are arguments written as the wire says?", _arguments, 0, _CALLS),
     Probe("D232", "parallel calls", "Does it make two calls at once?", _parallel, 1, _CALLS, "parallel calls"),
     Probe("D265", "ids", "Has each call an id of its own, of at most 64 characters?", _ids, 0, ("D231", "D232")),
     Probe("D233", "empty call", "Does it call a tool that has no parameters?", _empty, 1, _CALLS),

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.adapter import Capabilities
+from gateway.adapter import BackendRequest, Capabilities
+from gateway.core.conversation import JsonObject
 from gateway.core.errors import BackendError, GatewayError, InvalidRequest
 from gateway.core.events import Event
 from gateway.diagnostics.doctor.question import Answer, Key, ModelNames, Question, Reached, Read
@@ -117,6 +118,8 @@ class LiveBackend:
         try:
             conversation = self._dialect.decode(read_document(body), head).conversation
             exchange = Exchange(backend.adapter, conversation, route.policy)
+            if question.added:
+                exchange.request = _with_fields(exchange.request, question.added)
             capture.prepare(exchange)
             events = await complete(
                 self._transport,
@@ -138,7 +141,8 @@ class LiveBackend:
         status, code = (200, "") if failure is None else (failure.status, failure.code or "")
         interaction = capture.interaction(status, code, "", number)
         self.interactions.append(interaction)
-        return Answer(tuple(events), notices, _reads(interaction), failure)
+        sent = None if exchange is None else exchange.request
+        return Answer(tuple(events), notices, _reads(interaction), failure, sent)
 
     def _changed(self, question: Question) -> ModelSettings:
         """Returns the model's entry with the policy that the question is sent by."""
@@ -155,6 +159,12 @@ def _with_credential(backend: Backend, credential: Credential) -> Backend:
     other = Backend(backend.name, backend.settings, backend.max_event, credential)
     other.base_url = backend.base_url
     return other
+
+
+def _with_fields(request: BackendRequest, added: JsonObject) -> BackendRequest:
+    """Returns a request whose body is a JSON object, with more fields."""
+    body = msgspec.json.decode(request.body, type=dict)
+    return msgspec.structs.replace(request, body=msgspec.json.encode({**body, **added}))
 
 
 def _reads(interaction: Interaction) -> tuple[Read, ...]:

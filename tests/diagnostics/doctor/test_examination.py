@@ -10,10 +10,10 @@ from gateway.core.errors import BackendRejected
 from gateway.diagnostics.doctor.accepting import accepts
 from gateway.diagnostics.doctor.examination import examine
 from gateway.diagnostics.doctor.finding import Checked, Finding, Report, Section, Verdict, broken, ok, remark, todo
-from gateway.diagnostics.doctor.history_requests import request, user
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
 from gateway.diagnostics.doctor.probes import PROBES
 from gateway.diagnostics.doctor.question import Answer, Key, ModelNames, Question, Reached
+from gateway.diagnostics.doctor.requests import request, user
 from gateway.settings import BackendSettings
 
 SECRET = "CANARY-4c1f"

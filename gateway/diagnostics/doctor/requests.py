@@ -1,4 +1,4 @@
-"""The tools, turns and requests that probes of tools and histories are made of."""
+"""The tools and turns that questions are made of, and the questions that several probes share."""
 
 from typing import Final
 
@@ -60,3 +60,9 @@ def request(*messages: Json, tools: tuple[Json, ...] = (), as_is: bool = False, 
     """Returns the question of these messages; it is streamed, as most clients want it."""
     offered: dict[str, Json] = {"tools": list(tools)} if tools else {}
     return Question({"messages": list(messages), "stream": True, **offered, **fields}, as_is)
+
+
+SHORT: Final = Question({"messages": [user("Say hello in one short sentence.")]})
+COUNT: Final = request(user("Count from 1 to 40 in digits, with a space between, and write nothing else."))
+ASKED: Final = user("What is the weather in Paris? Use get_weather.")
+ONE: Final = request(ASKED, tools=(WEATHER,))

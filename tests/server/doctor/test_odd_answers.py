@@ -1,0 +1,68 @@
+"""What the doctor says of answers that no demo backend gives, over a real socket."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.diagnostics.doctor.finding import Finding
+from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, faulty_backend
+from tests.server.doctor.examined import examined, findings
+
+# Any: JSON.
+JSON = b"content-type: application/json"
+
+
+def choice(index: int, text: str, said: str) -> dict[str, Any]:
+    return {"index": index, said: {"role": "assistant", "content": text}, "finish_reason": "stop"}
+
+
+def stream(text: str = "Hello.") -> bytes:
+    """A whole stream of chat completions."""
+    event = {"id": "a", "object": "chat.completion.chunk", "choices": [choice(0, text, "delta")]}
+    return HEAD + chunk(b"data: " + json.dumps(event).encode() + b"\n\ndata: [DONE]\n\n") + END
+
+
+def completion(*choices: dict[str, Any]) -> bytes:
+    """One object of chat completions."""
+    listed = list(choices) or [choice(0, "Hello.", "message")]
+    body = {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": listed}
+    return answer("200 OK", json.dumps(body).encode(), JSON)
+
+
+async def found(script: Script, *only: str) -> dict[str, Finding]:
+    async with faulty_backend(script) as backend:
+        return findings((await examined("chat", backend.base_url, only=only)).section)
+
+
+async def in_both_forms(connection: Connection) -> None:
+    asked = json.loads(connection.body)
+    await connection.send(stream() if asked.get("stream") else completion())
+
+
+async def always_a_stream(connection: Connection) -> None:
+    await connection.send(stream())
+
+
+async def two_choices(connection: Connection) -> None:
+    asked = json.loads(connection.body)
+    await connection.send(completion(*[choice(at, f"{at}", "message") for at in range(asked.get("n", 1))]))
+
+
+@pytest.mark.parametrize(
+    ("script", "remark"),
+    [
+        (in_both_forms, ""),
+        (always_a_stream, "one object is asked for, and a stream comes; clients get one object"),
+    ],
+)
+async def test_a_stream_in_place_of_one_object_is_a_remark(script: Script, remark: str) -> None:
+    finding = (await found(script, "D229"))["D229"]
+    assert (finding.verdict, finding.remark) == ("ok", bool(remark))
+    assert remark in finding.detail
+
+
+async def test_a_backend_that_gives_several_choices_is_asked_for_two() -> None:
+    finding = (await found(two_choices, "D277"))["D277"]
+    assert (finding.verdict, finding.remark) == ("ok", False)
+    assert finding.detail == "two choices; clients get one, since the gateway never sends n"
