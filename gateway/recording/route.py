@@ -1,5 +1,7 @@
 """Makes the adapter, the policy and the head of a recorded request again."""
 
+from urllib.parse import unquote
+
 import msgspec
 
 from gateway.adapter import Adapter
@@ -51,4 +53,4 @@ def request_head(interaction: Interaction) -> RequestHead:
     """Returns the head of the client's request."""
     path, _, query = interaction.request.path.partition("?")
     headers = {name.encode(): value.encode("latin-1", "replace") for name, value in interaction.request.headers.items()}
-    return RequestHead(path, query.encode(), headers)
+    return RequestHead(unquote(path), query.encode(), headers)

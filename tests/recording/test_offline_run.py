@@ -2,10 +2,11 @@ import msgspec
 import pytest
 
 from gateway.core.errors import SettingsError
-from gateway.recording.lines import RecordingError, RouteLine, data_of
+from gateway.recording.lines import RecordingError, RequestLine, RouteLine, data_of
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded
-from gateway.recording.route import policy_of
+from gateway.recording.recording import Interaction
+from gateway.recording.route import policy_of, request_head
 from gateway.testing.golden import Golden
 from gateway.testing.golden_runner import play
 from gateway.testing.replay import cut
@@ -65,3 +66,10 @@ def test_a_recording_without_the_body_cannot_be_run() -> None:
     absent = msgspec.structs.replace(interaction.request, body=None, absent="evicted")
     with pytest.raises(RecordingError, match="not in the recording"):
         run_offline(msgspec.structs.replace(interaction, request=absent))
+
+
+def test_the_path_of_a_request_is_read_as_the_client_meant_it() -> None:
+    """A model in the path may have any name."""
+    path = "/v1beta/models/caf%C3%A9%20lait:generateContent?alt=sse"
+    head = request_head(Interaction(RequestLine(1, "r", "gemini", "POST", path)))
+    assert (head.path, head.query) == ("/v1beta/models/café lait:generateContent", b"alt=sse")
