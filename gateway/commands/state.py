@@ -109,10 +109,10 @@ def _names(settings: "Settings") -> Mapping[str, str]:
     """Returns the names of the known API keys by what a server knows of them: their digests."""
     import os
 
-    from gateway.server.access.api_keys import ANONYMOUS, load_keys
+    from gateway.server.access.api_keys import ANONYMOUS, INSPECTOR, load_keys
     from gateway.server.state.valkey.names import tenant_name
 
-    known = {*settings.keys, *load_keys(settings.server, os.environ).names, ANONYMOUS}
+    known = {*settings.keys, *load_keys(settings.server, os.environ).names, ANONYMOUS, INSPECTOR}
     return {tenant_name(name).decode(): name for name in known}
 
 

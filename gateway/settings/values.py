@@ -162,7 +162,8 @@ class InspectorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     with that key; where it is set, it is always asked for. `contents` says of which requests the bytes are kept: of
     those that begin while somebody watches, of all, or of none. `keep` is the number of summaries, `keep_mb` the memory
     of all contents of each worker and `request_mb` that of one request. `reveal`: who may look may also ask for the
-    words. `record` is a folder in which every request is saved, redacted; it stores conversations on disk.
+    words. `send`: who may look may also send a request again, which costs what it costs. `record` is a folder in which
+    every request is saved, redacted; it stores conversations on disk.
     """
 
     enabled: Annotated[Literal["off", "loopback", "on"], RESTART] = "loopback"
@@ -172,6 +173,7 @@ class InspectorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     keep_mb: Annotated[Positive, RESTART] = 64
     request_mb: Annotated[Positive, RESTART] = 4
     reveal: Annotated[bool, RESTART] = True
+    send: Annotated[bool, RESTART] = False
     record: Annotated[str | None, RESTART] = None
 
 

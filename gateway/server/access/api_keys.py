@@ -17,6 +17,8 @@ from gateway.settings import ServerSettings, Settings
 
 # The name of every client while no keys are configured.
 ANONYMOUS: Final = "-"
+# The name of what the inspector sends again; it has no key.
+INSPECTOR: Final = "inspector"
 # The entry of `keys` for every client without an entry of its own.
 DEFAULT_CLIENT: Final = "*"
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -85,10 +87,19 @@ def load_keys(server: ServerSettings, environ: Mapping[str, str]) -> ApiKeys:
 
 
 def check_names(settings: Settings, keys: ApiKeys) -> None:
-    """Raises SettingsError when an entry of `keys` names no client."""
+    """Raises SettingsError when an entry of `keys` names no client, and when a client has the name of the inspector's
+    own requests."""
+    known = keys.names
+    if settings.inspector.send:
+        if INSPECTOR in known:
+            raise SettingsError(
+                f"a client key has the name {INSPECTOR!r}, which is that of what the inspector sends: rename it, or "
+                "set inspector.send to false"
+            )
+        known |= {INSPECTOR}
     for name in settings.keys:
-        if name != DEFAULT_CLIENT and name not in keys.names:
-            nearest = difflib.get_close_matches(name, keys.names, n=1, cutoff=0.5)
+        if name != DEFAULT_CLIENT and name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             advice = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise SettingsError(f"keys.{name}: there is no client key with this name{advice}")
 

@@ -3,7 +3,7 @@
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.recorded_requests import RecordedRequests
 from gateway.server.inspect.redacted_views import compared, remade_redacted, tried
 from gateway.server.inspect.requests import RequestContents
+from gateway.server.inspect.resend import Resend
 from gateway.server.inspect.ring import RequestRing
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.server.inspect.summary import Summary
@@ -49,6 +50,7 @@ class Inspector:
         self.access = access
         self.ring = RequestRing(known)
         self.thread = SerialThread()
+        self.resend = Resend(known.send)
         self.folder: RecordingFolder | None = None
         self._settings = settings
         self._configured = configured
@@ -73,11 +75,9 @@ class Inspector:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Answers the other workers, if there are some, until the block ends."""
-        if self._socket is None:
-            yield
-            return
-        async with serving_requests(self._own, self._socket):
+        """Answers the other workers, if there are some, until the block ends; then nothing is sent again any more."""
+        others = nullcontext() if self._socket is None else serving_requests(self._own, self._socket)
+        async with aclosing(self.resend), others:
             yield
 
     def show(self, recorded: RecordedRequests, settings: Settings) -> None:

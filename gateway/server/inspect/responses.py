@@ -48,6 +48,6 @@ def level(request: Request) -> RedactionLevel:
     raise InvalidRequest(f"Unknown level {name[:40]!r}. Known levels: {known_levels}.", param="redact")
 
 
-def json_response(value: Any) -> Response:
+def json_response(value: Any, status: int = 200) -> Response:
     """Returns a value of any type that msgspec writes as JSON."""
-    return Response(msgspec.json.encode(value), media_type=JSON, headers=HEADERS)
+    return Response(msgspec.json.encode(value), status, HEADERS, JSON)

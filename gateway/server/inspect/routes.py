@@ -25,6 +25,7 @@ from gateway.server.inspect.request_routes import add_request_routes
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.responses import API, HEADERS, json_response, level, number
 from gateway.server.inspect.running_settings import running_settings
+from gateway.server.inspect.send_routes import add_send_routes
 from gateway.server.inspect.shown_settings import shown_settings
 from gateway.server.telemetry.log import LOGGER
 
@@ -97,6 +98,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
 
     add_page_routes(app)
     add_request_routes(app, inspector)
+    add_send_routes(app, inspector)
 
 
 def _exported(redacted: Redacted, kind: str, ids: Sequence[str], url: str) -> Exported:

@@ -33,7 +33,7 @@ class ShownSettings(msgspec.Struct, frozen=True):
     models: Sequence[str]
     profiles: Sequence[str]
     example: str
-    send: bool = False
+    send: bool
 
 
 async def shown_settings(gateway_state: GatewayState, inspector: Inspector, base_url: URL) -> ShownSettings:
@@ -52,6 +52,7 @@ async def shown_settings(gateway_state: GatewayState, inspector: Inspector, base
         request_mb=known.request_mb,
         models=models,
         profiles=[*settings.profiles],
+        send=inspector.resend.allowed,
         example=_example(str(base_url).rstrip("/"), models[0] if models else "MODEL", bool(gateway_state.keys)),
     )
 
