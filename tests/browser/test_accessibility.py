@@ -110,6 +110,7 @@ FURTHER: Final = {
     "refused filter": _refused_filter,
     "keys": _dialog("?", "Keys"),
     "copy": _dialog("c", "Copy the request"),
+    "send": _dialog("s", "Send the request again?"),
 }
 
 

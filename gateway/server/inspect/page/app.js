@@ -74,8 +74,8 @@ function Inspector({ settings }) {
     };
   }, []);
 
-  const open = (id, byKey = false) => {
-    location.hash = `request=${encodeURIComponent(id)}`;
+  const open = (id, byKey = false, against = null) => {
+    location.hash = new URLSearchParams(against === null ? { request: id } : { request: id, against });
     setAt({ ...at, current: id });
     setEntered(byKey ? id : null);
   };
@@ -149,13 +149,15 @@ function Inspector({ settings }) {
         html`<${Request}
           key=${opened}
           id=${opened}
+          against=${ofAddress("against")}
           summary=${requests.byId.get(opened) ?? null}
           settings=${settings}
+          recorded=${state === "recorded"}
           entered=${entered === opened}
           view=${view}
           onView=${setView}
           onClose=${close}
-          onOpen=${open}
+          onOpen=${(id, against) => open(id, true, against)}
           onFilter=${setText}
           announce=${announce}
         />`
@@ -167,7 +169,11 @@ function Inspector({ settings }) {
 }
 
 function openedByAddress() {
-  return new URLSearchParams(location.hash.slice(1)).get("request");
+  return ofAddress("request");
+}
+
+function ofAddress(name) {
+  return new URLSearchParams(location.hash.slice(1)).get(name);
 }
 
 // The time of a live request goes on while nothing is heard of it.

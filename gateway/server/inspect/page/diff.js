@@ -11,9 +11,10 @@ const VERDICTS = { kept: "Cache kept", broken: "Cache broken", unknown: "Cache u
 /** `previous` is the id of the earlier request, or null; `onOpen` gets an id. */
 export function Diff({ path, previous, query, stamp, onOpen }) {
   const loaded = useLoaded(
-    (signal) => (previous === null ? null : askJson(`${path}/diff`, { query, signal })),
+    (signal) =>
+      previous === null ? null : askJson(`${path}/diff`, { query: { ...query, against: previous }, signal }),
     path,
-    stamp,
+    `${stamp} ${previous}`,
   );
   if (previous === null)
     return html`<p class="empty">This is the first request of its conversation that is known here.</p>`;

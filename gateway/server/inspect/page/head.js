@@ -5,13 +5,17 @@ import { html } from "./html.js";
 import { Status } from "./list.js";
 import { visible } from "./text.js";
 
-/** `route` is null where none was chosen; `mayReveal`: the gateway shows words. `onFilter` gets a filter. */
-export function Head({ id, summary, route, reveal, mayReveal, onCopy, onReveal, onClose, onFilter }) {
+/**
+ * `route` is null where none was chosen; `mayReveal`: the gateway shows words. `onFilter` gets a filter; `onSend` is null
+ * where there is no gateway that could send the request again.
+ */
+export function Head({ id, summary, route, reveal, mayReveal, onCopy, onSend, onReveal, onClose, onFilter }) {
   return html`<header class="request-head">
     <div class="title">
       <h2 tabindex="-1">${visible(id)}</h2>
       <div class="actions">
         <button onClick=${onCopy}>Copy</button>
+        ${onSend && html`<button onClick=${onSend}>Send again</button>`}
         ${mayReveal && html`<button aria-pressed=${reveal ? "true" : "false"} onClick=${onReveal}>Reveal</button>`}
         <button onClick=${onClose} aria-label="Close the request">Close</button>
       </div>

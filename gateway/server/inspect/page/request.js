@@ -11,6 +11,7 @@ import { useLoaded, waiting } from "./loaded.js";
 import { FIRST_MESSAGES, Messages } from "./messages.js";
 import { ErrorBanner, NoticeList, useNoticeKeys } from "./notices.js";
 import { taken } from "./requests.js";
+import { SendDialog } from "./send.js";
 import { Sent } from "./sent.js";
 import { visible } from "./text.js";
 import { useEffect, useState } from "./vendor/hooks.mjs";
@@ -27,12 +28,17 @@ const VIEWS = [
 
 /**
  * `summary` may be null for a request that the list has not loaded; `view` stays from request to request. `entered`: it
- * was opened by a key, which brings the focus here.
+ * was opened by a key, which brings the focus here. `against` is the request that it is compared with, in place of the
+ * previous one of its conversation. `recorded`: there is no gateway that could send it again. `onOpen` gets an id, and
+ * that of the request to compare it with.
  */
-export function Request({ id, summary, settings, entered, view, onView, onClose, onOpen, onFilter, announce }) {
+export function Request(props) {
+  const { id, against, summary, settings, recorded, entered, view, onView, onClose, onOpen, onFilter, announce } = props;
   const [reveal, setReveal] = useState(false);
-  const [copying, setCopying] = useState(false);
-  const closeCopy = () => setCopying(false);
+  const [dialog, setDialog] = useState(null);
+  const closeDialog = () => setDialog(null);
+  const copy = () => setDialog("copy");
+  const send = recorded ? null : () => setDialog("send");
   const stamp = `${progress(summary)} ${reveal}`;
   const path = `requests/${encodeURIComponent(id)}`;
   const query = { reveal: reveal ? 1 : null };
@@ -70,7 +76,8 @@ export function Request({ id, summary, settings, entered, view, onView, onClose,
     diff: () => show("diff"),
     whatIf: () => show("what-if"),
     reveal: toggleReveal,
-    copy: () => setCopying(true),
+    copy,
+    send: send ?? undefined,
   });
   useNoticeKeys();
   const known = detail.value?.summary ?? summary;
@@ -81,7 +88,8 @@ export function Request({ id, summary, settings, entered, view, onView, onClose,
       route=${detail.value?.route}
       reveal=${reveal}
       mayReveal=${settings.reveal}
-      onCopy=${() => setCopying(true)}
+      onCopy=${copy}
+      onSend=${send}
       onReveal=${toggleReveal}
       onClose=${onClose}
       onFilter=${onFilter}
@@ -102,14 +110,28 @@ export function Request({ id, summary, settings, entered, view, onView, onClose,
                 kept
                   ? html`<${Views} view=${view} onView=${show} onStep=${step} />
                       <div role="tabpanel" id="view" aria-labelledby=${`tab-${view}`} class="view">
-                        ${viewOf(view, { id, path, query, stamp, detail: detail.value, ...parts, settings, onOpen })}
+                        ${viewOf(view, { id, path, query, stamp, against, detail: detail.value, ...parts, settings, onOpen })}
                       </div>`
                   : html`<${NoticeList} notices=${detail.value.notices} />
                       <p class="empty absent"><strong>The contents are not here.</strong> ${detail.value.absent}</p>`
               }`
       }
     </div>
-    ${copying && html`<${CopyDialog} id=${id} absent=${!kept} onClose=${closeCopy} announce=${announce} />`}
+    ${
+      dialog === "copy" && html`<${CopyDialog} id=${id} absent=${!kept} onClose=${closeDialog} announce=${announce} />`
+    }
+    ${
+      dialog === "send" &&
+      known &&
+      html`<${SendDialog}
+        id=${id}
+        summary=${known}
+        allowed=${settings.send}
+        absent=${!kept}
+        onSent=${(sent) => onOpen(sent, id)}
+        onClose=${closeDialog}
+      />`
+    }
   </section>`;
 }
 
@@ -118,7 +140,7 @@ function progress(summary) {
   return summary?.live ? `live ${Math.floor(taken(summary) / 1000)}` : "ended";
 }
 
-function viewOf(view, { id, path, query, stamp, detail, messages, answer, settings, onOpen }) {
+function viewOf(view, { id, path, query, stamp, against, detail, messages, answer, settings, onOpen }) {
   const key = `${id} ${query.reveal}`;
   switch (view) {
     case "messages":
@@ -128,7 +150,7 @@ function viewOf(view, { id, path, query, stamp, detail, messages, answer, settin
     case "answer":
       return html`<${Answer} key=${key} loaded=${answer} live=${detail.summary.live} path=${path} query=${query} />`;
     case "diff":
-      return html`<${Diff} path=${path} previous=${detail.previous} query=${query} stamp=${stamp} onOpen=${onOpen} />`;
+      return html`<${Diff} ...${{ path, query, stamp, onOpen }} previous=${against ?? detail.previous} />`;
     default:
       return html`<${WhatIf} key=${id} id=${id} settings=${settings} route=${detail.route} />`;
   }

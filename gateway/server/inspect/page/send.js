@@ -1,0 +1,46 @@
+/** Asks before a request is sent again, which costs money, and sends it. */
+
+import { askJson } from "./api.js";
+import { Dialog } from "./dialog.js";
+import { price, tokens } from "./figures.js";
+import { html } from "./html.js";
+import { visible } from "./text.js";
+import { useState } from "./vendor/hooks.mjs";
+
+/** `allowed`: the gateway sends at all; `absent`: it has no contents to send. `onSent` gets the id of the new request. */
+export function SendDialog({ id, summary, allowed, absent, onSent, onClose }) {
+  const [state, setState] = useState({ sending: false, error: null });
+  const send = async () => {
+    if (state.sending) return;
+    setState({ sending: true, error: null });
+    await askJson(`requests/${encodeURIComponent(id)}/send`, { method: "POST", body: {} }).then(
+      (sent) => onSent(sent.id),
+      (error) => setState({ sending: false, error }),
+    );
+  };
+  const reason = !allowed ? OFF : absent ? GONE : "";
+  return html`
+    <${Dialog} title="Send the request again?" onClose=${onClose}>
+      ${
+        reason === ""
+          ? html`<p>
+                The gateway sends it to ${visible(summary.model)} of ${visible(summary.backend)} once more.
+                <strong> That costs what it costs</strong>: ${before(summary)}.
+              </p>
+              <p class="dim">It is served with today's settings. Its key is “inspector”, not that of the client.</p>
+              <button class="primary" aria-disabled=${state.sending ? "true" : "false"} onClick=${send}>Send it</button>`
+          : html`<p>${reason}</p>`
+      }
+      ${state.error && html`<p class="banner error" role="alert">${state.error.message}</p>`}
+    </${Dialog}>`;
+}
+
+const OFF =
+  "This page sends nothing: inspector.send is false. Set it to true in settings.json and start the gateway again.";
+const GONE = "The contents of this request are not here, so that it cannot be sent.";
+
+// What the request has cost, by the settings' price or in tokens.
+function before(summary) {
+  if (summary.cost) return `it cost ${price(summary.cost)}`;
+  return tokens(summary) === "-" ? "what it cost is not known" : `it took ${tokens(summary)} tokens in/out`;
+}
