@@ -4,6 +4,7 @@
 """
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from gateway.server.access.request_checks import is_loopback
 from gateway.server.api.app import Gateway, create_app
 from gateway.server.api.client_response import ClientResponse
 from gateway.server.http.asgi_writer import through_asgi
+from gateway.server.process.settings_reload import SettingsSource
 from gateway.server.telemetry.log import LOGGER, logging_to
 from gateway.server.telemetry.request_id import request_id
 from gateway.settings import ServerSettings, load_settings, with_place
@@ -42,6 +44,7 @@ class Application:
         try:
             gateway = create_app(load_settings(self._path))
             gateway.gateway_state.check_exposure(insecure=False)
+            gateway.gateway_state.source = SettingsSource(self._path, partial(load_settings, self._path))
         except SettingsError as error:
             await receive()
             await send({"type": "lifespan.startup.failed", "message": with_place(self._path, error.message)})

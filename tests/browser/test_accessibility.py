@@ -88,6 +88,11 @@ def _dialog(key: str, name: str) -> Callable[[InspectorPage, Mapping[str, str]],
     return show
 
 
+async def _settings(page: InspectorPage, ids: Mapping[str, str]) -> None:
+    await _dialog(",", "Settings in use")(page, ids)
+    await page.page.get_by_role("group", name="Settings", exact=True).wait_for()
+
+
 async def _refused_filter(page: InspectorPage, ids: Mapping[str, str]) -> None:
     await _list(page, ids)
     await page.page.get_by_role("searchbox", name="Filter").fill("nonsense:1")
@@ -110,6 +115,7 @@ FURTHER: Final = {
     "refused filter": _refused_filter,
     "keys": _dialog("?", "Keys"),
     "copy": _dialog("c", "Copy the request"),
+    "settings": _settings,
     "send": _dialog("s", "Send the request again?"),
 }
 

@@ -42,6 +42,7 @@ from gateway.server.upstream.transport import Transport
 from gateway.settings import Price, ServerSettings, Settings
 
 if TYPE_CHECKING:
+    from gateway.server.process.settings_reload import SettingsSource
     from gateway.server.summaries.summaries import Summaries
 
 
@@ -78,7 +79,8 @@ class GatewayState:
         self.created = int(time.time())
         self.ready = False
         self.draining = False
-        # The keys whose values in the file wait for a restart.
+        # Where the settings are read from, and the keys whose values there wait for a restart.
+        self.source: SettingsSource | None = None
         self.waiting: tuple[str, ...] = ()
         self._use(settings, Backends(settings), self._keys(settings))
 

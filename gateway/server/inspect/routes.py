@@ -4,6 +4,7 @@ The middleware has checked who asks (`InspectorAccess`). None of them is in the 
 version's own page and commands.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -18,6 +19,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.recording.export import EXPORTS, export
 from gateway.recording.redact.redact import Redacted
 from gateway.server.api.gateway_state import GatewayState
+from gateway.server.inspect.effective_settings import settings_view
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.inspect.page_routes import add_page_routes
 from gateway.server.inspect.recorded_requests import RecordedRequests
@@ -60,6 +62,11 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     async def running() -> Response:
         """The settings in use, without secrets."""
         return json_response(running_settings(gateway_state))
+
+    @app.get(f"{API}/effective-settings", include_in_schema=False)
+    async def effective() -> Response:
+        """The settings in use, and what sets each."""
+        return json_response(await asyncio.to_thread(settings_view, gateway_state))
 
     @app.get(f"{API}/requests", include_in_schema=False)
     async def requests(request: Request) -> Response:

@@ -114,6 +114,7 @@ def _run(
 ) -> None:
     """Serves in this process, until a signal."""
     gateway_state = app.gateway_state
+    gateway_state.source = source
     server = GatewayServer(app, source=source, worker=worker)
 
     def settled() -> None:

@@ -12,6 +12,7 @@ import { KeysDialog, onKey, useCommands } from "./keys.js";
 import { ListFoot, RequestList } from "./list.js";
 import { Request } from "./request.js";
 import { Requests } from "./requests.js";
+import { SettingsDialog } from "./settings.js";
 import { ChangeStream } from "./stream.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
 import { render } from "./vendor/preact.mjs";
@@ -110,6 +111,7 @@ function Inspector({ settings }) {
     filter: () => filter.current.focus(),
     follow: newest,
     pause: () => requests.pause(!requests.paused),
+    settings: state === "recorded" ? undefined : () => setDialog("settings"),
     help: () => setDialog("keys"),
   });
   useEffect(() => {
@@ -117,7 +119,7 @@ function Inspector({ settings }) {
   }, [opened]);
   const failed = requests.error?.status === 400 ? requests.error : null;
   return html`
-    <${Bar} settings=${settings} state=${state} requests=${requests} onHelp=${() => setDialog("keys")}>
+    <${Bar} ...${{ settings, state, requests }} onSettings=${() => setDialog("settings")} onHelp=${() => setDialog("keys")}>
       <${Filter} input=${filter} text=${text} onText=${setText} onFilter=${search} onEnter=${newest} error=${failed} />
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
@@ -164,6 +166,7 @@ function Inspector({ settings }) {
       }
     </main>
     <p class="unseen" role="status" aria-live="polite">${spoken}</p>
+    ${dialog === "settings" && html`<${SettingsDialog} onClose=${closeDialog} />`}
     ${dialog === "keys" && html`<${KeysDialog} onClose=${closeDialog} />`}
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
 }

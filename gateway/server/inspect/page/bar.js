@@ -12,8 +12,8 @@ const STREAM = {
   recorded: "a recording",
 };
 
-/** `state` is that of the stream; `children` is the filter. */
-export function Bar({ settings, state, requests, onHelp, children }) {
+/** `state` is that of the stream; `children` is the filter. A recording has no settings. */
+export function Bar({ settings, state, requests, onSettings, onHelp, children }) {
   const [theme, setTheme] = useState("system");
   const change = () => {
     const names = Object.keys(THEMES);
@@ -27,6 +27,7 @@ export function Bar({ settings, state, requests, onHelp, children }) {
     <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
     ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`} ${children}
     ${state !== "recorded" && html`<${Pause} requests=${requests} />`}
+    ${state !== "recorded" && html`<button onClick=${onSettings}>Settings</button>`}
     <button onClick=${change} aria-label=${`${THEMES[theme]} colours`}>${THEMES[theme]}</button>
     <button onClick=${onHelp} aria-label="? Keys">?</button>
   </header>`;

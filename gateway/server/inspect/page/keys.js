@@ -23,6 +23,7 @@ const KEYS = [
   { command: "filter", keys: ["/"], shown: "/", does: "filter" },
   { command: "follow", keys: ["f"], shown: "f", does: "follow the newest request" },
   { command: "pause", keys: ["p"], shown: "p", does: "pause, go on" },
+  { command: "settings", keys: [","], shown: ",", does: "settings in use, and what sets them" },
   { command: "help", keys: ["?"], shown: "?", does: "these keys" },
 ];
 

@@ -25,7 +25,7 @@ export function SendDialog({ id, summary, allowed, absent, onSent, onClose }) {
         reason === ""
           ? html`<p>
                 The gateway sends it to ${visible(summary.model)} of ${visible(summary.backend)} once more.
-                <strong> That costs what it costs</strong>: ${before(summary)}.
+                <strong> That may cost money</strong>: ${before(summary)}.
               </p>
               <p class="dim">It is served with today's settings. Its key is “inspector”, not that of the client.</p>
               <button class="primary" aria-disabled=${state.sending ? "true" : "false"} onClick=${send}>Send it</button>`
@@ -41,6 +41,6 @@ const GONE = "The contents of this request are not here, so that it cannot be se
 
 // What the request has cost, by the settings' price or in tokens.
 function before(summary) {
-  if (summary.cost) return `it cost ${price(summary.cost)}`;
-  return tokens(summary) === "-" ? "what it cost is not known" : `it took ${tokens(summary)} tokens in/out`;
+  if (summary.cost) return `before, it cost ${price(summary.cost)}`;
+  return tokens(summary) === "-" ? "what it cost before is not known" : `before, it took ${tokens(summary)} tokens in/out`;
 }

@@ -1,0 +1,105 @@
+"""Tells every setting in use and what sets it, for the inspector's page: a line of the file, an option, a default."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from gateway.core.errors import SettingsError
+from gateway.server.api.gateway_state import GatewayState
+from gateway.settings import Settings, parse_settings, with_place
+from gateway.settings.flat_values import flat_values
+from gateway.settings.origins import DEFAULT, EffectiveValue, Origin, OriginalFile, effective_values
+from gateway.settings.read import decode_settings, read_text
+
+if TYPE_CHECKING:
+    from gateway.server.process.settings_reload import SettingsSource
+
+OPTION: Final = "an option or a variable"
+NO_FILE: Final = "the program"
+WAITS: Final = "the file has another value, which waits for a restart"
+NOT_READ: Final = "the file has another value, which is not read yet, or refused: the log says why"
+_ABSENT: Final = None
+
+
+class SettingRow(msgspec.Struct, frozen=True):
+    """A setting in use. `origin` is what sets it, `over` what it overrides, and `file` the other value that the file
+    has now, if `differs`. (Any: JSON.)"""
+
+    path: str
+    value: Any
+    origin: str
+    over: tuple[Origin, ...] = ()
+    differs: bool = False
+    file: Any = None
+
+
+class SettingsView(msgspec.Struct, frozen=True):
+    """All settings in use, without secrets. `file` is the name of their file, empty where there is none, and `fault`
+    what is wrong with it now."""
+
+    file: str
+    fault: str
+    rows: tuple[SettingRow, ...]
+
+
+class _File(msgspec.Struct, frozen=True):
+    """What the file says now: its values, those that the start would use, and where each comes from."""
+
+    values: Mapping[str, Any]
+    wanted: Mapping[str, Any]
+    origins: Mapping[str, EffectiveValue]
+
+
+def settings_view(state: GatewayState) -> SettingsView:
+    """Returns the settings in use by this process. It reads the file."""
+    source, running = state.source, _json(flat_values(state.settings))
+    fault, found, name = "", None, ""
+    if source is not None:
+        name = source.path.name
+        try:
+            found = _read(source, state)
+        except SettingsError as error:
+            fault = with_place(source.path, error.message)
+    rows = tuple(_rows(running, found, state.waiting))
+    view = SettingsView(name, fault, rows)
+    return msgspec.json.decode(state.redact(msgspec.json.encode(view).decode()), type=SettingsView)
+
+
+def _read(source: "SettingsSource", state: GatewayState) -> _File:
+    """Raises SettingsError."""
+    text = read_text(source.path)
+    settings, raw = parse_settings(text), decode_settings(text)
+    native = frozenset(name for name, one in state.backends.adapters.items() if one.capabilities.native)
+    file = OriginalFile(source.path.name, text, raw if isinstance(raw, dict) else {})
+    origins = {one.path: one for one in effective_values(file, settings, {}, native)}
+    return _File(_json(flat_values(settings)), _json(flat_values(source.load())), origins)
+
+
+def _rows(running: Mapping[str, Any], found: _File | None, waiting: tuple[str, ...]) -> Iterator[SettingRow]:
+    if found is None:
+        defaults = _json(flat_values(Settings()))
+        for path, value in running.items():
+            yield SettingRow(path, value, DEFAULT if defaults.get(path, _ABSENT) == value else NO_FILE)
+        return
+    for path, value in running.items():
+        wanted = found.wanted.get(path, _ABSENT)
+        if wanted != value:
+            waits = any(f"{path}.".startswith(f"{one}.") for one in waiting)
+            yield SettingRow(path, value, WAITS if waits else NOT_READ, (), True, wanted)
+        elif found.values.get(path, _ABSENT) != value:
+            yield SettingRow(path, value, OPTION, _over(found.origins.get(path)))
+        else:
+            origin = found.origins.get(path)
+            yield SettingRow(path, value, *((DEFAULT, ()) if origin is None else (origin.origin, origin.over)))
+
+
+def _over(overridden: EffectiveValue | None) -> tuple[Origin, ...]:
+    return () if overridden is None else (Origin(overridden.value, overridden.origin), *overridden.over)
+
+
+def _json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values as JSON has them: lists for tuples."""
+    found: dict[str, Any] = json.loads(msgspec.json.encode(values))
+    return found
