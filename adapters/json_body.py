@@ -1,32 +1,38 @@
 """Reads a response that is one JSON document, for adapters whose backends may answer without a stream."""
 
+from collections.abc import Callable
 from typing import Final
 
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendProtocolError, BackendTruncated
+from gateway.core.events import Event
 from gateway.framing.json_text import NotJson, decode_json
 
 # A whole response may be larger than any one event of a stream.
 _EVENTS_PER_RESPONSE: Final = 4
 
 
-class JsonBody:
-    """Collects the body of one response. `max_event` is the maximum number of bytes of one event of a stream."""
+class JsonDocument:
+    """The form of a response that is one JSON document (`Form`), which `read` turns into events when its bytes have
+    ended. `max_event` is the maximum number of bytes of one event of a stream."""
 
-    def __init__(self, max_event: int) -> None:
+    def __init__(self, read: Callable[[Json], list[Event]], max_event: int) -> None:
+        self.done = False
+        self._read = read
         self._limit = _EVENTS_PER_RESPONSE * max_event
         self._bytes = bytearray()
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> list[Event]:
         """Add bytes. Raises BackendProtocolError (`upstream_response_too_large`) above the limit."""
         self._bytes += data
         if len(self._bytes) > self._limit:
             message = f"The backend's response is larger than {self._limit} bytes."
             raise BackendProtocolError(message, code="upstream_response_too_large")
+        return []
 
-    def decode(self) -> Json:
-        """Decode the bytes so far. Raises what `decode_body` raises."""
-        return decode_body(bytes(self._bytes))
+    def close(self) -> list[Event]:
+        """Return the events of the whole document. Raises what `decode_body` and `read` raise."""
+        return self._read(decode_body(bytes(self._bytes)))
 
 
 def decode_body(body: bytes) -> Json:

@@ -4,7 +4,7 @@ from functools import partial
 
 from adapters.anthropic_messages.delta_fast_path import read_piece
 from adapters.anthropic_messages.message import MessageReader
-from adapters.json_body import JsonBody
+from adapters.json_body import JsonDocument
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
@@ -20,7 +20,7 @@ class MessagesDecoder(StreamOrJson):
     def __init__(self, max_event: int, *, own_client: bool = False, keeps_state: bool = False) -> None:
         reader = MessageReader(own_client, keeps_state=keeps_state)
         self._stream = partial(_Stream, reader, max_event)
-        self._document = partial(_Whole, reader, max_event)
+        self._document = partial(JsonDocument, reader.message, max_event)
 
 
 class _Stream:
@@ -91,19 +91,3 @@ class _Stream:
         if self._reader.empty and half is None:
             return BackendTruncated("The backend's response contains no message.", code="upstream_invalid_response")
         return BackendTruncated("The backend's stream ended before the message was complete.")
-
-
-class _Whole:
-    """Reads one JSON object when its bytes have ended."""
-
-    def __init__(self, reader: MessageReader, max_event: int) -> None:
-        self.done = False
-        self._reader = reader
-        self._body = JsonBody(max_event)
-
-    def feed(self, data: bytes) -> list[Event]:
-        self._body.feed(data)
-        return []
-
-    def close(self) -> list[Event]:
-        return self._reader.message(self._body.decode())

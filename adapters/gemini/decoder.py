@@ -4,7 +4,7 @@ from functools import partial
 
 from adapters.gemini.chunk import ChunkReader
 from adapters.gemini.chunk_fast_path import read_plain
-from adapters.json_body import JsonBody
+from adapters.json_body import JsonDocument
 from adapters.stream_or_json import StreamOrJson
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
@@ -21,7 +21,7 @@ class GeminiDecoder(StreamOrJson):
     def __init__(self, max_event: int, seed: int, *, passes: bool) -> None:
         reader = ChunkReader(seed, passes=passes)
         self._stream = partial(_Stream, reader, max_event)
-        self._document = partial(_Whole, reader, max_event)
+        self._document = partial(JsonDocument, partial(_whole, reader), max_event)
 
 
 class _Stream:
@@ -103,31 +103,19 @@ def _decoded(data: bytes) -> Json:
         raise invalid_event(f"not JSON: {error.reason}") from error
 
 
-class _Whole:
-    """Reads one JSON object when its bytes have ended."""
-
-    def __init__(self, reader: ChunkReader, max_event: int) -> None:
-        self.done = False
-        self._reader = reader
-        self._body = JsonBody(max_event)
-
-    def feed(self, data: bytes) -> list[Event]:
-        self._body.feed(data)
-        return []
-
-    def close(self) -> list[Event]:
-        answer = self._body.decode()
-        events: list[Event] = []
-        # Without `alt=sse` the chunks of a stream are the elements of an array.
-        try:
-            for chunk in answer if isinstance(answer, list) else [answer]:
-                events += self._reader.chunk(chunk)
-            if self._reader.empty:
-                message = "The backend's response contains no candidate."
-                raise BackendProtocolError(message, code="upstream_invalid_response")
-            if not self._reader.finished:
-                raise BackendTruncated("The backend's response has no finish reason.")
-        except BackendError as error:
-            error.keep(events)
-            raise
-        return events
+def _whole(reader: ChunkReader, answer: Json) -> list[Event]:
+    """Return the events of a response that is one JSON document."""
+    events: list[Event] = []
+    # Without `alt=sse` the chunks of a stream are the elements of an array.
+    try:
+        for chunk in answer if isinstance(answer, list) else [answer]:
+            events += reader.chunk(chunk)
+        if reader.empty:
+            message = "The backend's response contains no candidate."
+            raise BackendProtocolError(message, code="upstream_invalid_response")
+        if not reader.finished:
+            raise BackendTruncated("The backend's response has no finish reason.")
+    except BackendError as error:
+        error.keep(events)
+        raise
+    return events

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from adapters.json_body import JsonBody
+from adapters.json_body import JsonDocument
 from adapters.openai_responses.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.event_reader import EventReader
 from adapters.stream_or_json import StreamOrJson
@@ -22,7 +22,7 @@ class ResponsesDecoder(StreamOrJson):
 
     def __init__(self, reader: EventReader, max_event: int) -> None:
         self._stream = partial(_Stream, reader, max_event)
-        self._document = partial(_Whole, reader, max_event)
+        self._document = partial(JsonDocument, reader.response, max_event)
 
 
 class _Stream:
@@ -97,19 +97,3 @@ class _Stream:
         if not self._reader.started and half is None:
             return BackendTruncated("The backend's stream contains no response.", code="upstream_invalid_response")
         return BackendTruncated("The backend's stream ended before the response was complete.")
-
-
-class _Whole:
-    """Reads one JSON object when its bytes have ended."""
-
-    def __init__(self, reader: EventReader, max_event: int) -> None:
-        self.done = False
-        self._reader = reader
-        self._body = JsonBody(max_event)
-
-    def feed(self, data: bytes) -> list[Event]:
-        self._body.feed(data)
-        return []
-
-    def close(self) -> list[Event]:
-        return self._reader.response(self._body.decode())
