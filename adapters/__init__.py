@@ -1,1 +1,1 @@
-"""The adapters: one package for each family of backends."""
+"""Holds the adapters: one package for each family of backends."""

@@ -13,7 +13,7 @@ import uvloop
 from bench import payload
 from bench.mock_http2 import PREFACE, MockAnswer, MockHttp2Protocol
 
-_KNOBS: Final = re.compile(rb"bench-(\d+)-(\d+)")
+_PACE: Final = re.compile(rb"bench-(\d+)-(\d+)")
 # The response to a question with such a word has so many deltas, whatever the model is called.
 _COUNT: Final = re.compile(rb"deltas-(\d+)")
 # The response to a question with such a word repeats it in every delta.
@@ -40,15 +40,15 @@ _WIRES: Final[Mapping[bytes, Callable[[int, str], Sequence[bytes]]]] = {
 _MEDIA_TYPES: Final[Mapping[bytes, bytes]] = {b"/dragoman.demo.v1.Generation/Generate": b"application/grpc-web+proto"}
 
 
-def _knobs(body: bytes) -> tuple[int, float, str]:
+def _pace(body: bytes) -> tuple[int, float, str]:
     """Return the number of deltas, the seconds between two of them, and the mark."""
-    knobs, asked, mark = _KNOBS.search(body), _COUNT.search(body), _MARK.search(body)
-    count, delay = (int(knobs[1]), int(knobs[2])) if knobs else (payload.CHUNKS, 0)
+    pace, asked, mark = _PACE.search(body), _COUNT.search(body), _MARK.search(body)
+    count, delay = (int(pace[1]), int(pace[2])) if pace else (payload.CHUNKS, 0)
     return int(asked[1]) if asked else count, delay / 1000, mark[0].decode() if mark else ""
 
 
 def _generated(body: bytes) -> MockAnswer:
-    count, delay, mark = _knobs(body)
+    count, delay, mark = _pace(body)
     messages = payload.generation(count, mark) if mark else _plain_generation(count)
     return MockAnswer(messages, delay, last=bool(mark))
 
@@ -100,7 +100,7 @@ class MockProtocol(asyncio.Protocol):
         if self._url not in _WIRES and not re.search(rb'"stream": ?true', body):
             self._transport.write(_ANSWER)
             return
-        count, delay, mark = _knobs(body)
+        count, delay, mark = _pace(body)
         self._transport.write(_STREAM % (_MEDIA_TYPES.get(self._url, _EVENTS), _CLOSE if mark else b""))
         events = _marked(write, count, mark) if mark else _plain(write, count)
         self._play(events, 0, delay)

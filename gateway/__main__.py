@@ -1,4 +1,4 @@
-"""`python -m gateway` is the `dragoman` command."""
+"""Makes `python -m gateway` the `dragoman` command."""
 
 from gateway.cli import main
 

@@ -1,4 +1,4 @@
-"""The adapter for backends that speak Google's generateContent."""
+"""Adapts backends that speak Google's generateContent."""
 
 from adapters.gemini.adapter import GeminiAdapter, GeminiOptions
 

@@ -1,4 +1,4 @@
-"""Gives the adapter the errors of OpenAI's APIs."""
+"""Sets up the errors of OpenAI's APIs for the adapter."""
 
 from adapters.openai_errors import decode_failure, message_of, reported_failure
 

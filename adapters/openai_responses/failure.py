@@ -1,4 +1,4 @@
-"""Gives the adapter the errors of OpenAI's APIs, and defines those of an event that breaks the wire format."""
+"""Sets up the errors of OpenAI's APIs for the adapter, and defines those of an event that breaks the wire format."""
 
 from adapters.openai_errors import decode_failure, reported_failure
 from gateway.core.errors import BackendProtocolError

@@ -1,4 +1,4 @@
-"""Tells for each field of a rendered message which place of its template made it."""
+"""Finds for each field of a rendered message the place of its template that made it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

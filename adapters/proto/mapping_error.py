@@ -1,4 +1,4 @@
-"""Says what is wrong with a mapping: the place in the backend's entry, the fault, and the nearest name."""
+"""Describes a fault of a mapping: the place in the backend's entry, the fault, and the nearest name."""
 
 import difflib
 from collections.abc import Iterable

@@ -18,7 +18,7 @@ _STREAM: Final = ("stream", "stream_options")
 
 
 def request_json(conversation: Conversation, policy: Policy, *, streams: bool) -> Json:
-    """Return the request. It asks for a stream with token counts if the method streams, whatever the client wants."""
+    """Return the request. It asks for a stream with token counts if the method streams, even if the client did not."""
     params = {name: value for name, value in conversation.params.items() if name not in _STREAM}
     if streams:
         params |= {"stream": True, "stream_options": {"include_usage": True}}

@@ -1,4 +1,4 @@
-"""The adapter for the Warp multi-agent wire."""
+"""Adapts backends that speak the Warp multi-agent wire."""
 
 from adapters.warp.adapter import WarpAdapter
 

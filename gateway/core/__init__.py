@@ -1,1 +1,1 @@
-"""The vocabulary of the gateway: conversations, events, notices, errors and policies, as frozen values."""
+"""Defines the vocabulary of the gateway: conversations, events, notices, errors and policies, as frozen values."""

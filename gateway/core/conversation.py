@@ -1,4 +1,4 @@
-"""The request as one conversation of frozen values, independent of the client's dialect."""
+"""Defines a request as one conversation of frozen values, independent of the client's dialect."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, final

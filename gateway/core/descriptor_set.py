@@ -1,4 +1,4 @@
-"""The descriptors of a protobuf schema, as a value that adapters receive instead of files."""
+"""Defines the descriptors of a protobuf schema as a value that adapters receive instead of files."""
 
 import hashlib
 

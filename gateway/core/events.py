@@ -1,4 +1,4 @@
-"""The closed set of events of a response stream, independent of the backend's wire format."""
+"""Defines the closed set of events of a response stream, independent of the backend's wire format."""
 
 from typing import Final, Literal, TypeAlias, final
 

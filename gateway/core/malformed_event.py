@@ -1,4 +1,4 @@
-"""What an adapter reports of an event that it cannot read: an error, and a notice by which an operator can find it.
+"""Makes what an adapter reports of an event that it cannot read: an error, and a notice for the operator.
 
 Both quote no content."""
 

@@ -1,4 +1,4 @@
-"""A change or an observation of the gateway as a value; the server turns it into log lines and headers."""
+"""Defines a change or an observation of the gateway as a value; the server turns it into log lines and headers."""
 
 from typing import Literal, final
 

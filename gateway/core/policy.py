@@ -1,4 +1,4 @@
-"""The policy of a model route: limits, modes and wordings. The keys are those of settings.json."""
+"""Defines the policy of a model route: limits, modes and wordings. The keys are those of settings.json."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias

@@ -1,4 +1,4 @@
-"""What explain tells of compression: the size of a conversation, its summary, and what a job would cover.
+"""Defines what explain shows of compression: the size of a conversation, its summary, and what a job would cover.
 
 The values load nothing of compression: `explain_summary` fills them where it is on.
 """

@@ -141,9 +141,9 @@ class ClientRequest(msgspec.Struct, frozen=True):
 class AnswerHead(msgspec.Struct, frozen=True):
     """The facts of an answer that no event tells.
 
-    `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids; nobody can guess those of an answer
-    that is stored. `created` is the Unix time in whole seconds, and `clock` returns the present one. `model` is the
-    name that the client asked for. `diagnostics`: the client asks for all notices. `request_id` is that of the
+    `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids; a client cannot guess those of
+    another's stored answer. `created` is the Unix time in whole seconds, and `clock` returns the present one. `model`
+    is the name that the client asked for. `diagnostics`: the client asks for all notices. `request_id` is that of the
     response's headers. `stored`: the answer will be stored if it gets complete.
     """
 

@@ -1,1 +1,1 @@
-"""The ordered, pure passes over a conversation: validate, repair, classify, trim, render as a transcript."""
+"""Holds the ordered, pure passes over a conversation: validate, repair, classify, trim, render as a transcript."""

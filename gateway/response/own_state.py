@@ -1,4 +1,4 @@
-"""Keeps from a client the state of an answer that only the gateway asked for, to keep it."""
+"""Removes from an answer the state that only the gateway asked for, to store it."""
 
 from collections.abc import Sequence
 from typing import Final

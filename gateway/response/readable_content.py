@@ -1,4 +1,4 @@
-"""Keeps from a client what it cannot read or has declined: reasoning is dropped, and a call fails the response."""
+"""Removes what a client cannot read or has declined: reasoning is dropped, and a call fails the response."""
 
 from typing import Final
 

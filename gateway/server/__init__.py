@@ -1,1 +1,1 @@
-"""The only package with sockets, a clock, ids and logging: it serves clients and calls backends."""
+"""Serves clients and sends requests to backends: the only package with sockets, a clock, random ids and a log."""

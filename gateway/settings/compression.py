@@ -21,7 +21,7 @@ def compress_settings(defaults: JsonObject, own: Json, where: str) -> CompressSe
 
 
 def without_unset_limits(policy: Mapping[str, Json], limits: Iterable[str]) -> dict[str, Json]:
-    """Returns policy keys in which a limit that nobody set is no limit. A history that a summary keeps short would
+    """Returns policy keys in which a limit that is not set is no limit. A history that a summary keeps short would
     otherwise lose turns before they are summarised."""
     return {**dict.fromkeys(limits), **policy}
 

@@ -1,1 +1,1 @@
-"""The test kit that is shipped with the gateway, for third-party adapters too. Needs pytest and hypothesis."""
+"""Holds the test kit that is shipped with the gateway, for third-party adapters too. Needs pytest and hypothesis."""

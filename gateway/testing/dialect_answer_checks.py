@@ -1,4 +1,4 @@
-"""Checks of a dialect: how it writes answers, errors, notices and models. Each takes a DialectCase and raises
+"""Checks how a dialect writes answers, errors, notices and models. Each takes a DialectCase and raises
 AssertionError."""
 
 import json

@@ -1,4 +1,4 @@
-"""Checks of a dialect: its routes, and how it reads requests. Each takes a DialectCase and raises AssertionError."""
+"""Checks the routes of a dialect, and how it reads requests. Each takes a DialectCase and raises AssertionError."""
 
 import re
 from typing import Final

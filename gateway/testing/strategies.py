@@ -1,4 +1,4 @@
-"""Hypothesis strategies: valid conversations and answers, hostile text, and recorded wires cut or damaged at random."""
+"""Defines hypothesis strategies: valid conversations and answers, hostile text, wires cut or damaged at random."""
 
 import json
 from typing import Final, get_args

@@ -1,1 +1,1 @@
-"""The demo backend for OpenAI chat completions."""
+"""Serves a demo backend for OpenAI chat completions."""

@@ -1,1 +1,1 @@
-"""The demo backend for Google's generateContent."""
+"""Serves a demo backend for Google's generateContent."""

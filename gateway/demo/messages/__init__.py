@@ -1,1 +1,1 @@
-"""The demo backend for Anthropic Messages."""
+"""Serves a demo backend for Anthropic Messages."""

@@ -1,1 +1,1 @@
-"""The demo backend for OpenAI Responses."""
+"""Serves a demo backend for OpenAI Responses."""

@@ -1,1 +1,1 @@
-"""The deterministic model behind every demo backend."""
+"""Implements the deterministic model behind every demo backend."""

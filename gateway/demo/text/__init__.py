@@ -1,1 +1,1 @@
-"""The demo backend for llama.cpp's completion wire."""
+"""Serves a demo backend for llama.cpp's completion wire."""

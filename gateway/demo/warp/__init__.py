@@ -1,1 +1,1 @@
-"""The demo backend for the Warp agent wire."""
+"""Serves a demo backend for the Warp agent wire."""

@@ -69,7 +69,7 @@ class _Agent:
         if name and name not in SCENARIOS:
             return _refusal(400, f"there is no scenario {name!r}; there are {', '.join(SCENARIOS)}")
         try:
-            knobs = read_framing_options(options)
+            framing = read_framing_options(options)
         except ValueError as error:
             return _refusal(400, f"invalid option: {error}")
         scenario = SCENARIOS.get(name)
@@ -77,7 +77,7 @@ class _Agent:
             return answer
         self._answers += 1
         steps = _steps(scenario, agent_request, self._model)
-        return _performed(steps, ScenarioState(agent_request, self._answers), knobs)
+        return _performed(steps, ScenarioState(agent_request, self._answers), framing)
 
     def _instead(self, name: str, scenario: WarpScenario, headers: Mapping[str, str]) -> Response | None:
         if scenario.needs_refresh and not self._token_exchange.accepts(headers.get("authorization", "")):
@@ -106,8 +106,8 @@ def _scenarios() -> Json:
 def _wanted(request: Request, agent_request: AgentRequest) -> tuple[str, dict[str, str]]:
     """Return the scenario's name and the options: the marker's, else the path's; query parameters add options."""
     path = request.path_params.get("scenario", "")
-    name, _, knobs = path.partition(",")
-    options = read_options(knobs)
+    name, _, framing = path.partition(",")
+    options = read_options(framing)
     if agent_request.scenario is not None:
         name, options = agent_request.scenario.name, {**options, **agent_request.scenario.options}
     return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}
@@ -120,9 +120,9 @@ def _steps(scenario: WarpScenario | None, agent_request: AgentRequest, model: Mo
     return scripted_steps(agent_request, model)
 
 
-def _performed(steps: Iterable[Step], state: ScenarioState, knobs: FramingOptions) -> Response:
+def _performed(steps: Iterable[Step], state: ScenarioState, framing: FramingOptions) -> Response:
     frames = (frame for step in steps for frame in step(state))
-    return Response(write_frames(frames, knobs), 200, STREAM, delay=knobs.delay_ms / 1000)
+    return Response(write_frames(frames, framing), 200, STREAM, delay=framing.delay_ms / 1000)
 
 
 def _content_type(request: Request) -> str:

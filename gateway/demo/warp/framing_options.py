@@ -57,7 +57,7 @@ class Framed(msgspec.Struct, frozen=True):
     """One event with its own framing options."""
 
     event: pb.ResponseEvent
-    knobs: FramingOptions
+    framing: FramingOptions
 
 
 Frame: TypeAlias = pb.ResponseEvent | Raw | Framed | Wait | Cut
@@ -70,20 +70,20 @@ def read_framing_options(options: Mapping[str, str]) -> FramingOptions:
     return msgspec.convert(typed, FramingOptions, strict=False)
 
 
-def write_frames(frames: Iterable[Frame], knobs: FramingOptions) -> Iterator[Part]:
+def write_frames(frames: Iterable[Frame], framing: FramingOptions) -> Iterator[Part]:
     """Yield the parts to be played."""
-    for frame in _batched(frames, knobs.batch):
+    for frame in _batched(frames, framing.batch):
         match frame:
             case Wait() | Cut():
                 yield frame
             case Raw(data):
-                yield from _writes(_event(data, knobs), knobs)
+                yield from _writes(_event(data, framing), framing)
             case Framed(event, own):
-                yield from _writes(_event(_text(event, own), own), knobs)
+                yield from _writes(_event(_text(event, own), own), framing)
             case pb.ResponseEvent():
-                yield from _writes(_event(_text(frame, knobs), knobs), knobs)
-    if knobs.done:
-        yield from _writes(_event(b"[DONE]", FramingOptions(name=False)), knobs)
+                yield from _writes(_event(_text(frame, framing), framing), framing)
+    if framing.done:
+        yield from _writes(_event(b"[DONE]", FramingOptions(name=False)), framing)
 
 
 def _flag(name: str, value: str) -> bool:
@@ -92,27 +92,27 @@ def _flag(name: str, value: str) -> bool:
     raise ValueError(f"{name} must be 1 or 0; it is {value!r}")
 
 
-def _text(event: pb.ResponseEvent, knobs: FramingOptions) -> bytes:
+def _text(event: pb.ResponseEvent, framing: FramingOptions) -> bytes:
     body = event.SerializeToString()
-    if knobs.alphabet == "hex":
+    if framing.alphabet == "hex":
         return body.hex().encode()
-    text = base64.urlsafe_b64encode(body) if knobs.alphabet == "urlsafe" else base64.b64encode(body)
-    return text if knobs.padding else text.rstrip(b"=")
+    text = base64.urlsafe_b64encode(body) if framing.alphabet == "urlsafe" else base64.b64encode(body)
+    return text if framing.padding else text.rstrip(b"=")
 
 
-def _event(data: bytes, knobs: FramingOptions) -> bytes:
-    end = _NEWLINES[knobs.newline]
-    data = b'"' + data + b'"' if knobs.quotes else data
-    size = max(1, -(-len(data) // max(1, knobs.lines)))
+def _event(data: bytes, framing: FramingOptions) -> bytes:
+    end = _NEWLINES[framing.newline]
+    data = b'"' + data + b'"' if framing.quotes else data
+    size = max(1, -(-len(data) // max(1, framing.lines)))
     lines = [data[at : at + size] for at in range(0, len(data), size)] or [b""]
-    label = b"data: " if knobs.space else b"data:"
-    head = b"event:data" + end if knobs.name else b""
-    comment = ": läuft noch …".encode() + end + end if knobs.comments else b""
+    label = b"data: " if framing.space else b"data:"
+    head = b"event:data" + end if framing.name else b""
+    comment = ": läuft noch …".encode() + end + end if framing.comments else b""
     return comment + head + b"".join(label + line + end for line in lines) + end
 
 
-def _writes(event: bytes, knobs: FramingOptions) -> Iterator[bytes]:
-    size = knobs.chunk or len(event)
+def _writes(event: bytes, framing: FramingOptions) -> Iterator[bytes]:
+    size = framing.chunk or len(event)
     yield from (event[at : at + size] for at in range(0, len(event), size))
 
 

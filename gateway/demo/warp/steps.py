@@ -134,10 +134,10 @@ def together(*steps: Step) -> Step:
     return lambda state: (frame for step in steps for frame in step(state))
 
 
-def framed(knobs: FramingOptions, step: Step) -> Step:
+def framed(framing: FramingOptions, step: Step) -> Step:
     """A step whose events have their own framing options."""
     return lambda state: (
-        Framed(frame, knobs) if isinstance(frame, pb.ResponseEvent) else frame for frame in step(state)
+        Framed(frame, framing) if isinstance(frame, pb.ResponseEvent) else frame for frame in step(state)
     )
 
 

@@ -1,4 +1,4 @@
-"""Knows the tools that the client runs and whose schemas are Anthropic's: a client names them by their type alone.
+"""Lists the tools that the client runs and whose schemas are Anthropic's: a client names them by their type alone.
 
 Source: Anthropic, tool reference: the bash, text editor, memory and computer use tools.
 """

@@ -1,4 +1,4 @@
-"""Which state of a streamed answer may follow which.
+"""Defines which state of a streamed answer may follow which.
 
 - `NEW`: `message_start` is not written. Only keep-alives may have been sent, and a failure may still be a status.
 - `OPEN`: `message_start` is written, and content may follow.

@@ -1,4 +1,4 @@
-"""Tells why an answer ended, in the words of the API."""
+"""Maps the end of an answer to the finish reason of the API."""
 
 from typing import Final
 

@@ -98,7 +98,7 @@ class AnswerEnd:
             assert_never(event)
 
     def fields(self) -> JsonObject:
-        """Returns the fields. As Ollama does, it leaves a count of 0 out, and so one that nobody knows."""
+        """Returns the fields. As Ollama does, it leaves out a count of 0, and so an unknown one."""
         fields: dict[str, Json] = {"done_reason": self._reason}
         if self._usage is not None:
             prompt, completion, _ = token_counts(self._usage)

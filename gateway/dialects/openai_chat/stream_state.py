@@ -1,4 +1,4 @@
-"""Which state of a streamed answer may follow which.
+"""Defines which state of a streamed answer may follow which.
 
 - `NEW`: no chunk is written. A client that is told of a failure now has seen nothing of an answer.
 - `OPEN`: the chunk with the role is written, and content may follow.

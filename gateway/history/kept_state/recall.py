@@ -52,8 +52,8 @@ class Recaller(msgspec.Struct, frozen=True):
     def recall(
         self, turn: Turn, choice: Choice, state: TurnState | None, *, required: bool
     ) -> tuple[Turn, Outcome | None]:
-        """Returns the turn as it is sent, and what became of its state; None: nobody knows that it had any. `state` is
-        the one of the choice, if it is still there."""
+        """Returns the turn as it is sent, and what became of its state; None: it had none that is known. `state` is the
+        one of the choice, if it is still there."""
         if self._is_foreign(turn, choice):
             assert self.rule.provider is not None  # only its state has marks
             return without_foreign(turn, self.rule.provider), "foreign"

@@ -1,4 +1,4 @@
-"""The state of one answer as a value, and its bytes in a store."""
+"""Defines the state of one answer as a value, and its bytes in a store."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What is known of one anchor: for each scope the state that was kept, unless two answers with other states had it."""
+"""Collects what is known of one anchor: for each scope the kept state, unless two answers with other states had it."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,1 +1,1 @@
-"""The application: routes, the endpoint, responders, and the published OpenAPI document."""
+"""Builds the application: routes, the endpoint, responders, and the published OpenAPI document."""

@@ -1,4 +1,4 @@
-"""Which state of a client's connection may follow which.
+"""Defines which state of a client's connection may follow which.
 
 A client may send its next request before it has the response to the last one (RFC 9112, section 9.3.2), so a state says
 what both sides do: whether the client is within a head, and whether the gateway owes a response.

@@ -1,1 +1,1 @@
-"""The serving process: start, workers, signals, reload and limits of the operating system."""
+"""Runs the serving process: start, workers, signals, reload and limits of the operating system."""

@@ -1,4 +1,4 @@
-"""The server of one process: uvicorn with our protocol, which drains on a signal and reads the settings again."""
+"""Serves in one process: uvicorn with our HTTP protocol, which drains on a signal and reads the settings again."""
 
 import asyncio
 import contextlib

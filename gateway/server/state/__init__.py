@@ -1,1 +1,1 @@
-"""What the gateway remembers from one request to another: in memory, in a file of SQLite, or on a server."""
+"""Keeps what the gateway remembers from one request to another: in memory, in a file of SQLite, or on a server."""

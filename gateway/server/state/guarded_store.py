@@ -1,4 +1,4 @@
-"""A store of entries behind its guard, with a queue for the writes that nobody waits for."""
+"""Puts a store of entries behind its guard, with a queue for the writes in the background."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
@@ -106,7 +106,7 @@ class GuardedStore:
         await self._store.aclose()
 
     def write_later(self, write: Write) -> bool:
-        """Runs a write of this store after those that wait already, while nobody waits for it. Returns False, and drops
+        """Runs a write of this store in the background, after those that wait already. Returns False, and drops
         it, when too many wait."""
         added = self._writes.add(write)
         if not added:

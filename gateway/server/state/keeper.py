@@ -80,7 +80,7 @@ class Keeper:
 
 
 class Kept:
-    """The states of one request's tenant, written while nobody waits; `writing` counts the writes of each tenant."""
+    """The states of one request's tenant, written in the background; `writing` counts the writes of each tenant."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ class StatePart(Protocol):
         ...
 
     def conclude(self) -> None:
-        """The answer is complete. Whatever is written now is written while nobody waits."""
+        """The answer is complete. What is written now is written in the background."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The store as one request uses it: under the request's tenant, and within one deadline for all that it reads."""
+"""Gives one request its view of the store: under the request's tenant, and within one deadline for all reads."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence

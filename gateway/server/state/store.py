@@ -108,7 +108,7 @@ class StateStore(Protocol):
         """Deletes the entries, leases and epochs of all tenants."""
 
     async def acquire(self, tenant: str, name: str, ttl_s: float) -> Lease | None:
-        """Returns the lease, or None while somebody holds it, the caller included."""
+        """Returns the lease, or None while it is held, by the caller too."""
 
     async def renew(self, lease: Lease) -> bool:
         """Lets the lease live for `ttl_s` seconds from now. Returns False when it has ended."""

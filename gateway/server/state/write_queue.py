@@ -1,4 +1,4 @@
-"""Runs writes that nobody waits for, in their order and one at a time."""
+"""Runs writes in the background, in their order and one at a time."""
 
 import asyncio
 from collections import deque

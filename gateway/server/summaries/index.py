@@ -1,4 +1,4 @@
-"""What all workers know of one conversation's summaries: the boundaries that were seen, and what became of each.
+"""Holds what all workers know of one conversation's summaries: the boundaries that were seen, and what became of each.
 
 The index stands under the root of a conversation (`gateway.history.compress.chain.root`). Forks share a root, and other
 conversations may begin alike: so an entry counts only for a request whose chain has its digest. An index is a value;

@@ -1,4 +1,4 @@
-"""What compression does for one request: finds its summary, and afterwards has the next one considered."""
+"""Compresses one request: finds its summary, and afterwards has the next one considered."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final

@@ -1,1 +1,1 @@
-"""Telemetry for operators: the request context, logs, metrics, the event bus and traces."""
+"""Reports to operators: the request context, logs, metrics, the event bus and traces."""

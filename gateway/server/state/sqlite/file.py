@@ -126,7 +126,7 @@ def is_foreign(path: Path) -> bool:
 
 
 def check_file(path: Path) -> None:
-    """Raises SettingsError for a file of somebody else or of another version, and for one that cannot be read."""
+    """Raises SettingsError for a file of another program or of another version, and for one that cannot be read."""
     try:
         if not is_foreign(path):
             return

@@ -1,4 +1,4 @@
-"""The tables of a store's file.
+"""Defines the tables of a store's file.
 
 `numbers.last` grows with every write: it gives entries their versions, tells which of them was used last, and gives
 leases their tokens. `usage` is kept by triggers. Times of entries are of the wall clock, in seconds, since they outlive

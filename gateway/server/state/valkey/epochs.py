@@ -14,7 +14,7 @@ from gateway.server.state.valkey.names import Epoch, record_name, tenant_name
 from gateway.server.state.valkey.scripts.epochs import BEGIN, FORGET
 from gateway.server.state.valkey.scripts.script import Script
 
-# An epoch that ends during a call is learned and the call made again; nobody forgets a tenant three times meanwhile.
+# An epoch that ends during a call is learned and the call made again; a tenant is not forgotten three times meanwhile.
 ATTEMPTS: Final = 3
 # How long an epoch may be used without a word of the server.
 FRESH_S: Final = 5.0

@@ -1,4 +1,4 @@
-"""The values that are sent to a collector."""
+"""Defines the spans that are sent to a collector."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias

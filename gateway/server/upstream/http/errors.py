@@ -1,4 +1,4 @@
-"""The errors of the HTTP exchange with a backend, as one tree.
+"""Defines the errors of the HTTP exchange with a backend, as one tree.
 
 HttpError
 ├── ConnectError        the TCP connection failed

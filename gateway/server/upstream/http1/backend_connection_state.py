@@ -1,4 +1,4 @@
-"""Which state of a connection to a backend may follow which.
+"""Defines which state of a connection to a backend may follow which.
 
 - `NEW`: there is no socket yet.
 - `IDLE`: the socket is open and belongs to no request. The backend has to be silent.

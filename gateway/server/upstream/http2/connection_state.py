@@ -1,4 +1,4 @@
-"""Which state of an HTTP/2 connection to a backend may follow which.
+"""Defines which state of an HTTP/2 connection to a backend may follow which.
 
 - `NEW`: there is no socket yet.
 - `OPENING`: the socket is open, and the backend's first SETTINGS have not come.

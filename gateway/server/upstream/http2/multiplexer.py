@@ -203,7 +203,7 @@ class Multiplexer:
                 pass
 
     def _changed(self, stream_id: int) -> StreamResponse | None:
-        """Returns the response that a frame belongs to; None where nobody reads it any more."""
+        """Returns the response that a frame belongs to; None where it is not read any more."""
         self._touched.add(stream_id)
         return self._responses.get(stream_id)
 
