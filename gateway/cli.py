@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from gateway.commands import (
+    adapters,
     completion,
     config,
     connect,
@@ -15,7 +16,6 @@ from gateway.commands import (
     init,
     inspect,
     mapping,
-    names,
     recordings,
     schema,
     state,
@@ -82,7 +82,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     lint.add_argument("--dialect", help=DIALECT_HELP)
     init.add_arguments(commands.add_parser("init", help=init.HELP))
     connect.add_arguments(commands.add_parser("connect", help=connect.HELP), environ)
-    for name, text in names.HELPS.items():
+    for name, text in adapters.HELPS.items():
         commands.add_parser(name, help=text)
     config.add_parsers(commands.add_parser("config", help=config.HELP), environ)
     doctor.add_arguments(commands.add_parser("doctor", help=doctor.HELP), environ)
@@ -287,7 +287,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "lint": _lint,
     "init": init.run,
     "connect": connect.run,
-    **dict.fromkeys(names.HELPS, names.run),
+    **dict.fromkeys(adapters.HELPS, adapters.run),
     "config": config.run,
     "doctor": doctor.run,
     "schema": schema.run,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from gateway.adapter import Adapter, HeadDecoder, Holding, TrailerDecoder
-from gateway.capabilities.content import dropped_fields, keep_to
 from gateway.capabilities.prompted_demands import DemandCheck, find_demands, with_words
 from gateway.capabilities.request_fields import check_capabilities, check_sequences
+from gateway.capabilities.unsupported_content import dropped_fields, keep_to
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
 from gateway.core.events import Event, Finish, Reason, ToolCallEnd, ToolCallStart, UsageReport

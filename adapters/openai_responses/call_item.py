@@ -13,7 +13,7 @@ from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Notice
 from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS
 from gateway.dialects.openai_responses.custom_input import INPUT
-from gateway.dialects.openai_responses.names import ClientTool, ToolNames
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolNames
 from gateway.framing.json_text import NotJson, decode_json
 from gateway.response.passthrough import Passthrough
 

@@ -18,7 +18,7 @@ from gateway.core.events import Event, Finish, Reason, ResponseStart
 from gateway.core.malformed_event import invalid_event
 from gateway.core.notices import Action, Notice
 from gateway.dialects.openai_responses.call_items import CALL_KINDS
-from gateway.dialects.openai_responses.names import ToolNames
+from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.response.passthrough import Passthrough
 
 # They repeat what other events say, or say nothing.

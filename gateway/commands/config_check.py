@@ -72,7 +72,7 @@ def _place(finding: Finding) -> tuple[int, str]:
 
 
 def _finding(text: str, message: str, error: "SettingsError | None" = None) -> Finding:
-    from gateway.settings.lines import find_key
+    from gateway.settings.line_numbers import find_key
 
     path, line = find_key(text, message) or (None, None)
     correction = error.correction if error is not None else None

@@ -10,7 +10,7 @@ from gateway.diagnostics.summary_state import SummaryState, UsedSummary, WouldCo
 from gateway.history.compress.chain import Boundary
 from gateway.history.compress.estimate import Calibration, estimate_turn
 from gateway.history.compress.plan import CompressLimits, NoCover, plan_cover, view_tokens
-from gateway.history.compress.record import SummaryRecord
+from gateway.history.compress.summary_record import SummaryRecord
 from gateway.settings import ModelSettings
 
 UNCALIBRATED: Final = Calibration()

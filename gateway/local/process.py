@@ -15,7 +15,7 @@ from gateway.core.errors import SettingsError
 
 START_LIMIT_S: Final = 120
 STOP_LIMIT_S: Final = 5
-CHILD: Final = (sys.executable, "-m", "gateway.local.child")
+CHILD: Final = (sys.executable, "-m", "gateway.local.llama_server")
 
 
 class LocalModel:

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
-from gateway.settings.lines import begins
+from gateway.settings.line_numbers import begins
 from gateway.settings.read import read_settings
 from gateway.settings.values import Settings
 

@@ -1,4 +1,4 @@
-"""Tells where each effective setting comes from: the command line, the environment, a line of the file, a default."""
+"""Finds where each effective setting comes from: the command line, the environment, a line of the file, a default."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -9,7 +9,7 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.policy import Policy
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
-from gateway.settings.lines import key_lines
+from gateway.settings.line_numbers import key_lines
 from gateway.settings.read import ALIASES, LIMITS, MODEL_KEEPER_KEYS, MODEL_RESPONSES_KEYS
 from gateway.settings.values import BackendSettings, KeySettings, Settings
 

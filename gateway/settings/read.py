@@ -25,7 +25,7 @@ from gateway.settings.check import (
 )
 from gateway.settings.compression import check_compression, compress_settings, without_unset_limits
 from gateway.settings.descriptor_files import read_descriptor_set
-from gateway.settings.lines import with_line
+from gateway.settings.line_numbers import with_line
 from gateway.settings.model_names import ModelNames
 from gateway.settings.presets import preset_defaults
 from gateway.settings.values import (

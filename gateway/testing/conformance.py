@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from gateway.testing import decode_checks, encode_checks, loss_checks
-from gateway.testing.case import AdapterClass, Case
+from gateway.testing.adapter_case import AdapterClass, Case
 
 __all__ = ["CHECKS", "AdapterClass", "Case", "Check"]
 

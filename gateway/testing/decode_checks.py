@@ -13,7 +13,7 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event, PassthroughFields, ReasoningDelta, TextDelta
 from gateway.core.grammar import Grammar
 from gateway.core.provider_state import STATE_FIELD
-from gateway.testing.case import Case
+from gateway.testing.adapter_case import Case
 from gateway.testing.events import content, fold, join
 from gateway.testing.replay import cut, cuttings, replay
 from gateway.testing.strategies import damaged, pieces

@@ -14,7 +14,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import InvalidRequest
 from gateway.history.prepare import prepare
 from gateway.settings.presets import PRESET
-from gateway.testing.case import Case
+from gateway.testing.adapter_case import Case
 from gateway.testing.layering import ADAPTER, ImportRule, broken_imports
 from gateway.testing.request_form import check_form
 from gateway.testing.strategies import conversations

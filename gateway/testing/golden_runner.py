@@ -18,7 +18,7 @@ from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
 from gateway.settings import check_options
-from gateway.testing.case import MAX_EVENT, AdapterClass
+from gateway.testing.adapter_case import MAX_EVENT, AdapterClass
 from gateway.testing.golden import Golden, Scenario
 
 # The values that the server generates for each response.

@@ -19,7 +19,7 @@ from gateway.core.grammar import Grammar
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from gateway.settings import check_options
-from gateway.testing.case import MAX_EVENT, AdapterClass
+from gateway.testing.adapter_case import MAX_EVENT, AdapterClass
 from gateway.testing.events import FoldedAnswer, fold
 
 WEATHER: Final = ToolSpec(
@@ -108,7 +108,7 @@ async def keeps_answers_apart(case: LiveCase) -> None:
     answers = [fold(events) for events in await asyncio.gather(*requests)]
     for word, answer in zip(words, answers, strict=True):
         assert answer.text.strip() and answer.finish is not None
-        assert not any(other in answer.text for other in words if other != word), "an answer to somebody else"
+        assert not any(other in answer.text for other in words if other != word), "an answer to another request"
 
 
 async def refuses_what_is_no_request(case: LiveCase) -> None:

@@ -23,7 +23,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.errors import InvalidRequest
 from gateway.core.notices import Notice
-from gateway.testing.case import Case
+from gateway.testing.adapter_case import Case
 from gateway.testing.request_form import check_form
 
 # A wire may carry an image in base64, or its bytes.

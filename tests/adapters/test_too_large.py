@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.errors import BackendProtocolError
 from gateway.core.events import Event
-from gateway.testing.case import Case
+from gateway.testing.adapter_case import Case
 from gateway.testing.events import fold
 from gateway.testing.replay import cuttings
 from tests.promises.wires import WIRES

@@ -20,7 +20,7 @@ from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
 from gateway.registry import load_dialect
 from gateway.settings import check_options
-from gateway.testing.case import MAX_EVENT, AdapterClass
+from gateway.testing.adapter_case import MAX_EVENT, AdapterClass
 from gateway.testing.dialect_case import ClientAnswer, DialectCase
 from gateway.testing.golden import Golden, read_all
 from tests.dialects.cases import CASES

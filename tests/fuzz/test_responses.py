@@ -16,8 +16,8 @@ from gateway.dialects.document import read_document
 from gateway.dialects.openai_responses.call_items import FORMS
 from gateway.dialects.openai_responses.decode import decode_document, tool_names
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
-from gateway.dialects.openai_responses.items import ItemEncoder
 from gateway.dialects.openai_responses.request_models import ResponsesRequest
+from gateway.dialects.openai_responses.turn_items import ItemEncoder
 from tests.dialects.openai_responses.test_conformance import CASE
 from tests.fuzz.counted import Work, count_work
 from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES, check_exchanges

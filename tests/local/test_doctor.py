@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.local import LocalModel
-from gateway.local.route import NEW_CONNECTION
+from gateway.local.settings import NEW_CONNECTION
 from tests.server.doctor.examined import examined, findings
 
 pytestmark = pytest.mark.local

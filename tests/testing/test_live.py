@@ -8,7 +8,7 @@ import pytest
 
 from gateway.core.errors import BackendError
 from gateway.testing import live
-from gateway.testing.case import GREETING
+from gateway.testing.adapter_case import GREETING
 from gateway.testing.faulty import Connection, answer, faulty_backend
 from gateway.testing.live import LIVE_CHECKS, LiveCase, LiveCheck
 from tests.examples.parrot import ParrotAdapter

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from adapters.warp import multi_agent_pb2 as pb
-from adapters.warp.encode.parts import attach_images
+from adapters.warp.encode.images import attach_images
 from adapters.warp.encode.request import open_request, write_query
 from adapters.warp.encode.structured import write_structured
 from adapters.warp.options import WarpOptions

@@ -23,7 +23,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.dialects.dragoman_field import dragoman_field
-from gateway.dialects.openai_chat.fields import call_object, merged
+from gateway.dialects.openai_chat.unknown_fields import call_object, merged
 from gateway.dialects.openai_usage import usage_object
 from gateway.dialects.usage import merge_usage
 

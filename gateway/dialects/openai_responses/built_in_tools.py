@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.core.conversation import Json, ToolSpec
-from gateway.dialects.openai_responses.names import ToolKind
+from gateway.dialects.openai_responses.function_names import ToolKind
 
 _TEXT: Final[Json] = {"type": "string"}
 _TEXTS: Final[Json] = {"type": "array", "items": _TEXT}

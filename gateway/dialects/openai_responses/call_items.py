@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.dialects.openai_responses.custom_input import INPUT, custom_input
-from gateway.dialects.openai_responses.names import ClientTool, ToolKind
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind
 from gateway.history.call_arguments import as_object
 
 

@@ -18,14 +18,14 @@ from gateway.dialects.field_types import missing_field, read_fields
 from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.call_items import FORMS
 from gateway.dialects.openai_responses.fields import canonical_params, check_unsupported, reported_fields
+from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.dialects.openai_responses.input_items import own_items, read_items
-from gateway.dialects.openai_responses.items import INSTRUCTIONS, ITEMS
-from gateway.dialects.openai_responses.names import ToolNames
 from gateway.dialects.openai_responses.paths import PATHS
 from gateway.dialects.openai_responses.request_models import RequestFields
 from gateway.dialects.openai_responses.stored_history import read_history, resolved
 from gateway.dialects.openai_responses.tool_choice import read_tool_choice
 from gateway.dialects.openai_responses.tools import read_tools
+from gateway.dialects.openai_responses.turn_items import INSTRUCTIONS, ITEMS
 from gateway.history.rules import violation
 from gateway.history.violation_error import violation_error
 

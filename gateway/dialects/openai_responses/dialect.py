@@ -24,7 +24,6 @@ from gateway.dialects.openai_responses import DIALECT
 from gateway.dialects.openai_responses.call_items import CALL_KINDS, OUTPUT_KINDS
 from gateway.dialects.openai_responses.decode import decode_document
 from gateway.dialects.openai_responses.errors import encode_error
-from gateway.dialects.openai_responses.items import encode_turn
 from gateway.dialects.openai_responses.models import encode_model, encode_models
 from gateway.dialects.openai_responses.paths import PATHS
 from gateway.dialects.openai_responses.request_models import ExplainResponsesRequest
@@ -33,6 +32,7 @@ from gateway.dialects.openai_responses.routes import ROUTES
 from gateway.dialects.openai_responses.stored_history import missing_entries
 from gateway.dialects.openai_responses.stored_queries import stored_query
 from gateway.dialects.openai_responses.stream import ResponsesStreamEncoder
+from gateway.dialects.openai_responses.turn_items import encode_turn
 from gateway.dialects.stateful import StoredQuery
 
 # So many events of a whole answer are encoded at once: what is not sent is not kept.

@@ -33,8 +33,8 @@ from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.call_items import CALL_KINDS, FORMS, OUTPUT_KINDS, output_failed, output_text
 from gateway.dialects.openai_responses.content import read_content
 from gateway.dialects.openai_responses.custom_input import custom_arguments
-from gateway.dialects.openai_responses.items import ITEMS, REFERENCE, Item, type_of
-from gateway.dialects.openai_responses.names import ClientTool, ToolKind, ToolNames
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
+from gateway.dialects.openai_responses.turn_items import ITEMS, REFERENCE, Item, type_of
 
 UNNAMED: Final = "unknown"
 _ROLES: Final[Mapping[str, Role]] = {

@@ -1,4 +1,4 @@
-"""The items of an answer while they grow: what a client reads when one opens, and when it closes.
+"""Builds the items of an answer while they grow: what a client reads when one opens, and when it closes.
 
 Every item is written as a sequence of events, `(type, fields)` without the sequence number:
 
@@ -18,7 +18,7 @@ from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.call_items import FORMS, call_item
 from gateway.dialects.openai_responses.custom_input import INPUT, CustomInput
-from gateway.dialects.openai_responses.names import ClientTool
+from gateway.dialects.openai_responses.function_names import ClientTool
 from gateway.history.call_arguments import is_truncated
 
 _LONGEST_ID: Final = 64

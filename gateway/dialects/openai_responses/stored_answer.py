@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.conversation import Json
-from gateway.dialects.openai_responses.items import Item
+from gateway.dialects.openai_responses.turn_items import Item
 from gateway.dialects.stateful import AnswerRecord
 
 # Each name begins with the form of its entry: one that changes gets another name, so that gateways of two versions may

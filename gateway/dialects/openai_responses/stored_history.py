@@ -8,7 +8,6 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.document import Document
-from gateway.dialects.openai_responses.items import ITEMS, REFERENCE, Item, type_of
 from gateway.dialects.openai_responses.stored_answer import (
     StoredInput,
     input_entry,
@@ -19,6 +18,7 @@ from gateway.dialects.openai_responses.stored_answer import (
     read_response,
     response_entry,
 )
+from gateway.dialects.openai_responses.turn_items import ITEMS, REFERENCE, Item, type_of
 
 PREVIOUS: Final = "previous_response_id"
 # A request may refer to so many responses. Each reference costs a look-up.

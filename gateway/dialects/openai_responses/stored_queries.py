@@ -8,7 +8,6 @@ import msgspec
 from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.dialects.base import RequestHead, Route
-from gateway.dialects.openai_responses.items import Item, type_of
 from gateway.dialects.openai_responses.response_models import DeletedResponse
 from gateway.dialects.openai_responses.stored_answer import (
     StoredResponse,
@@ -20,6 +19,7 @@ from gateway.dialects.openai_responses.stored_answer import (
     response_entry,
 )
 from gateway.dialects.openai_responses.stored_history import Entries, chain_entries, input_item_id
+from gateway.dialects.openai_responses.turn_items import Item, type_of
 from gateway.dialects.stateful import StoredQuery
 
 # Of a page of items, as OpenAI's reference gives them.

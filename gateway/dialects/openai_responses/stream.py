@@ -40,7 +40,7 @@ from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.backend_items import BackendItems
 from gateway.dialects.openai_responses.decode import FIELDS, NAMES
 from gateway.dialects.openai_responses.errors import error_event
-from gateway.dialects.openai_responses.names import ToolNames, stored_names
+from gateway.dialects.openai_responses.function_names import ToolNames, stored_names
 from gateway.dialects.openai_responses.output_items import (
     CONTENT,
     SUMMARY,

@@ -9,7 +9,7 @@ from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.dialects.document import kind_of
 from gateway.dialects.field_types import missing_field
 from gateway.dialects.openai_responses.call_items import FORMS
-from gateway.dialects.openai_responses.names import ClientTool, ToolKind
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind
 from gateway.dialects.openai_responses.request_models import TOOL_CHOICES
 from gateway.dialects.openai_responses.tools import Tools
 

@@ -17,7 +17,7 @@ from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import read_fields
 from gateway.dialects.openai_responses.built_in_tools import BUILT_IN
 from gateway.dialects.openai_responses.custom_input import INPUT
-from gateway.dialects.openai_responses.names import ClientTool, ToolKind, ToolNames
+from gateway.dialects.openai_responses.function_names import ClientTool, ToolKind, ToolNames
 from gateway.dialects.tool_names import check_tools
 
 # Any: msgspec cannot read the recursive Json type.

@@ -1,6 +1,6 @@
 """Finds the identifiers that several turns share: paths, hosts, versions, names of functions.
 
-A result of a tool repeats many that nobody ever needs. So only those count that the user or the model has used.
+A result of a tool repeats many that are never needed. So only those count that the user or the model has used.
 """
 
 import re
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from gateway.core.conversation import Turn
-from gateway.history.compress.request import speaker
+from gateway.history.compress.job_request import speaker
 from gateway.history.trim.truncate import shortened
 
 # The turns that must hold an identifier, and the number of identifiers that are looked at.

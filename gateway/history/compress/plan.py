@@ -15,8 +15,8 @@ from gateway.history.classify import classify, is_system
 from gateway.history.compress.chain import Boundary, system_run
 from gateway.history.compress.estimate import UNCALIBRATED, Calibration, estimate_text, estimate_tools
 from gateway.history.compress.job_input import JobInput, ResultLimit, sums
-from gateway.history.compress.known import CALLS_OF_AN_ERROR
-from gateway.history.compress.record import SummaryRecord
+from gateway.history.compress.known_facts import CALLS_OF_AN_ERROR
+from gateway.history.compress.summary_record import SummaryRecord
 
 # A summary that saves less costs more than it is worth, unless the window is small.
 LEAST_GAIN_TOKENS: Final = 4_000

@@ -8,7 +8,7 @@ from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.notices import Notice
 from gateway.history.classify import classify
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.record import SummaryRecord
+from gateway.history.compress.summary_record import SummaryRecord
 
 
 class AppliedSummary(msgspec.Struct, frozen=True):

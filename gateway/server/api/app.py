@@ -28,7 +28,7 @@ from gateway.server.api.docs_html import PAGE_HEADERS, docs_page
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.api.middleware import GatewayMiddleware
 from gateway.server.api.openapi import describe_routes
-from gateway.server.api.remembered import remembered
+from gateway.server.api.state_explanation import remembered
 from gateway.server.api.unknown_route import advice
 from gateway.server.inspect.routes import add_inspect_routes
 from gateway.server.state.answer_store import with_stored

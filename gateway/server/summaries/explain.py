@@ -8,14 +8,14 @@ import msgspec
 from gateway.diagnostics.explain_summary import explain_summary
 from gateway.diagnostics.routed_request import RoutedRequest
 from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot, WouldCover
-from gateway.history.compress.native import asks_for_compaction
+from gateway.history.compress.native_compaction import asks_for_compaction
 from gateway.history.compress.substitute import AppliedSummary
 from gateway.server.state.request_store import RequestStore
 from gateway.server.summaries.index import IndexEntry, newest
 from gateway.server.summaries.job import RoutedModel
 from gateway.server.summaries.recall import Recalled, recall
-from gateway.server.summaries.shared import spent_in, tokens_key
 from gateway.server.summaries.summaries import Summaries
+from gateway.server.summaries.summary_store import spent_in, tokens_key
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
 

@@ -16,13 +16,21 @@ import msgspec
 
 from gateway.core.errors import BackendTimeout, GatewayError
 from gateway.core.notices import Notice
-from gateway.history.compress.answer import SummaryRejected
-from gateway.history.compress.record import SummaryRecord
+from gateway.history.compress.job_answer import SummaryRejected
+from gateway.history.compress.summary_record import SummaryRecord
 from gateway.server.state.store import Lease, StateStore, StoreUnavailable
 from gateway.server.summaries import notices
 from gateway.server.summaries.index import IndexEntry, SummaryIndex, failed
 from gateway.server.summaries.job import JobRequest, SummaryTask, Written, ask, prepare_job, record_of
-from gateway.server.summaries.shared import TRIES, change_index, has_record, index_put, read_index, record_put, spend
+from gateway.server.summaries.summary_store import (
+    TRIES,
+    change_index,
+    has_record,
+    index_put,
+    read_index,
+    record_put,
+    spend,
+)
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.transport import Transport
 

@@ -1,12 +1,12 @@
-"""Tells what becomes of summaries. A job has no client: its notices go to the log, the metrics and the event bus, with
-the id of the request that started it."""
+"""Reports what becomes of summaries. A job has no client: its notices go to the log, the metrics and the event bus,
+with the id of the request that started it."""
 
 import time
 
 import msgspec
 
 from gateway.core.notices import Action, Level, Notice
-from gateway.server.summaries.shared import DAY_S
+from gateway.server.summaries.summary_store import DAY_S
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import log_notice
 from gateway.server.telemetry.metrics import Metrics

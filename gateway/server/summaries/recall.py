@@ -13,7 +13,7 @@ from gateway.history.compress.substitute import AppliedSummary, applied_to
 from gateway.history.prepare import repaired
 from gateway.server.state.request_store import RequestStore
 from gateway.server.summaries.index import SummaryIndex, newest
-from gateway.server.summaries.shared import index_in, record_in, shared_key
+from gateway.server.summaries.summary_store import index_in, record_in, shared_key
 
 # A request does not wait for more records that are gone.
 MOST_LOST: Final = 3

@@ -1,4 +1,4 @@
-"""Compression as a feature of requests: who takes part, and what follows from a long history.
+"""Adds compression to requests: decides which of them take part, and what follows from a long history.
 
 Nothing here is awaited by a client except `RequestSummary.recall`. After a response, `consider` looks at the history in
 a task of its own: it counts the sighting of a boundary, and starts the job that the sightings allow. A job's own
@@ -14,7 +14,7 @@ from typing import Final
 from gateway.core.conversation import Conversation, Turn
 from gateway.diagnostics.explain_summary import compress_limits
 from gateway.history.compress.estimate import Calibration, estimate_turn
-from gateway.history.compress.native import asks_for_compaction
+from gateway.history.compress.native_compaction import asks_for_compaction
 from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover, view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.request_store import RequestStore
@@ -25,7 +25,7 @@ from gateway.server.summaries.job import RoutedModel, SummaryTask
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.recall import Recalled
 from gateway.server.summaries.request_summary import RequestSummary
-from gateway.server.summaries.shared import change_index, keep
+from gateway.server.summaries.summary_store import change_index, keep
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext

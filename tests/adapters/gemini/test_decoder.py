@@ -21,7 +21,7 @@ from gateway.core.events import (
 )
 from gateway.core.notices import Notice
 from gateway.core.provider_state import with_provider_state
-from gateway.testing.case import MAX_EVENT
+from gateway.testing.adapter_case import MAX_EVENT
 from gateway.testing.replay import replay
 from tests.adapters.gemini.wires import call, chunk, sse, text, usage
 

@@ -26,7 +26,7 @@ from gateway.core.provider_state import with_provider_state
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import Document
 from gateway.dialects.gemini.dialect import GeminiDialect
-from gateway.testing.case import MAX_EVENT
+from gateway.testing.adapter_case import MAX_EVENT
 
 USER = Turn("user", (Text("Hello"),), index=0)
 STATE = with_provider_state("google", {"thought_signature": "c2ln"})

@@ -10,7 +10,7 @@ from adapters.openai_responses.delta_fast_path import DeltaFastPath
 from adapters.openai_responses.event_reader import EventReader
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, ReasoningDelta, TextDelta, ToolCallDelta
-from gateway.dialects.openai_responses.names import ToolNames
+from gateway.dialects.openai_responses.function_names import ToolNames
 from gateway.response.passthrough import Passthrough
 from tests.adapters.openai_responses.reading import played
 from tests.adapters.openai_responses.wires import (

@@ -12,7 +12,7 @@ from gateway.core.conversation import Conversation, Json, Sampling, Text, ToolCa
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
 from gateway.settings import check_options
-from gateway.testing.case import MAX_EVENT
+from gateway.testing.adapter_case import MAX_EVENT
 
 WEATHER = ToolSpec(
     "get_weather",

@@ -8,7 +8,7 @@ import msgspec
 from adapters.warp import WarpAdapter
 from adapters.warp import multi_agent_pb2 as pb
 from adapters.warp.options import WarpOptions
-from gateway.capabilities.content import dropped_fields, keep_to
+from gateway.capabilities.unsupported_content import dropped_fields, keep_to
 from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gateway.adapter import Capabilities
-from gateway.capabilities.content import keep_to
+from gateway.capabilities.unsupported_content import keep_to
 from gateway.core.conversation import (
     Conversation,
     File,

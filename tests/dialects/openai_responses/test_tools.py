@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.conversation import NamedTool, OtherTool, ToolChoice
 from gateway.core.events import Event, Finish, ResponseStart, ToolCallDelta, ToolCallEnd, ToolCallStart
-from gateway.dialects.openai_responses.names import LONGEST, ClientTool, ToolNames, stored_names
+from gateway.dialects.openai_responses.function_names import LONGEST, ClientTool, ToolNames, stored_names
 from gateway.testing.dialect_case import HEAD
 from tests.dialects.openai_responses.requests import decoded, read, refused
 from tests.dialects.openai_responses.test_stream import answered

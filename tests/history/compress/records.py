@@ -2,11 +2,11 @@
 
 from gateway.core.conversation import Conversation, Turn
 from gateway.history.compress.chain import Boundary, chain, system_run
-from gateway.history.compress.content import Item, Known, SummaryContent
 from gateway.history.compress.plan import Cover
-from gateway.history.compress.record import Cost, Producer, SummaryRecord
 from gateway.history.compress.substitute import AppliedSummary, applied_to
-from gateway.history.compress.text import summary_text
+from gateway.history.compress.summary_content import Item, Known, SummaryContent
+from gateway.history.compress.summary_record import Cost, Producer, SummaryRecord
+from gateway.history.compress.summary_text import summary_text
 from tests.history.strategies import assistant, calling, numbered, result, system, user
 
 SECRET = b"secret of the state"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from gateway.core.conversation import Conversation, NamedTool, Text, ToolSpec, Turn
 from gateway.core.policy import Policy
 from gateway.history.compress.chain import chain, newest_match, system_run
-from gateway.history.compress.content import SummaryContent
-from gateway.history.compress.known import known_of
-from gateway.history.compress.record import SummaryRecord
+from gateway.history.compress.known_facts import known_of
 from gateway.history.compress.substitute import applied_to
+from gateway.history.compress.summary_content import SummaryContent
+from gateway.history.compress.summary_record import SummaryRecord
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
 from tests.history.compress.records import SECRET, TENANT, agent_history, boundaries, chat_history, record_of

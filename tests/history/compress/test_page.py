@@ -6,11 +6,11 @@ from typing import Final, get_args
 
 from gateway.core.conversation import Conversation, Json, Text, ToolCall, ToolResult, Turn
 from gateway.core.policy import Policy
-from gateway.history.compress.answer import JobAnswer, RejectionReason, read_summary
-from gateway.history.compress.content import Kind
+from gateway.history.compress.job_answer import JobAnswer, RejectionReason, read_summary
+from gateway.history.compress.job_request import summary_conversation
 from gateway.history.compress.plan import NoCoverReason
-from gateway.history.compress.request import summary_conversation
 from gateway.history.compress.substitute import applied_to
+from gateway.history.compress.summary_content import Kind
 from gateway.history.prepare import prepare
 from gateway.history.transcript.styles import one_line
 from tests.history.compress.records import cover, record_of

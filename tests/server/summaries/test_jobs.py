@@ -23,7 +23,7 @@ from gateway.server.summaries.job import RoutedModel, SummaryTask
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.notices import SummaryReporter
 from gateway.server.summaries.recall import Recalled
-from gateway.server.summaries.shared import change_index, read_index, shared_key, spend
+from gateway.server.summaries.summary_store import change_index, read_index, shared_key, spend
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.upstream.backends import Backend

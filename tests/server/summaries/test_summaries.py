@@ -13,7 +13,7 @@ from gateway.core.conversation import Json
 from gateway.server.state.guarded_store import GuardedStore
 from gateway.server.state.memory import MemoryStore
 from gateway.server.state.store import Entry, Space, StoreUnavailable
-from gateway.server.summaries.shared import shared_key
+from gateway.server.summaries.summary_store import shared_key
 from gateway.testing.faulty import answer
 from tests.server.summaries.scripted import (
     Agent,

@@ -4,7 +4,7 @@ import pytest
 
 from gateway.core.errors import SettingsError
 from gateway.settings import parse_settings
-from gateway.settings.lines import with_line
+from gateway.settings.line_numbers import with_line
 
 TEXT = """{
   "repair": "repair",

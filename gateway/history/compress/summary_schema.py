@@ -1,4 +1,4 @@
-"""The JSON Schema of a summary, for backends that let a model write nothing else.
+"""Defines the JSON Schema of a summary, for backends that let a model write nothing else.
 
 A backend that enforces it makes even a small model keep to the form, cite turns that exist, and come to an end.
 """
@@ -6,8 +6,8 @@ A backend that enforces it makes even a small model keep to the form, cite turns
 from typing import Final, get_args
 
 from gateway.core.conversation import Json
-from gateway.history.compress.content import MAX_ITEM, Kind
 from gateway.history.compress.plan import Cover
+from gateway.history.compress.summary_content import MAX_ITEM, Kind
 
 MAX_ITEMS: Final = 12
 MAX_CITED: Final = 8

@@ -1,10 +1,10 @@
-"""A summary as it is stored: written once, read by every worker, and the same bytes for the same values."""
+"""Defines a summary as it is stored: written once, read by every worker, and the same bytes for the same values."""
 
 from typing import Final
 
 import msgspec
 
-from gateway.history.compress.content import Known, SummaryContent
+from gateway.history.compress.summary_content import Known, SummaryContent
 
 FORM: Final = 1
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from gateway.core.conversation import Conversation, File, Image, Json, Sampling, Text, ToolResult, Turn
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.content import MAX_ITEM, Item, SummaryContent
 from gateway.history.compress.plan import Cover
-from gateway.history.compress.schema import summary_schema
+from gateway.history.compress.summary_content import MAX_ITEM, Item, SummaryContent
+from gateway.history.compress.summary_schema import summary_schema
 from gateway.history.transcript.styles import one_line
 from gateway.history.trim.truncate import shortened
 

@@ -1,4 +1,4 @@
-"""Tells whether a text is written in another script than the one that it should be in."""
+"""Checks whether a text is written in another script than it should be."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the gateway remembers of a request, for its explanation. Nothing is written or sent."""
+"""Explains what the gateway remembers of a request. Nothing is written or sent."""
 
 from collections.abc import Sequence
 

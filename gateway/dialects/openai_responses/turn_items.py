@@ -7,7 +7,7 @@ from gateway.core.conversation import EMPTY, File, Image, Json, JsonObject, Reas
 from gateway.core.provider_state import provider_state
 from gateway.dialects.openai_responses import DIALECT, PROVIDER
 from gateway.dialects.openai_responses.call_items import call_item, output_item
-from gateway.dialects.openai_responses.names import ToolKind, ToolNames
+from gateway.dialects.openai_responses.function_names import ToolKind, ToolNames
 
 Part = Text | Image | File
 

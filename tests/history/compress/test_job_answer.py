@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, Turn
 from gateway.core.events import Reason
-from gateway.history.compress.answer import JobAnswer, Summary, SummaryRejected, read_summary
-from gateway.history.compress.content import Item
-from gateway.history.compress.text import CLOSING
+from gateway.history.compress.job_answer import JobAnswer, Summary, SummaryRejected, read_summary
+from gateway.history.compress.summary_content import Item
+from gateway.history.compress.summary_text import CLOSING
 from gateway.testing.strategies import conversations
 from tests.history.compress.records import boundaries, cover, system_and
 from tests.history.strategies import assistant, numbered, result, system, user

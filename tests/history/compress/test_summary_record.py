@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from gateway.history.compress.content import CallEntry, Item, Known, SummaryContent, Words
-from gateway.history.compress.record import Cost, Producer, RecordUnreadable, SummaryRecord, decode_record
+from gateway.history.compress.summary_content import CallEntry, Item, Known, SummaryContent, Words
+from gateway.history.compress.summary_record import Cost, Producer, RecordUnreadable, SummaryRecord, decode_record
 
 RECORD = SummaryRecord(
     tenant="team",

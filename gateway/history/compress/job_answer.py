@@ -15,14 +15,14 @@ from gateway.core.conversation import Turn
 from gateway.core.events import Reason
 from gateway.core.policy import Labels
 from gateway.framing.json_text import NotJson, decode_json
-from gateway.history.compress.content import MAX_ITEM, Item, Kind, Known, SummaryContent
 from gateway.history.compress.estimate import estimate_text
 from gateway.history.compress.identifiers import shared_identifiers
-from gateway.history.compress.known import known_of
+from gateway.history.compress.job_request import speaker
+from gateway.history.compress.known_facts import known_of
 from gateway.history.compress.plan import Cover
-from gateway.history.compress.request import speaker
-from gateway.history.compress.script import is_other_script
-from gateway.history.compress.text import summary_text
+from gateway.history.compress.summary_content import MAX_ITEM, Item, Kind, Known, SummaryContent
+from gateway.history.compress.summary_text import summary_text
+from gateway.history.compress.writing_system import is_other_script
 
 RejectionReason: TypeAlias = Literal[
     "finish", "call", "empty", "error", "format", "turns", "marker", "identifiers", "language", "long"

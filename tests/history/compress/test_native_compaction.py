@@ -10,7 +10,7 @@ from gateway.dialects.base import RequestHead
 from gateway.dialects.document import read_document
 from gateway.dialects.openai_chat.decode import decode as decode_chat
 from gateway.dialects.openai_responses.decode import decode_document as decode_responses
-from gateway.history.compress.native import asks_for_compaction
+from gateway.history.compress.native_compaction import asks_for_compaction
 
 
 def messages(management: object) -> Conversation:

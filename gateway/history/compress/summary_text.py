@@ -7,7 +7,7 @@ pass for another part of it. The text depends on nothing but its arguments: the 
 from collections.abc import Iterator
 from typing import Final
 
-from gateway.history.compress.content import Item, Kind, Known, SummaryContent
+from gateway.history.compress.summary_content import Item, Kind, Known, SummaryContent
 from gateway.history.transcript.styles import one_line
 
 OPENING: Final = (

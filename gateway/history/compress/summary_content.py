@@ -1,4 +1,4 @@
-"""The content of a summary: items of prose that cite turns, and what the gateway knows without a model."""
+"""Defines the content of a summary: items of prose that cite turns, and what the gateway knows without a model."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["goal", "constraints", "decisions", "facts", "files", 
 class Item(msgspec.Struct, frozen=True):
     """One statement. `turns` are the numbers of the turns that it is drawn from: 1 is the first behind the system run.
 
-    `reported`: only tools said it, so that nobody asked for it or decided it.
+    `reported`: only tools said it, and no user asked for it or decided it.
     """
 
     kind: Kind

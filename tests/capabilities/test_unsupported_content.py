@@ -6,7 +6,7 @@ import pytest
 
 from adapters.text import TextAdapter, TextOptions
 from gateway.adapter import Capabilities
-from gateway.capabilities.content import dropped_fields, keep_to
+from gateway.capabilities.unsupported_content import dropped_fields, keep_to
 from gateway.core.conversation import (
     Conversation,
     File,

@@ -1,4 +1,4 @@
-"""What all workers share about summaries, in the store: the index of each conversation, the records of its summaries,
+"""Stores what all workers share about summaries: the index of each conversation, the records of its summaries,
 and the tokens of each day.
 
 A record is written once. The others are changed by compare-and-set. Keys hold the version of the job's instructions and
@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from gateway.history.compress.record import FORM as RECORD_FORM
-from gateway.history.compress.record import RecordUnreadable, SummaryRecord, decode_record
-from gateway.history.compress.request import PROMPT_VERSION
+from gateway.history.compress.job_request import PROMPT_VERSION
+from gateway.history.compress.summary_record import FORM as RECORD_FORM
+from gateway.history.compress.summary_record import RecordUnreadable, SummaryRecord, decode_record
 from gateway.server.state.store import ABSENT, Entry, Put, StateStore
 from gateway.server.summaries.index import FORM as INDEX_FORM
 from gateway.server.summaries.index import SummaryIndex, decode_index

@@ -1,7 +1,7 @@
 """Runs llama.cpp's own HTTP server for a GGUF file on a free loopback port, as long as stdin is open.
 
-Run as `python -m gateway.local.child FILE`. It prints its address when the model is loaded. The parent process holds
-the other end of stdin: when the parent ends, in whatever way, so does this process.
+Run as `python -m gateway.local.llama_server FILE`. It prints its address when the model is loaded. The parent process
+holds the other end of stdin: when the parent ends, in whatever way, so does this process.
 """
 
 import os

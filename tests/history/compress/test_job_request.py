@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from gateway.core.conversation import Conversation, File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.policy import Policy
 from gateway.history.compress.chain import system_run
-from gateway.history.compress.content import Item, Kind, SummaryContent
+from gateway.history.compress.job_request import INSTRUCTIONS, PROMPT_VERSION, summary_conversation
 from gateway.history.compress.plan import Cover
-from gateway.history.compress.record import SummaryRecord
-from gateway.history.compress.request import INSTRUCTIONS, PROMPT_VERSION, summary_conversation
-from gateway.history.compress.schema import summary_schema
+from gateway.history.compress.summary_content import Item, Kind, SummaryContent
+from gateway.history.compress.summary_record import SummaryRecord
+from gateway.history.compress.summary_schema import summary_schema
 from gateway.history.prepare import prepare
 from gateway.history.validate import validate
 from gateway.testing.strategies import conversations

@@ -7,8 +7,8 @@ from typing import Final
 
 from gateway.core.conversation import ToolResult, Turn
 from gateway.history.classify import is_system
-from gateway.history.compress.content import CallEntry, ErrorLine, Known, Words
 from gateway.history.compress.estimate import estimate_text
+from gateway.history.compress.summary_content import CallEntry, ErrorLine, Known, Words
 from gateway.history.trim.truncate import shortened
 
 MAX_ARGUMENTS: Final = 160
