@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints the findings; returns 1 for errors, and with `--strict` for warnings. Raises SettingsError for a file
     that cannot be read or is not JSON."""
     from gateway.core.errors import SettingsError
-    from gateway.settings.read import decode_settings, read_text
+    from gateway.settings.decode import decode_settings, read_text
 
     text = read_text(options.file)
     try:

@@ -20,8 +20,8 @@ def run(options: argparse.Namespace) -> int:
     from gateway.core.errors import SettingsError
     from gateway.registry import load_adapters
     from gateway.settings import load_settings, nearest, override_server
+    from gateway.settings.decode import decode_settings, read_text
     from gateway.settings.origins import OriginalFile, effective_values
-    from gateway.settings.read import decode_settings, read_text
 
     settings = load_settings(options.settings)
     overrides = _overrides(options, os.environ)

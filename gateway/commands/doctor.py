@@ -74,8 +74,8 @@ def _offline(options: argparse.Namespace) -> "tuple[str, Settings, Section]":
 
     from gateway.commands.config_check import check
     from gateway.commands.doctor_offline import Offline, examine_offline
+    from gateway.settings.decode import decode_settings, read_text
     from gateway.settings.faults import settings_faults
-    from gateway.settings.read import decode_settings, read_text
 
     text = read_text(options.settings)
     raw = decode_settings(text)

@@ -158,7 +158,7 @@ def _write(out: Path, text: str) -> int:
     """Writes the file, checks it, and prints what to do next. Raises SettingsError."""
     from gateway.commands.config_check import check, lines
     from gateway.core.errors import SettingsError
-    from gateway.settings.read import decode_settings
+    from gateway.settings.decode import decode_settings
 
     try:
         with out.open("x", encoding="utf-8") as file:

@@ -5,16 +5,11 @@ Top level: the policy keys (defaults for every model), then `server`, `limits`, 
 """
 
 from gateway.settings.check import nearest
+from gateway.settings.decode import with_place
 from gateway.settings.environment import override_record, override_server, secret
-from gateway.settings.read import (
-    LIMITS,
-    check_options,
-    load_settings,
-    override_policy,
-    parse_settings,
-    read_settings,
-    with_place,
-)
+from gateway.settings.model_entry import LIMITS
+from gateway.settings.policies import override_policy
+from gateway.settings.read import check_options, load_settings, parse_settings, read_settings
 from gateway.settings.values import (
     RESTART,
     BackendSettings,

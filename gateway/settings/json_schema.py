@@ -15,8 +15,10 @@ from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolRes
 from gateway.core.profiles import Profile
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
 from gateway.settings.descriptor_files import DescriptorFiles
+from gateway.settings.model_entry import MODEL_KEEPER_KEYS, MODEL_KEYS, MODEL_RESPONSES_KEYS
+from gateway.settings.policies import ALIASES
 from gateway.settings.presets import PRESET
-from gateway.settings.read import ALIASES, MODEL_KEEPER_KEYS, MODEL_KEYS, MODEL_RESPONSES_KEYS, SCHEMA_KEY, STORE
+from gateway.settings.read import SCHEMA_KEY, STORE
 from gateway.settings.values import (
     BackendSettings,
     CompressSettings,

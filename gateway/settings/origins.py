@@ -10,7 +10,8 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.core.policy import Policy
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
 from gateway.settings.line_numbers import key_lines
-from gateway.settings.read import ALIASES, LIMITS, MODEL_KEEPER_KEYS, MODEL_RESPONSES_KEYS
+from gateway.settings.model_entry import LIMITS, MODEL_KEEPER_KEYS, MODEL_RESPONSES_KEYS
+from gateway.settings.policies import ALIASES
 from gateway.settings.values import BackendSettings, KeySettings, Settings
 
 DEFAULT: Final = "default"

@@ -1,0 +1,60 @@
+"""Decodes the text of a settings file: JSON without duplicate keys, and a mistake with its line."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from gateway.core.conversation import Json
+from gateway.core.errors import SettingsError
+from gateway.settings.line_numbers import with_line
+
+
+def read_text(path: Path) -> str:
+    """Returns the text of a settings file. Raises SettingsError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError(f"{path}: cannot be read: {reason}") from error
+
+
+def with_place(path: Path, message: str) -> str:
+    """A message about a key whose value turned out to be wrong after the file was read, with the file and the line; any
+    other message as it is."""
+    try:
+        located = with_line(path.read_text(encoding="utf-8-sig"), message)
+    except (OSError, UnicodeDecodeError):
+        return message
+    return message if located == message else f"{path}: {located}"
+
+
+def decode_settings(text: str) -> Json:
+    """Returns the JSON of a settings file. Raises SettingsError for text that is none, or that sets a key twice."""
+    # json, not msgspec: it reports the line of a mistake, and start-up is no hot path.
+    import json
+
+    try:
+        decoded: Json = json.loads(text, object_pairs_hook=_no_duplicates, parse_float=_finite, parse_constant=_finite)
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except RecursionError as error:
+        raise SettingsError("it is nested too deep") from error
+    except ValueError as error:
+        raise SettingsError(f"it contains a number that is too large: {error}") from error
+    return decoded
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise SettingsError(f"{text} is not a number a setting can have")
+    return value
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in entry:
+            raise SettingsError(f"the setting {key!r} is set twice in one object")
+        entry[key] = value
+    return entry

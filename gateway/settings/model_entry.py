@@ -1,0 +1,85 @@
+"""Reads one entry of `models` in settings.json, over what its backend and the top level of the file say."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Json, JsonObject
+from gateway.core.errors import SettingsError
+from gateway.core.profiles import Profile
+from gateway.settings.check import check_keys, nearest, path_of, read_object, read_struct
+from gateway.settings.compression import compress_settings, without_unset_limits
+from gateway.settings.policies import POLICY_KEYS, read_policy, without_aliases
+from gateway.settings.values import BackendSettings, KeeperSettings, ModelSettings, Price, ResponsesSettings
+
+# A backend entry may set these limits; a native backend has no others.
+LIMITS: Final = ("max_tool_results", "max_history_messages")
+MODEL_KEYS: Final = POLICY_KEYS | {"backend", "name", "context_length", "compress", "responses", "keeper", "price"}
+# The responses of one history may be of several models: they live as long as each other.
+MODEL_RESPONSES_KEYS: Final = frozenset({"store"})
+# A worker has one memory, whichever models the states are of.
+MODEL_KEEPER_KEYS: Final = frozenset(KeeperSettings.__struct_fields__) - {"max_mb"}
+
+
+class ModelDefaults(msgspec.Struct, frozen=True):
+    """What the top level of the file says for every model."""
+
+    policy: JsonObject
+    compress: JsonObject
+    responses: JsonObject
+    keeper: JsonObject
+
+
+def read_model(
+    raw: Json,
+    where: str,
+    defaults: ModelDefaults,
+    backends: Mapping[str, BackendSettings],
+    profiles: Mapping[str, Profile],
+) -> ModelSettings:
+    """Returns the entry of a model, completed by that of its backend and by the top level. Raises SettingsError."""
+    entry = without_aliases(read_object(raw, where), where)
+    check_keys(entry, MODEL_KEYS, where)
+    backend, name = entry.get("backend"), entry.get("name")
+    if not isinstance(backend, str):
+        raise SettingsError(f"{where}.backend must name one of the backends")
+    if backend not in backends:
+        raise SettingsError(f"{where}.backend: there is no backend {backend!r}{nearest(backend, backends)}")
+    if name is not None and not isinstance(name, str):
+        raise SettingsError(f"{where}.name must be text")
+    length = entry.get("context_length")
+    if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
+        raise SettingsError(f"{where}.context_length must be a whole number of 1 or more")
+    own = {
+        **_of_all_models(backends[backend]),
+        **{key: value for key, value in entry.items() if key in POLICY_KEYS},
+    }
+    inherited = frozenset(LIMITS) - own.keys()
+    compress = compress_settings(defaults.compress, entry.get("compress", {}), path_of(where, "compress"))
+    given = {**defaults.policy, **own}
+    policy = read_policy(without_unset_limits(given, LIMITS) if compress.enabled else given, profiles, where)
+    responses = _responses(defaults.responses, entry.get("responses", {}), path_of(where, "responses"))
+    keeper = _keeper(defaults.keeper, entry.get("keeper", {}), path_of(where, "keeper"))
+    given_price = entry.get("price")
+    price = None if given_price is None else read_struct(given_price, Price, path_of(where, "price"))
+    return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price)
+
+
+def _responses(defaults: JsonObject, own: Json, where: str) -> ResponsesSettings:
+    entry = read_object(own, where)
+    check_keys(entry, MODEL_RESPONSES_KEYS, where)
+    return read_struct({**defaults, **entry}, ResponsesSettings, where)
+
+
+def _keeper(defaults: JsonObject, own: Json, where: str) -> KeeperSettings:
+    entry = read_object(own, where)
+    check_keys(entry, MODEL_KEEPER_KEYS, where)
+    return read_struct({**defaults, **entry}, KeeperSettings, where)
+
+
+def _of_all_models(backend: BackendSettings) -> dict[str, Json]:
+    """Returns the policy keys that a backend entry sets for all its models."""
+    limits = {name: getattr(backend, name) for name in LIMITS}
+    own: dict[str, Json] = {name: value for name, value in limits.items() if value is not msgspec.UNSET}
+    return own if backend.profile is None else {"profile": backend.profile, **own}
