@@ -34,6 +34,7 @@ GOLDEN: Mapping[str, str] = {
 
 EXECUTE = ToolSpec("Execute", "", {"type": "object", "properties": {"n": {"type": "integer"}}})
 ASKED = Conversation((), tools=(EXECUTE,))
+STREAMED = Conversation((), stream=True)
 
 
 def golden(*names: str) -> bytes:

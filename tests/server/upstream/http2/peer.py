@@ -20,6 +20,8 @@ E = TypeVar("E", bound=Event)
 Fields: TypeAlias = Sequence[tuple[str, str]]
 
 HEAD: Final[Fields] = ((":status", "200"), ("content-type", "application/grpc"))
+# The type of the frame.
+GOAWAY: Final = 7
 OK: Final[Fields] = (("grpc-status", "0"),)
 
 
@@ -124,6 +126,18 @@ async def answers(peer: Peer) -> None:
     peer.greet()
     while True:
         peer.answer(await peer.request())
+
+
+def goes_away(code: ErrorCodes) -> Script:
+    """A backend that excludes the request."""
+
+    async def script(peer: Peer) -> None:
+        peer.greet()
+        await peer.request()
+        peer.raw(frame(GOAWAY, payload=bytes(4) + code.to_bytes(4, "big")))
+        await peer.closed()
+
+    return script
 
 
 @asynccontextmanager
