@@ -9,9 +9,9 @@ import msgspec
 from gateway.core.errors import SettingsError
 from gateway.server.api.gateway_state import GatewayState
 from gateway.settings import Settings, parse_settings, with_place
+from gateway.settings.decode import decode_settings, read_text
 from gateway.settings.flat_values import flat_values
 from gateway.settings.origins import DEFAULT, EffectiveValue, Origin, OriginalFile, effective_values
-from gateway.settings.read import decode_settings, read_text
 
 if TYPE_CHECKING:
     from gateway.server.process.settings_reload import SettingsSource
