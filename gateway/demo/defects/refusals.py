@@ -202,6 +202,12 @@ def _stream_options(body: JsonObject) -> str | None:
     return "Unknown parameter: 'stream_options'." if "stream_options" in body else None
 
 
+def _max_tokens(body: JsonObject) -> str | None:
+    if "max_tokens" not in body:
+        return None
+    return "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+
+
 def _unsigned(body: JsonObject) -> str | None:
     """Return the words for a missing signature; any signature will do."""
     contents = _objects(body.get("contents"))
@@ -239,5 +245,8 @@ REFUSALS: Final[Mapping[str, Defect]] = {
     ),
     "refuses_tools": Defect("it refuses tools", CHAT, refuses=_tools),
     "refuses_forced_choice": Defect("it refuses a `tool_choice` that forces a call", CHAT, refuses=_forced_choice),
+    "refuses_max_tokens": Defect(
+        "it refuses `max_tokens`, and takes `max_completion_tokens`", CHAT, refuses=_max_tokens
+    ),
     "refuses_stream_options": Defect("it refuses `stream_options`", CHAT, refuses=_stream_options),
 }

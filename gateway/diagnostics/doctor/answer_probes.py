@@ -3,10 +3,10 @@
 from typing import Final
 
 from gateway.core.events import TextDelta
-from gateway.diagnostics.doctor.finding import Finding, broken, ok, todo
+from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
-from gateway.diagnostics.doctor.requests import COUNT, SHORT
+from gateway.diagnostics.doctor.requests import BOUND, COUNT, MOST_TOKENS, NEWER_BOUND, SHORT
 
 # Most wires report the counts of a stream in any case, that of chat completions only on request.
 COUNTED: Final = Question({**SHORT.fields, "stream": True, "stream_options": {"include_usage": True}})
@@ -30,6 +30,17 @@ _ADVICE: Final = {
 }
 
 
+async def _bound(backend: ProbedBackend) -> Finding:
+    answer = await backend.ask(SHORT)
+    if answer.refusal is None or BOUND not in answer.words:
+        return ok(BOUND)
+    backend.bound = NEWER_BOUND
+    if (await backend.ask(SHORT)).refusal is None:
+        return remark(f"{BOUND} is refused, and {NEWER_BOUND} accepted; all other questions have that", answer.words)
+    backend.bound = BOUND
+    return broken(f"{BOUND} is refused, and so is {NEWER_BOUND}", "clients cannot bound an answer", answer.words)
+
+
 async def _whole(backend: ProbedBackend) -> Finding:
     return _complete(await backend.ask(SHORT), "a whole answer")
 
@@ -43,6 +54,8 @@ def _complete(answer: Answer, what: str) -> Finding:
         code = answer.error.code or ""
         advice = _ADVICE.get(code, f"see docs/errors.md for the code {code}")
         return broken(f"{what} fails: {answer.error.message}", advice, answer.words)
+    if not answer.text.strip() and answer.finish is not None and answer.finish.reason == "length":
+        return todo(f"{what} has no text within {MOST_TOKENS:,} tokens", "let the model think less before it answers")
     if not answer.text.strip():
         shown = answer.body[:200].decode("utf-8", "replace")
         return broken(f"{what} has no text", "check the model's name and its chat template", shown)
@@ -116,6 +129,7 @@ async def _first_byte(backend: ProbedBackend) -> Finding:
 
 _NEEDS: Final = ("D222",)
 PROBES: Final = (
+    Probe("D220", "bound", "Can the length of an answer be bounded?", _bound, 2, ("D202", "D211")),
     Probe("D221", "answer", "Does a short question get a whole answer?", _whole, needs=("D202", "D211")),
     Probe("D222", "stream", "Does a streamed answer arrive, and complete?", _stream, needs=("D221",)),
     Probe("D223", "usage", "Do answers have token counts?", _usage, 1, _NEEDS, "token counts"),

@@ -5,6 +5,12 @@ from typing import Final
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.question import Question
 
+# The field by which each answer is bounded, and its newer name.
+BOUND: Final = "max_tokens"
+NEWER_BOUND: Final = "max_completion_tokens"
+# Enough for a model that thinks before a short answer.
+MOST_TOKENS: Final = 2048
+
 
 def function(name: str, description: str, *required: str) -> Json:
     """Returns a tool whose parameters are texts."""
@@ -57,12 +63,12 @@ def paris(call_id: str = "call_a1", name: str = "get_weather") -> list[Json]:
 
 
 def request(*messages: Json, tools: tuple[Json, ...] = (), as_is: bool = False, **fields: Json) -> Question:
-    """Returns the question of these messages; it is streamed, as most clients want it."""
+    """Returns the question of these messages, with a bound; it is streamed, as most clients want it."""
     offered: dict[str, Json] = {"tools": list(tools)} if tools else {}
-    return Question({"messages": list(messages), "stream": True, **offered, **fields}, as_is)
+    return Question({"messages": list(messages), "stream": True, BOUND: MOST_TOKENS, **offered, **fields}, as_is)
 
 
-SHORT: Final = Question({"messages": [user("Say hello in one short sentence.")]})
+SHORT: Final = request(user("Say hello in one short sentence."), stream=False)
 COUNT: Final = request(user("Count from 1 to 40 in digits, with a space between, and write nothing else."))
 ASKED: Final = user("What is the weather in Paris? Use get_weather.")
 ONE: Final = request(ASKED, tools=(WEATHER,))

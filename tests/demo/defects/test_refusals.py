@@ -69,6 +69,7 @@ REFUSED: Final[dict[str, tuple[Body, Body, str | None]]] = {
         chat(USER, tools=TOOLS, tool_choice="none"),
         None,
     ),
+    "refuses_max_tokens": (chat(USER, max_tokens=9), chat(USER, max_completion_tokens=9), None),
     "refuses_stream_options": (chat(USER, stream_options={}), chat(USER), None),
 }
 # The sound backend refuses these as well, in words of its own.

@@ -62,6 +62,26 @@ async def test_a_stream_in_place_of_one_object_is_a_remark(script: Script, remar
     assert remark in finding.detail
 
 
+async def refuses_every_bound(connection: Connection) -> None:
+    words = b'{"error": {"message": "Unsupported parameters: max_tokens, max_completion_tokens"}}'
+    await connection.send(answer("400 Bad Request", words, JSON))
+
+
+async def thinks_for_ever(connection: Connection) -> None:
+    cut = {**choice(0, "", "message"), "finish_reason": "length"}
+    await connection.send(completion(cut))
+
+
+async def test_a_backend_whose_answers_cannot_be_bounded_is_broken() -> None:
+    finding = (await found(refuses_every_bound, "D220"))["D220"]
+    assert (finding.verdict, finding.detail) == ("broken", "max_tokens is refused, and so is max_completion_tokens")
+
+
+async def test_a_model_that_thinks_to_its_bound_is_not_called_silent() -> None:
+    finding = (await found(thinks_for_ever, "D221"))["D221"]
+    assert (finding.verdict, finding.detail) == ("todo", "a whole answer has no text within 2,048 tokens")
+
+
 async def test_a_backend_that_gives_several_choices_is_asked_for_two() -> None:
     finding = (await found(two_choices, "D277"))["D277"]
     assert (finding.verdict, finding.remark) == ("ok", False)

@@ -1,0 +1,48 @@
+"""No question of the doctor may cost an unlimited answer: each has a bound, in the field of its wire."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+
+from gateway.demo.grpc import generation_pb2 as pb
+from gateway.diagnostics.doctor.requests import BOUND, MOST_TOKENS, NEWER_BOUND
+from tests.server.doctor.examined import examined
+
+# The bound in a body as each wire sends it; None: there is none. (Any: JSON of several wires.)
+BOUND_OF: Final[Mapping[str, Callable[[bytes], Any]]] = {
+    "chat": lambda body: json.loads(body).get("max_tokens"),
+    "messages": lambda body: json.loads(body).get("max_tokens"),
+    "responses": lambda body: json.loads(body).get("max_output_tokens"),
+    "gemini": lambda body: json.loads(body).get("generationConfig", {}).get("maxOutputTokens"),
+    "text": lambda body: json.loads(body).get("n_predict"),
+    "grpc": lambda body: pb.GenerateRequest.FromString(body[5:]).limits.max_tokens or None,
+}
+# Wires that have no field for it.
+UNBOUNDED: Final = {"agent"}
+
+
+@pytest.mark.parametrize("kind", BOUND_OF)
+async def test_every_request_to_a_backend_has_a_bound(kind: str) -> None:
+    sent = [one.sent.body.content for one in (await examined(kind)).interactions if one.sent and one.sent.body]
+    assert len(sent) > 30
+    bounds = [BOUND_OF[kind](body) for body in sent]
+    assert all(isinstance(bound, int) and 0 < bound <= MOST_TOKENS for bound in bounds)
+
+
+@pytest.mark.parametrize("kind", [*BOUND_OF, *UNBOUNDED])
+async def test_every_question_has_a_bound_whatever_its_wire_makes_of_it(kind: str) -> None:
+    asked = [json.loads(one.body) for one in (await examined(kind)).interactions if one.body]
+    assert asked
+    assert all(0 < question[BOUND] <= MOST_TOKENS for question in asked)
+
+
+async def test_a_backend_that_wants_the_newer_name_gets_it_in_all_questions_but_the_first() -> None:
+    asked = [
+        json.loads(one.body)
+        for one in (await examined("chat", "demo:chat?defect=refuses_max_tokens")).interactions
+        if one.body
+    ]
+    assert [BOUND in question for question in asked].count(True) == 1
+    assert all(NEWER_BOUND in question for question in asked[1:])
