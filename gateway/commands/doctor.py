@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gateway.settings import BackendSettings, Settings
 
 HELP: Final = "check the settings, this machine and the backends, by short questions"
-# What one question costs on average, with its answer.
+# What a short question costs on average, with its answer.
 _TOKENS: Final = 150
 
 
@@ -120,11 +120,14 @@ def _chosen(options: argparse.Namespace, settings: "Settings") -> "dict[str, Bac
 
 def _agreed(options: argparse.Namespace, chosen: "Mapping[str, BackendSettings]", probes: "Sequence[Probe]") -> bool:
     """Tells the price of backends that are not on this machine, and asks whether to go on."""
+    from gateway.commands.counted import counted
+
     paid = [name for name, entry in chosen.items() if not _is_local(entry.base_url)]
     questions = len(paid) * sum(probe.questions for probe in probes)
+    tokens = len(paid) * sum(probe.tokens or probe.questions * _TOKENS for probe in probes)
     if options.yes or not questions:
         return True
-    price = f"{', '.join(paid)}: at most {questions} short questions, about {questions * _TOKENS:,} tokens."
+    price = f"{', '.join(paid)}: at most {counted(questions, 'question')}, about {tokens:,} tokens."
     if not sys.stdin.isatty():
         print(f"dragoman: {price} Without a terminal this needs --yes.", file=sys.stderr)
         return False

@@ -17,6 +17,14 @@ API_WIRES: Final = ("chat", "messages", "responses", "gemini")
 JSON_WIRES: Final = (*API_WIRES, "text")
 ALL_WIRES: Final = (*JSON_WIRES, "grpc", "agent")
 
+# The words that a backend with a short context reads.
+CONTEXT: Final = 1000
+
+
+def is_long(text: str) -> bool:
+    """Return whether a text has more words than a short context holds."""
+    return len(text.split()) > CONTEXT
+
 
 def _accept(_: JsonObject) -> str | None:
     return None

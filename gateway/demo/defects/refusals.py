@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
-from gateway.demo.defects.defect import CHAT, Defect
+from gateway.demo.defects.defect import CHAT, CONTEXT, Defect, is_long
 from gateway.demo.gemini.thought_signature import unsigned_steps
 from gateway.demo.scripted_model.dialogue import Dialogue, Reply
 from gateway.demo.scripted_model.reply import reply
@@ -208,6 +208,10 @@ def _max_tokens(body: JsonObject) -> str | None:
     return "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
 
 
+def _long_prompt(body: JsonObject) -> str | None:
+    return "Bad request." if is_long(msgspec.json.encode(body).decode()) else None
+
+
 def _unsigned(body: JsonObject) -> str | None:
     """Return the words for a missing signature; any signature will do."""
     contents = _objects(body.get("contents"))
@@ -247,6 +251,9 @@ REFUSALS: Final[Mapping[str, Defect]] = {
     "refuses_forced_choice": Defect("it refuses a `tool_choice` that forces a call", CHAT, refuses=_forced_choice),
     "refuses_max_tokens": Defect(
         "it refuses `max_tokens`, and takes `max_completion_tokens`", CHAT, refuses=_max_tokens
+    ),
+    "context_unnamed": Defect(
+        f"it refuses a prompt of more than {CONTEXT} words, and does not say why", CHAT, refuses=_long_prompt
     ),
     "refuses_stream_options": Defect("it refuses `stream_options`", CHAT, refuses=_stream_options),
 }

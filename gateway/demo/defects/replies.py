@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, CHAT, Defect
+from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, CHAT, CONTEXT, Defect, is_long
 from gateway.demo.scripted_model.dialogue import Dialogue, Model, PlannedCall, Reply
 from gateway.demo.scripted_model.reply import reply
 
@@ -75,6 +75,12 @@ def _thoughts_as_text(dialogue: Dialogue) -> Reply:
     return msgspec.structs.replace(said, text=f"<think>\n{said.reasoning}\n</think>\n\n{said.text}", reasoning="")
 
 
+def _forgets_beginning(dialogue: Dialogue) -> Reply:
+    """Reply to the end of a long question, as a server does that cuts a prompt to its context."""
+    kept = " ".join(dialogue.question.split()[-CONTEXT:])
+    return reply(msgspec.structs.replace(dialogue, question=kept) if is_long(dialogue.question) else dialogue)
+
+
 def _silent(_: Dialogue) -> Reply:
     return Reply()
 
@@ -113,5 +119,8 @@ REPLIES: Final[Mapping[str, Defect]] = {
     "calls_as_text": Defect("it writes its calls into its text, as `<tool_call>`", CHAT, model=_calls_as_text),
     "thoughts_as_text": Defect("it writes its thoughts into its text, as `<think>`", CHAT, model=_thoughts_as_text),
     "empty_answer": Defect("its answers are empty", ALL_WIRES, model=_silent),
+    "context_cut": Defect(
+        f"it reads only the last {CONTEXT} words of a question, without an error", ALL_WIRES, model=_forgets_beginning
+    ),
     "ignores_seed": Defect("its answers differ although the seed is the same", _SEED, model=_forgets_seed()),
 }

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from starlette.requests import Request
 
-from gateway.demo.defects.defect import ALL_WIRES, Defect
+from gateway.demo.defects.defect import ALL_WIRES, API_WIRES, Defect
 from gateway.demo.defects.rewriting import answering, is_stream, with_parts
 from gateway.demo.player.endpoint import Handler
 from gateway.demo.player.playback import Part, Response, Wait, json_answer
@@ -17,6 +17,11 @@ _FIRST_BYTE_S: Final = 0.7
 _WRITTEN_S: Final = 0.015
 # The pieces of a stream come apart: it does not look collected, and takes long enough to be left.
 _PIECE_S: Final = 0.01
+
+# How long a model takes for a byte of an answer, and how long a proxy waits for one.
+_BYTE_S: Final = 0.0001
+_CUT_S: Final = 0.5
+_TIMED_OUT: Final = Response((b"<h1>504 Gateway Time-out</h1>",), 504, {"content-type": "text/html"})
 
 
 def _buffered(response: Response) -> Response:
@@ -67,11 +72,26 @@ def _keeps_slot(handler: Handler, recorder: Recorder) -> Handler:
     return answer
 
 
+def _silence_cut(response: Response) -> Response:
+    """Send a whole answer after the time in which a model writes it, or a proxy's error where that is too long."""
+    if is_stream(response):
+        return response
+    written = sum(len(part) for part in response.parts if isinstance(part, bytes)) * _BYTE_S
+    if written < _CUT_S:
+        return msgspec.structs.replace(response, hold=written)
+    return msgspec.structs.replace(_TIMED_OUT, hold=_CUT_S)
+
+
 TIMING: Final[Mapping[str, Defect]] = {
     "buffered": answering(
         f"a stream comes at once, after {_WRITTEN_S} s for each piece, as behind a proxy that buffers",
         ALL_WIRES,
         _buffered,
+    ),
+    "silence_cut": answering(
+        f"it answers 504 where a model writes a whole answer for more than {_CUT_S} s, as a proxy that ends silence",
+        API_WIRES,
+        _silence_cut,
     ),
     "slow_first_byte": answering(f"the first byte comes after {_FIRST_BYTE_S} s", ALL_WIRES, _late),
     "cancel_keeps_slot": Defect(

@@ -52,7 +52,8 @@ Run: TypeAlias = Callable[[ProbedBackend], Awaitable[Finding]]
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """One check of a backend. `asks` is what it asks, as a question. `questions` is how many it sends at most.
+    """One check of a backend. `asks` is what it asks, as a question. `questions` is how many it sends at most, and
+    `tokens` about how many tokens these and their answers have, where they are not short.
 
     `needs` are the ids of the probes without whose success it says nothing. `feature` is what the model can do if it
     succeeds. `slow`: it is tried only on demand.
@@ -66,3 +67,4 @@ class Probe(msgspec.Struct, frozen=True):
     needs: tuple[str, ...] = ()
     feature: str = ""
     slow: bool = False
+    tokens: int = 0

@@ -9,6 +9,7 @@ from typing import Final
 from gateway.diagnostics.doctor import (
     answer_probes,
     history_probes,
+    long_probes,
     reach_probes,
     result_probes,
     slow_probes,
@@ -28,6 +29,7 @@ PROBES: Final[Sequence[Probe]] = (
     *result_probes.PROBES,
     *history_probes.PROBES,
     *slow_probes.PROBES,
+    *long_probes.PROBES,
 )
 
 

@@ -58,13 +58,14 @@ class Call(msgspec.Struct, frozen=True):
 
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a question: its events, the bytes they came in, and the error that ended it, None for none. `sent`
-    is the request as it was sent, None for one that was not."""
+    is the request as it was sent, None for one that was not, and `seconds` how long the answer took."""
 
     events: tuple[Event, ...] = ()
     notices: tuple[Notice, ...] = ()
     reads: tuple[Read, ...] = ()
     error: GatewayError | None = None
     sent: BackendRequest | None = None
+    seconds: float = 0.0
 
     @property
     def body(self) -> bytes:

@@ -35,7 +35,7 @@ async def _end(backend: ProbedBackend) -> Finding:
 
 async def _fields(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(COUNT)
-    if _has_two_forms(answer) and _is_object(answer):
+    if has_two_forms(answer) and _is_object(answer):
         return skipped("there was no stream to look into")
     known = backend.capabilities.event_fields
     if not known:
@@ -59,7 +59,7 @@ def _nulls(events: list[Json]) -> list[str]:
 
 async def _form(backend: ProbedBackend) -> Finding:
     whole, streamed = await backend.ask(SHORT), await backend.ask(COUNT)
-    if not _has_two_forms(streamed):
+    if not has_two_forms(streamed):
         return ok("the only form of its wire")
     if _is_object(streamed):
         advice = "clients see nothing until the answer is whole: look for what switches streams off, or for a proxy"
@@ -69,7 +69,8 @@ async def _form(backend: ProbedBackend) -> Finding:
     return ok("as it is asked for")
 
 
-def _has_two_forms(answer: Answer) -> bool:
+def has_two_forms(answer: Answer) -> bool:
+    """Returns whether an answer of this wire is a stream or one object, as its request says."""
     return answer.sent is not None and frozenset(answer.sent.accepts) >= _TWO_FORMS
 
 

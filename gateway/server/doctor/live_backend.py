@@ -120,6 +120,7 @@ class LiveBackend:
         capture.read_request(body)
         route = self._changed(question)
         capture.choose_route(self.model, route, backend)
+        began = capture.ms
         exchange: Exchange | None = None
         events: list[Event] = []
         failure: GatewayError | None = None
@@ -150,7 +151,7 @@ class LiveBackend:
         interaction = capture.interaction(status, code, "", number)
         self.interactions.append(interaction)
         sent = None if exchange is None else exchange.request
-        return Answer(tuple(events), notices, _reads(interaction), failure, sent)
+        return Answer(tuple(events), notices, _reads(interaction), failure, sent, (capture.ms - began) / 1000)
 
     def _changed(self, question: Question) -> ModelSettings:
         """Returns the model's entry with the policy that the question is sent by."""

@@ -70,6 +70,11 @@ REFUSED: Final[dict[str, tuple[Body, Body, str | None]]] = {
         None,
     ),
     "refuses_max_tokens": (chat(USER, max_tokens=9), chat(USER, max_completion_tokens=9), None),
+    "context_unnamed": (
+        chat({"role": "user", "content": "word " * 1001}),
+        chat({"role": "user", "content": "word " * 900}),
+        None,
+    ),
     "refuses_stream_options": (chat(USER, stream_options={}), chat(USER), None),
 }
 # The sound backend refuses these as well, in words of its own.

@@ -104,6 +104,11 @@ async def _text(ask: Ask) -> object:
     return bool((await ask("Hello")).get("content"))
 
 
+async def _recalled(ask: Ask) -> object:
+    """Whether it reads the beginning of a long question."""
+    return "falcon" in (await ask('Repeat "falcon". ' + "and on " * 1000))["content"]
+
+
 async def _same(ask: Ask) -> object:
     first, second = [(await ask("Hello", seed=7, temperature=0))["content"] for _ in range(2)]
     return first == second
@@ -123,6 +128,7 @@ LOOKS: Final[Mapping[str, tuple[Callable[[Ask], Awaitable[object]], object, obje
     "calls_as_text": (_count, 2, 0),
     "thoughts_as_text": (_thoughts, False, True),
     "empty_answer": (_text, True, False),
+    "context_cut": (_recalled, True, False),
     "ignores_seed": (_same, True, False),
 }
 

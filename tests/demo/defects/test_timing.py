@@ -16,12 +16,14 @@ from gateway.demo.defects.timing import TIMING
 from gateway.testing.gateway import RunningGateway
 from tests.demo.defects.gateway import SOUND, gateway_of
 from tests.demo.defects.requests import body_of, path_of
+from tests.demo.defects.requests import post as send
 from tests.demo.http2_client import connected
 from tests.demo.wires import post, question
 
 BREAKS: Final = ("stream_cut", "stream_reset")
 CASES: Final = [
-    *[(name, kind) for name in (*TIMING, *BREAKS) for kind in ALL_WIRES],
+    *[(name, kind) for name, defect in TIMING.items() for kind in defect.wires],
+    *[(name, kind) for name in BREAKS for kind in ALL_WIRES],
     ("wrong_content_type", "agent"),
 ]
 COUNT: Final[Json] = {"role": "user", "content": "count to ten"}
@@ -85,6 +87,18 @@ async def test_an_agents_answer_of_the_wrong_type() -> None:
         assert (response.status_code, response.headers["content-type"]) == (200, media_type)
 
 
+@pytest.mark.parametrize("kind", TIMING["silence_cut"].wires)
+async def test_only_an_answer_that_is_silent_for_long_is_cut(kind: str) -> None:
+    # A Messages request always has a bound.
+    long = {**body_of(kind, "count to 2000"), **({"max_tokens": 8000} if kind == "messages" else {})}
+    async with serve_demo(kind, defect="silence_cut") as backend:
+        short, stream, whole = [
+            await send(backend, body, stream=streamed)
+            for body, streamed in ((body_of(kind), False), (long, True), (long, False))
+        ]
+    assert (short.status_code, stream.status_code, whole.status_code) == (200, 200, 504)
+
+
 async def left(gateway: RunningGateway, model: str) -> None:
     """Leave a stream behind its first bytes, and wait until the backend knows."""
     fields: dict[str, Json] = {"model": model, "stream": True, "messages": [COUNT]}
@@ -103,7 +117,7 @@ async def _aborted(gateway: RunningGateway) -> bool:
 
 @pytest.mark.parametrize("kind", ALL_WIRES)
 async def test_a_client_of_the_gateway_sees_each_difference(kind: str) -> None:
-    async with gateway_of(kind, [*TIMING, *BREAKS]) as gateway:
+    async with gateway_of(kind, [*(name for name in TIMING if kind in TIMING[name].wires), *BREAKS]) as gateway:
         began = asyncio.get_running_loop().time()
         sound, cut, reset, late = await asyncio.gather(
             *(streamed(gateway, model) for model in (SOUND, *BREAKS, "slow_first_byte"))

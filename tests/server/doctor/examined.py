@@ -1,6 +1,6 @@
 """Examines demo backends as `dragoman doctor` does."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.finding import Checked, Finding, Section
@@ -33,9 +33,11 @@ async def examined(
     model: str = "",
     own_profile: Mapping[str, Json] | None = None,
     entry: Mapping[str, Json] | None = None,
+    probes: Sequence[Probe] | None = None,
 ) -> Examined:
     """Examines one backend: a demo of this kind, or what answers at an address over the same wire. `entry` are more
-    keys of it, and `own_profile` a profile of the settings by its name."""
+    keys of it, `own_profile` a profile of the settings by its name, and `probes` those that are tried instead of the
+    chosen ones."""
     settings = read_settings(
         {
             "profiles": dict(own_profile or {}),
@@ -48,7 +50,7 @@ async def examined(
         await backends.start(demo_backends)
         backend = backends.known("b")
         assert backend is not None
-        return await examine_backend(settings, backend, "", transport, chosen(slow, only), _begin)
+        return await examine_backend(settings, backend, "", transport, probes or chosen(slow, only), _begin)
 
 
 def _begin(probe: Probe) -> None:

@@ -33,6 +33,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "no_call_index": {"D266": "remark"},
     "calls_end_with_stop": {"D267": "remark"},
     "buffered": {"D225": "todo"},
+    "silence_cut": {"D283": "todo"},
     "slow_first_byte": {"D227": "todo"},
     "cancel_keeps_slot": {"D282": "todo"},
     "name_changed": {"D231": "broken"},
@@ -47,6 +48,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "calls_as_text": {"D231": "todo"},
     "thoughts_as_text": {"D228": "todo"},
     "empty_answer": {"D221": "broken"},
+    "context_cut": {"D284": "todo"},
     "ignores_seed": {"D273": "todo"},
     "ignores_stop": {"D272": "todo"},
     "ignores_max_tokens": {"D274": "todo"},
@@ -76,6 +78,7 @@ TURNS: Final[Mapping[str, Mapping[str, str]]] = {
     "refuses_tools": {"D231": "todo"},
     "refuses_forced_choice": {"D238": "todo", "D239": "todo"},
     "refuses_max_tokens": {"D220": "remark"},
+    "context_unnamed": {"D284": "todo"},
     "refuses_stream_options": {"D223": "todo"},
 }
 _STREAMS: Final = ("text", "grpc", "agent")
