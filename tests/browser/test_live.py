@@ -54,8 +54,15 @@ async def test_a_broken_stream_says_what_came_and_what_did_not(gateway: RunningG
         assert (
             re.search(r"Came a response with the status 200, \d+ bytes", said) and "Expected the event Finish" in said
         )
+        # Nobody reads it as a success: not in the list, and not in the head.
         row = page.row(request_id)
-        assert "upstream_stream_truncated" in await row.evaluate("one => one.textContent")
+        await row.get_by_text("200 failed", exact=True).wait_for()
+        await page.request(request_id).locator("header").get_by_text("200 failed", exact=True).wait_for()
+        # Beside the request the list is narrow, and its code is still read whole.
+        code = row.get_by_text("upstream_stream_truncated", exact=True)
+        assert await code.evaluate("one => one.getBoundingClientRect().right") <= await row.evaluate(
+            "one => one.getBoundingClientRect().right"
+        )
         # The banner comes before everything else of the request.
         above = await banner.evaluate("one => one.getBoundingClientRect().top")
         assert above < await page.request(request_id).get_by_role("tablist").evaluate(
@@ -67,6 +74,21 @@ async def test_a_broken_stream_says_what_came_and_what_did_not(gateway: RunningG
             .last.locator(".chunk")
             .last.evaluate("one => one.textContent.includes('upstream_stream_truncated')")
         )
+
+
+async def test_failed_requests_are_shown_alone(gateway: RunningGateway, opened: Open) -> None:
+    failed = await sent(gateway, model="demo-chat", messages=TRUNCATED, stream=True)
+    fine = await sent(gateway, model="demo-chat", stream=True)
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        await page.open()
+        await viewer.page.get_by_role("searchbox", name="Filter").fill("model:demo-chat")
+        await page.row(fine).wait_for()
+        await viewer.page.get_by_role("button", name="Failed only").click()
+        await page.row(fine).wait_for(state="detached")
+        await page.row(failed).wait_for()
+        await viewer.page.get_by_role("button", name="Failed only").click()
+        await page.row(fine).wait_for()
 
 
 async def test_a_client_that_leaves_is_told_as_such(gateway: RunningGateway, opened: Open) -> None:

@@ -116,3 +116,44 @@ async def _middle(page: InspectorPage) -> str:
         }"""
     )
     return found
+
+
+async def test_the_rows_that_are_read_stay_in_every_frame_of_a_reload(flooded: RunningGateway, opened: Open) -> None:
+    """More requests than the gateway tells of one by one, while the list is scrolled further than one page of it."""
+    async with opened(flooded.base_url) as viewer:
+        page = InspectorPage(viewer)
+        await page.open()
+        await page.grid.get_by_role("row").nth(10).wait_for()
+        box = page.grid.locator(".rows")
+        while await box.evaluate("one => one.scrollHeight") < 1800 * 27:
+            await box.evaluate("one => { one.scrollTop = one.scrollHeight; }")
+            await page.settled()
+        await box.evaluate("one => { one.scrollTop = 1500 * 27; }")
+        await page.settled()
+        shown = await _middle(page)
+        await viewer.page.evaluate(_WATCH_FRAMES, shown)
+        flood(flooded, 800)
+        await viewer.page.get_by_text("10,000 of 10,000").wait_for()
+        newest = (await flooded.client.get("/inspect/api/requests?limit=1")).json()["requests"][0]["id"]
+        async with viewer.page.expect_response(lambda answer: "/requests?" in answer.url) as reload:
+            await (await reload.value).finished()
+        await page.settled()
+        frames: list[bool] = await viewer.page.evaluate("() => window.frames_with_row")
+        assert len(frames) > 5 and all(frames)
+        assert await _middle(page) == shown
+        await viewer.page.get_by_role("button", name="Newest").click()
+        await page.row(newest).wait_for()
+
+
+# In each frame: whether the row of this id stands where it stood.
+_WATCH_FRAMES: Final = """id => {
+  window.frames_with_row = [];
+  const box = document.querySelector(".grid .rows");
+  const place = () => box.querySelector(`[data-id="${id}"]`)?.getBoundingClientRect().top;
+  const before = place();
+  const look = () => {
+    window.frames_with_row.push(Math.abs((place() ?? -1e6) - before) < 2);
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""

@@ -142,6 +142,8 @@ function Inspector({ settings }) {
         <${ListFoot}
           requests=${requests}
           follow=${follow}
+          filter=${text}
+          onFilter=${setText}
           onNewest=${newest}
           onForget=${state === "recorded" ? null : () => setDialog("forget")}
         />

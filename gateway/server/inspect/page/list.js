@@ -6,8 +6,13 @@ import { taken } from "./requests.js";
 import { visible } from "./text.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.mjs";
 
-const ROW = 27; // CSS pixels; the style sheet has the same number
+// CSS pixels; the style sheet has the same numbers. In a narrow list, a row has two lines.
+const ROW = 27;
+const TALL_ROW = 46;
+const NARROW = 640;
 const BEYOND = 8; // rows outside the window, on each side
+
+const FAILED = "failed:yes";
 
 const COLUMNS = [
   { name: "time", title: "Time", show: (one) => clock(one.began) },
@@ -25,11 +30,15 @@ const COLUMNS = [
   },
 ];
 
-/** The outcome of a request, in words as well as in colour. */
+/** The outcome of a request, in words as well as in colour: a stream that failed had begun with a 200. */
 export function Status({ summary }) {
   if (summary.live) return html`<span class="live-mark">live</span>`;
-  const failed = summary.code || summary.status >= 400;
-  return html`<span class=${failed ? "failed" : "fine"}>${summary.status || "-"}</span>`;
+  if (!isFailed(summary)) return html`<span class="fine">${summary.status || "-"}</span>`;
+  return html`<span class="failed">${summary.status || "-"}${summary.status < 400 && " failed"}</span>`;
+}
+
+function isFailed(summary) {
+  return Boolean(summary.code) || summary.status >= 400;
 }
 
 function Changes({ summary }) {
@@ -44,22 +53,25 @@ function Changes({ summary }) {
  */
 export function RequestList({ requests, current, moves, opened, follow, onCurrent, onOpen, onFollow }) {
   const box = useRef(null);
-  const [view, setView] = useState({ top: 0, height: 800 });
+  const [view, setView] = useState({ top: 0, height: 800, width: 1200 });
   const rows = requests.rows;
-  useSize(box, (height) => setView((old) => ({ ...old, height })));
-  useAnchor(box, rows, follow);
-  useShown(box, rows, current, moves);
+  const tall = view.width < NARROW ? TALL_ROW : ROW;
+  const setTop = (top) => setView((old) => (old.top === top ? old : { ...old, top }));
+  useSize(box, (size) => setView((old) => ({ ...old, ...size })));
+  const anchor = useAnchor(box, rows, follow, tall, setTop);
+  useShown(box, rows, current, moves, tall);
   const scroll = () => {
     const top = box.current.scrollTop;
-    setView((old) => ({ ...old, top }));
-    if (top < ROW !== follow) onFollow(top < ROW);
-    if (top + 2 * box.current.clientHeight > rows.length * ROW) requests.loadOlder();
+    anchor.current = anchorAt(rows, top, tall);
+    setTop(top);
+    if (top < tall !== follow) onFollow(top < tall);
+    if (top + 2 * box.current.clientHeight > rows.length * tall) requests.loadOlder();
   };
-  const first = Math.max(0, Math.floor(view.top / ROW) - BEYOND);
-  const shown = positions(rows, first, first + Math.ceil(view.height / ROW) + 2 * BEYOND, current);
+  const first = Math.max(0, Math.floor(view.top / tall) - BEYOND);
+  const shown = positions(rows, first, first + Math.ceil(view.height / tall) + 2 * BEYOND, current);
   const focusable = rows.some((row) => row.id === current) ? current : rows[0]?.id;
   return html`<div
-    class="grid"
+    class=${tall === ROW ? "grid" : "grid narrow"}
     role="grid"
     aria-label="Requests"
     aria-rowcount=${requests.matching + 1}
@@ -71,13 +83,14 @@ export function RequestList({ requests, current, moves, opened, follow, onCurren
       </div>
     </div>
     <div role="rowgroup" class="rows" ref=${box} onScroll=${scroll}>
-      <div role="presentation" class="runway" style=${{ height: `${rows.length * ROW}px` }}>
+      <div role="presentation" class="runway" style=${{ height: `${rows.length * tall}px` }}>
         ${shown.map(
           (at) =>
             html`<${Row}
               key=${rows[at].id}
               summary=${rows[at]}
               at=${at}
+              top=${at * tall}
               focusable=${rows[at].id === focusable}
               opened=${rows[at].id === opened}
               onCurrent=${onCurrent}
@@ -89,8 +102,8 @@ export function RequestList({ requests, current, moves, opened, follow, onCurren
   </div>`;
 }
 
-function Row({ summary, at, focusable, opened, onCurrent, onOpen }) {
-  const failed = !summary.live && (summary.code || summary.status >= 400);
+function Row({ summary, at, top, focusable, opened, onCurrent, onOpen }) {
+  const failed = !summary.live && isFailed(summary);
   return html`<div
     role="row"
     class="line ${failed ? "is-failed" : ""}"
@@ -98,7 +111,7 @@ function Row({ summary, at, focusable, opened, onCurrent, onOpen }) {
     aria-rowindex=${at + 2}
     aria-selected=${opened ? "true" : "false"}
     tabindex=${focusable ? 0 : -1}
-    style=${{ transform: `translateY(${at * ROW}px)` }}
+    style=${{ transform: `translateY(${top}px)` }}
     onFocus=${() => onCurrent(summary.id)}
     onClick=${() => onOpen(summary.id)}
   >
@@ -119,49 +132,59 @@ function positions(rows, first, end, current) {
   return shown;
 }
 
-function useSize(box, onHeight) {
+function useSize(box, onSize) {
   useEffect(() => {
-    const observer = new ResizeObserver(() => box.current && onHeight(box.current.clientHeight));
+    const measure = () => box.current && onSize({ height: box.current.clientHeight, width: box.current.clientWidth });
+    const observer = new ResizeObserver(measure);
     observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
 }
 
-// New rows come in above: the view stays on its rows, or on the newest where it follows them.
-function useAnchor(box, rows, follow) {
-  const before = useRef(null);
+// New rows come in above: the view stays on its rows, or on the newest where it follows them. `onTop` gets where it is
+// then, before anything is painted. Returns the row at the top of the view, and how far it is scrolled out.
+function useAnchor(box, rows, follow, tall, onTop) {
+  const anchor = useRef(null);
   useLayoutEffect(() => {
+    const at = follow ? -1 : rows.findIndex((row) => row.id === anchor.current?.id);
     if (follow) box.current.scrollTop = 0;
-    else if (before.current !== null) {
-      const moved = rows.findIndex((row) => row.id === before.current);
-      if (moved > 0) box.current.scrollTop += moved * ROW;
-    }
-    before.current = rows[0]?.id ?? null;
-  }, [rows, follow]);
+    else if (at >= 0) box.current.scrollTop = at * tall + Math.min(anchor.current.offset, tall - 1);
+    anchor.current = anchorAt(rows, box.current.scrollTop, tall);
+    onTop(box.current.scrollTop);
+  }, [rows, follow, tall]);
+  return anchor;
+}
+
+function anchorAt(rows, top, tall) {
+  const row = rows[Math.floor(top / tall)];
+  return row === undefined ? null : { id: row.id, offset: top % tall };
 }
 
 // The row that the keys moved to is scrolled into the view, and gets the focus.
-function useShown(box, rows, current, moves) {
+function useShown(box, rows, current, moves, tall) {
   useLayoutEffect(() => {
     const at = rows.findIndex((row) => row.id === current);
     if (at < 0 || moves === 0) return;
     box.current.querySelector("[tabindex='0']").focus({ preventScroll: true });
     const { scrollTop, clientHeight } = box.current;
-    if (at * ROW < scrollTop) box.current.scrollTop = at * ROW;
-    else if ((at + 1) * ROW > scrollTop + clientHeight) box.current.scrollTop = (at + 1) * ROW - clientHeight;
+    if (at * tall < scrollTop) box.current.scrollTop = at * tall;
+    else if ((at + 1) * tall > scrollTop + clientHeight) box.current.scrollTop = (at + 1) * tall - clientHeight;
   }, [moves]);
 }
 
 /**
- * The line below the list: how many requests there are, and those that came while the list stood still. `onForget` is
- * null where they cannot be forgotten.
+ * The line below the list: how many requests there are, and those that came while the list stood still. `filter` is the
+ * text of the filter and `onFilter` gets another. `onForget` is null where they cannot be forgotten.
  */
-export function ListFoot({ requests, follow, onNewest, onForget }) {
+export function ListFoot({ requests, follow, filter, onFilter, onNewest, onForget }) {
   const held = requests.held.size;
+  const terms = filter.split(/\s+/).filter(Boolean);
+  const failed = terms.includes(FAILED);
+  const toggle = () => onFilter((failed ? terms.filter((term) => term !== FAILED) : [...terms, FAILED]).join(" "));
   return html`<footer class="list-foot">
     <span>${count(requests.matching)} of ${count(requests.total)}</span>
     ${held > 0 && html`<span class="held">${count(held)} waiting</span>`}
-    <span class="push"></span>
+    <button class="push" aria-pressed=${failed ? "true" : "false"} onClick=${toggle}>Failed only</button>
     ${!follow && html`<button onClick=${onNewest}>Newest</button>`}
     ${onForget && requests.total > 0 && html`<button onClick=${onForget}>Forget</button>`}
   </footer>`;

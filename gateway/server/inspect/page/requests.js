@@ -31,15 +31,17 @@ export class Requests {
     this.refreshing = null;
   }
 
-  /** Loads the newest requests that pass `filter`. */
+  /** Loads the newest requests that pass `filter`. Rows of the same filter stay until what is newer reaches them. */
   async load(filter = this.filter) {
+    const before = filter === this.filter ? this.rows : [];
     this.filter = filter;
     const asked = (this.asked += 1);
     try {
-      const limit = Math.min(Math.max(PAGE, this.rows.length), MOST_ASKED);
+      const limit = Math.min(Math.max(PAGE, before.length), MOST_ASKED);
       const page = await askJson("requests", { query: { filter, limit } });
+      const rows = await this.joined(page, before, asked);
       if (asked !== this.asked) return;
-      this.replace(dated(page.requests), page);
+      this.replace(rows, page);
       this.error = null;
     } catch (error) {
       if (asked !== this.asked) return;
@@ -47,6 +49,21 @@ export class Requests {
     }
     this.loaded = true;
     this.onChange();
+  }
+
+  /** Returns the rows of a page, of those between it and the newest of `before`, and of `before` behind them. */
+  async joined({ requests, matching }, before, asked) {
+    const rows = dated(requests);
+    const isApart = () => rows.length > 0 && rows.length < matching && rows.at(-1).seq > before[0]?.seq;
+    while (isApart() && rows.length < this.keep && asked === this.asked) {
+      const query = { filter: this.filter, limit: MOST_ASKED, before: rows.at(-1).seq };
+      const page = await askJson("requests", { query });
+      if (page.requests.length === 0) break;
+      rows.push(...dated(page.requests));
+    }
+    const oldest = rows.at(-1)?.seq ?? 0;
+    const behind = before.filter((row) => row.seq < oldest);
+    return [...rows, ...behind].slice(0, Math.max(rows.length, Math.min(matching, this.keep)));
   }
 
   /** Loads the requests before the oldest row. */
