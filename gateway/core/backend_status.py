@@ -5,7 +5,7 @@ error is a 502 that says so and asks for no retry. The gateway itself retries no
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -146,6 +146,14 @@ _SECRET: Final = re.compile(
     r"|\b(?:sk|pk|rk|wk|gsk|xai|hf|ghp|gho|github_pat|glpat|AIza|AKIA|ya29)[-_.]?[A-Za-z0-9*_.\-]{8,}"
     r"|\beyJ[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*){0,2}"
 )
+
+
+def redact_error(error: BackendError, redact: Callable[[str], str]) -> None:
+    """Redacts the secrets in every text of an error that may come from the backend."""
+    error.message = redact(error.message)
+    error.code = error.code and redact(error.code)
+    error.param = error.param and redact(error.param)
+    error.words = redact(public_text(error.words))
 
 
 def public_text(text: str) -> str:

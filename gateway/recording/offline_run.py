@@ -5,13 +5,14 @@ outside is taken from the recording: what the backend sent, the ids and times of
 connections, limits and keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
 import msgspec
 
 from gateway.adapter import Adapter, BackendRequest
+from gateway.core.backend_status import redact_error
 from gateway.core.conversation import Conversation, Violation
 from gateway.core.errors import BackendError, BackendTruncated, GatewayError, OwnWords
 from gateway.core.events import Event
@@ -67,9 +68,12 @@ class OfflineRun(msgspec.Struct, frozen=True):
         return "" if self.error is None else self.error.code or ""
 
 
-def run_offline(interaction: Interaction, settings: Settings | None = None) -> OfflineRun:
-    """Runs one recorded request. Raises RecordingError where the recording lacks its body, and for a route that cannot
-    be used; SettingsError for an adapter that must be named in settings."""
+def run_offline(
+    interaction: Interaction, settings: Settings | None = None, redact: Callable[[str], str] = str
+) -> OfflineRun:
+    """Runs one recorded request. `redact` takes the gateway's secrets out of the error of a backend that quotes them,
+    as the gateway did; recorded bytes without secrets need none. Raises RecordingError where the recording lacks its
+    body, and for a route that cannot be used; SettingsError for an adapter that must be named in settings."""
     body = interaction.body
     if body is None:
         raise RecordingError(f"The body of the request {interaction.request.id} is not in the recording.")
@@ -77,15 +81,16 @@ def run_offline(interaction: Interaction, settings: Settings | None = None) -> O
     route = interaction.route
     adapter = None if route is None else adapter_of(route, settings)
     policy = Policy() if route is None else policy_of(route)
-    return _Run(interaction, dialect).play(body, adapter, policy)
+    return _Run(interaction, dialect, redact).play(body, adapter, policy)
 
 
 class _Run:
     """One run; `play` is called once."""
 
-    def __init__(self, interaction: Interaction, dialect: Dialect) -> None:
+    def __init__(self, interaction: Interaction, dialect: Dialect, redact: Callable[[str], str]) -> None:
         self._interaction = interaction
         self._dialect = dialect
+        self._redact = redact
         self._violations: tuple[Violation, ...] = ()
         self._conversation: Conversation | None = None
         self._exchange: Exchange | None = None
@@ -235,6 +240,8 @@ class _Run:
         return BackendTruncated("The recording ends before the request did.")
 
     def _failed(self, error: GatewayError, external: bool = False) -> OfflineRun:
+        if isinstance(error, BackendError) and not external:
+            redact_error(error, self._redact)
         self._notices += error.notices
         if self._explains:
             before = () if self._exchange is None else self._exchange.notices

@@ -2,14 +2,14 @@
 backend, and sends the response."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from time import monotonic
 from typing import Final, cast
 
 import msgspec
 
 from gateway.adapter import Adapter, BackendRequest
-from gateway.core.backend_status import NO_RETRY, public_text
+from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
 from gateway.core.policy import Policy
@@ -160,8 +160,8 @@ class GenerateEndpoint:
         """Completes an error of a backend by what the gateway knows, and takes the secrets out of it."""
         check_lack(error)
         # After a reload, this backend may no longer be part of the gateway state.
-        redact(error, backend.redact)
-        redact(error, self._state.redact)
+        redact_error(error, backend.redact)
+        redact_error(error, self._state.redact)
         if error.code == "upstream_auth_error":
             context.credential = backend.settings.credential_variable
 
@@ -242,14 +242,6 @@ class GenerateEndpoint:
             on_status=context.receive_head,
             again=context.attempt == 0,
         )
-
-
-def redact(error: BackendError, redact_secrets: Callable[[str], str]) -> None:
-    """Redacts the secrets in every text of an error that may come from the backend."""
-    error.message = redact_secrets(error.message)
-    error.code = error.code and redact_secrets(error.code)
-    error.param = error.param and redact_secrets(error.param)
-    error.words = redact_secrets(public_text(error.words))
 
 
 def _decoded(dialect: Dialect, body: bytes, head: RequestHead) -> ClientRequest:

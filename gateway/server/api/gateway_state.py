@@ -91,7 +91,9 @@ class GatewayState:
 
     def _inspector(self, settings: Settings, observers: list[RequestObserver]) -> Inspector | None:
         """Returns the inspector, or None where nobody may look and nothing is saved. Adds what observes requests."""
-        inspector = Inspector(settings.inspector, self.access, lambda: self.settings, lambda: self.backends.secrets)
+        inspector = Inspector(
+            settings.inspector, self.access, lambda: self.settings, lambda: self.backends.secrets, self.redact
+        )
         wanted = settings.inspector
         if wanted.record is None and not inspector.access.is_open(settings, bool(self._keys(settings))):
             return None

@@ -1,6 +1,6 @@
 """Makes what is shown of requests from redacted bytes: nothing else of a text can be in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -23,10 +23,16 @@ def redacted_alike(
 
 
 def remade_redacted(
-    interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
+    interaction: Interaction,
+    level: RedactionLevel,
+    seed: bytes,
+    known: Sequence[str],
+    settings: Settings,
+    redact_error: Callable[[str], str],
 ) -> Remade:
-    """Makes the stages again from redacted bytes. The checks are those of the captured ones."""
-    captured = remake(interaction, settings)
+    """Makes the stages again from redacted bytes. The checks are those of the captured ones; `redact_error` is what the
+    gateway applied to the errors of backends."""
+    captured = remake(interaction, settings, redact_error)
     (clean,) = redacted_alike([interaction], level, seed, known, settings)
     # They quote what they are about: the code of an outcome may be the backend's own word.
     checks = tuple(

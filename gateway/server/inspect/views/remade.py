@@ -1,5 +1,7 @@
 """Makes the stages of a captured request again, when somebody looks at them: nothing between the bytes is captured."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from gateway.adapter import Adapter
@@ -40,12 +42,12 @@ class Remade(msgspec.Struct, frozen=True):
     absent: str = ""
 
 
-def remake(interaction: Interaction, settings: Settings) -> Remade:
-    """Runs one captured request again."""
+def remake(interaction: Interaction, settings: Settings, redact: Callable[[str], str] = str) -> Remade:
+    """Runs one captured request again. `redact` as in `run_offline`."""
     if interaction.body is None:
         return Remade(interaction, interaction.notices, absent=_no_body(interaction))
     try:
-        run = run_offline(interaction, settings)
+        run = run_offline(interaction, settings, redact)
         route = interaction.route
         adapter = None if route is None else adapter_of(route, settings)
         policy = Policy() if route is None else policy_of(route)
