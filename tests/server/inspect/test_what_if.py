@@ -48,11 +48,14 @@ async def test_other_limits_are_what_explain_says_and_nothing_is_sent() -> None:
         assert len(backend.requests) == sent
 
 
-async def test_words_are_replaced_here_too() -> None:
+async def test_words_are_replaced_here_too(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     async with running_gateway(limited()) as gateway:
         request_id = await asked(gateway, "demo-chat")
         assert "Kassel" not in (await tried(gateway, {"id": request_id}, "")).text
+        assert "shown by the inspector" not in caplog.text
         assert "Kassel" in (await tried(gateway, {"id": request_id})).text
+        assert f"the words of the request {request_id} were shown by the inspector" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ function viewOf(view, { id, path, query, stamp, against, detail, messages, answe
     case "diff":
       return html`<${Diff} ...${{ path, query, stamp, onOpen }} previous=${against ?? detail.previous} />`;
     default:
-      return html`<${WhatIf} key=${id} id=${id} settings=${settings} route=${detail.route} />`;
+      return html`<${WhatIf} key=${id} ...${{ id, settings, query }} route=${detail.route} />`;
   }
 }
 

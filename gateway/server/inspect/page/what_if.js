@@ -2,6 +2,7 @@
 
 import { askJson } from "./api.js";
 import { html } from "./html.js";
+import { useLoaded } from "./loaded.js";
 import { StageTable } from "./messages.js";
 import { NoticeList, unplaced } from "./notices.js";
 import { visible } from "./text.js";
@@ -12,18 +13,15 @@ const LIMITS = [
   { name: "max_history_messages", title: "Most messages" },
 ];
 
-/** `settings` names the profiles, `route` the one that was used. */
-export function WhatIf({ id, settings, route }) {
-  const [answer, setAnswer] = useState({ value: null, error: null, asking: false });
-  const submit = async (event) => {
+/** `settings` names the profiles, `route` the one that was used; `query` says whether the words are revealed. */
+export function WhatIf({ id, settings, route, query }) {
+  const [asked, setAsked] = useState({ body: null, times: 0 });
+  const load = (signal) =>
+    asked.body === null ? null : askJson("explain", { method: "POST", body: asked.body, query, signal });
+  const answer = useLoaded(load, id, `${asked.times} ${query.reveal}`);
+  const submit = (event) => {
     event.preventDefault();
-    if (answer.asking) return;
-    const body = { id, ...choices(new FormData(event.target)) };
-    setAnswer({ ...answer, asking: true });
-    await askJson("explain", { method: "POST", body }).then(
-      (value) => setAnswer({ value, error: null, asking: false }),
-      (error) => setAnswer({ value: null, error, asking: false }),
-    );
+    setAsked({ body: { id, ...choices(new FormData(event.target)) }, times: asked.times + 1 });
   };
   return html`<form class="what-if" onSubmit=${submit}>
       <label
@@ -37,7 +35,7 @@ export function WhatIf({ id, settings, route }) {
         ({ name, title }) =>
           html`<label>${title} <input name=${name} type="number" min="0" step="1" placeholder="as it is" /></label>`,
       )}
-      <button class="primary" aria-disabled=${answer.asking ? "true" : "false"}>Show</button>
+      <button class="primary">Show</button>
       <span class="dim">Nothing is sent to a backend.</span>
     </form>
     <div aria-live="polite">
