@@ -128,9 +128,9 @@ typecheck: $(DEV) ## Strict types over sources and tests
 proto: $(DEV) ## Regenerate the protobuf modules from proto/
 	$(BIN)/python proto/generate.py
 
-golden: $(DEV) ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions
+golden: $(DEV) ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions, texts about rules
 	$(BIN)/python -m pytest tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
-	  tests/commands/test_completion.py tests/connect --rewrite-golden
+	  tests/commands/test_completion.py tests/connect tests/server/inspect/test_rule_texts.py --rewrite-golden
 
 conformance: $(DEV) ## Run the conformance kit over every adapter
 	$(BIN)/python -m pytest tests/test_conformance.py tests/adapters tests/examples -k conform

@@ -88,6 +88,12 @@ def _dialog(key: str, name: str) -> Callable[[InspectorPage, Mapping[str, str]],
     return show
 
 
+async def _why(page: InspectorPage, ids: Mapping[str, str]) -> None:
+    await _view("repaired", "Messages")(page, ids)
+    await page.page.get_by_role("button", name="Why CALLS_UNANSWERED?").first.click()
+    await page.page.get_by_text("Providers say").wait_for()
+
+
 async def _settings(page: InspectorPage, ids: Mapping[str, str]) -> None:
     await _dialog(",", "Settings in use")(page, ids)
     await page.page.get_by_role("group", name="Settings", exact=True).wait_for()
@@ -113,6 +119,7 @@ FURTHER: Final = {
     "difference": _view("repaired", "Since previous"),
     "revealed": _revealed,
     "refused filter": _refused_filter,
+    "why": _why,
     "keys": _dialog("?", "Keys"),
     "copy": _dialog("c", "Copy the request"),
     "settings": _settings,

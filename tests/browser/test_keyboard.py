@@ -73,6 +73,10 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         assert await keyboard.focus("one => one.textContent.includes('TOOL_ID_UNKNOWN')")
         await keyboard.press("N")
         assert await keyboard.focus("one => one.textContent.includes('CALLS_UNANSWERED')")
+        # Why: what the documentation says of the rule.
+        await viewer.page.keyboard.press("Tab")
+        await keyboard.press("Enter")
+        await page.request(second).get_by_text("A call without a result gets a fixed text").wait_for()
         # Views: next, previous, and the two that have a key.
         for key, view in (("]", "Sent"), ("]", "Answer"), ("[", "Sent"), ("d", "Since previous"), ("w", "What if")):
             await keyboard.press(key)

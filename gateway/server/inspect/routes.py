@@ -4,7 +4,6 @@ The middleware has checked who asks (`InspectorAccess`). None of them is in the 
 version's own page and commands.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -19,16 +18,15 @@ from gateway.core.errors import InvalidRequest
 from gateway.recording.export import EXPORTS, export
 from gateway.recording.redact.redact import Redacted
 from gateway.server.api.gateway_state import GatewayState
-from gateway.server.inspect.effective_settings import settings_view
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.inspect.page_routes import add_page_routes
 from gateway.server.inspect.recorded_requests import RecordedRequests
 from gateway.server.inspect.request_routes import add_request_routes
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.responses import API, HEADERS, json_response, level, number
-from gateway.server.inspect.running_settings import running_settings
+from gateway.server.inspect.rule_texts import rule_text
 from gateway.server.inspect.send_routes import add_send_routes
-from gateway.server.inspect.shown_settings import shown_settings
+from gateway.server.inspect.settings_routes import add_settings_routes
 from gateway.server.telemetry.log import LOGGER
 
 _MOST_LISTED: Final = 1000
@@ -52,21 +50,6 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
         found = gateway_state.inspector
         assert found is not None  # the middleware has checked it
         return found
-
-    @app.get(f"{API}/settings", include_in_schema=False)
-    async def settings(request: Request) -> Response:
-        """What the page has to know of the gateway."""
-        return json_response(await shown_settings(gateway_state, inspector(), request.base_url))
-
-    @app.get(f"{API}/running-settings", include_in_schema=False)
-    async def running() -> Response:
-        """The settings in use, without secrets."""
-        return json_response(running_settings(gateway_state))
-
-    @app.get(f"{API}/effective-settings", include_in_schema=False)
-    async def effective() -> Response:
-        """The settings in use, and what sets each."""
-        return json_response(await asyncio.to_thread(settings_view, gateway_state))
 
     @app.get(f"{API}/requests", include_in_schema=False)
     async def requests(request: Request) -> Response:
@@ -103,7 +86,13 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
             return Response(status_code=204, headers=HEADERS)
         return EventSourceResponse(_events(source.watch(after)), ping=15, headers=HEADERS)
 
+    @app.get(f"{API}/rules/{{rule}}", include_in_schema=False)
+    async def rule_documentation(rule: str) -> Response:
+        """What a rule means, as the documentation says it."""
+        return json_response(rule_text(rule))
+
     add_page_routes(app)
+    add_settings_routes(app, gateway_state, inspector)
     add_request_routes(app, inspector)
     add_send_routes(app, inspector)
 

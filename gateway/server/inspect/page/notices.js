@@ -1,8 +1,11 @@
 /** Notices and errors: what the gateway changed or saw, why, and what to do. */
 
+import { askJson } from "./api.js";
 import { html } from "./html.js";
 import { useCommands } from "./keys.js";
+import { useLoaded, waiting } from "./loaded.js";
 import { visible } from "./text.js";
+import { useState } from "./vendor/hooks.mjs";
 
 /** The error that ended the request, first of all; null shows nothing. */
 export function ErrorBanner({ error }) {
@@ -54,20 +57,29 @@ export function unplaced(notices, rows = []) {
 }
 
 function NoticeItem({ notice }) {
+  const [open, setOpen] = useState(false);
   return html`<li class="notice ${notice.action}" tabindex="-1">
     <p>
       <strong class="rule">${notice.rule}</strong> ${visible(notice.sentence)}${" "}
-      <span class="dim">${notice.stage}: ${notice.action}${notice.docs && html`, see ${docsOf(notice.docs)}`}</span>
+      <span class="dim">${notice.stage}: ${notice.action}</span>${" "}
+      <button
+        class="link"
+        aria-expanded=${open ? "true" : "false"}
+        aria-label=${`Why ${notice.rule}?`}
+        onClick=${() => setOpen(!open)}
+      >
+        Why?
+      </button>
     </p>
     ${notice.advice && html`<p><span class="dim">What to do:</span> ${visible(notice.advice)}</p>`}
+    ${open && html`<${RuleText} rule=${notice.rule} />`}
   </li>`;
 }
 
-// A page of the documentation is a link only where it is an address.
-function docsOf(docs) {
-  return /^https?:\/\//.test(docs)
-    ? html`<a href=${docs} rel="noreferrer" target="_blank">${docs}</a>`
-    : html`<code>${docs}</code>`;
+// What the documentation says of a rule.
+function RuleText({ rule }) {
+  const loaded = useLoaded((signal) => askJson(`rules/${encodeURIComponent(rule)}`, { signal }), rule);
+  return html`<p class="rule-text">${loaded.value === null ? waiting(loaded) : loaded.value.text}</p>`;
 }
 
 /** Offers the keys that go from notice to notice. */

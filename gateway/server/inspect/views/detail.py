@@ -36,7 +36,7 @@ class ErrorView(msgspec.Struct, frozen=True):
 
 
 class NoticeView(msgspec.Struct, frozen=True):
-    """One notice: `sentence` is its detail, `advice` how the client avoids it, `docs` the page about the rule."""
+    """One notice: `sentence` is its detail, `advice` how the client avoids it."""
 
     number: int
     rule: str
@@ -45,7 +45,6 @@ class NoticeView(msgspec.Struct, frozen=True):
     index: int | None
     sentence: str
     advice: str
-    docs: str
 
 
 class StageSize(msgspec.Struct, frozen=True):
@@ -130,7 +129,6 @@ def _notice(number: int, notice: Notice, paths: FieldPaths) -> NoticeView:
         notice.index,
         notice.detail,
         "" if rule is None else paths.worded(rule.advice),
-        "docs/notices.md" if rule is None else f"docs/rules.md#{notice.rule.lower()}",
     )
 
 

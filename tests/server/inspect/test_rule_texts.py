@@ -1,0 +1,75 @@
+"""The texts about rules are those of the documentation, and there is one for each rule."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pytest
+
+from gateway.core.errors import InvalidRequest
+from gateway.history.rules import RULES
+from gateway.server.inspect.rule_texts import rule_text
+from gateway.testing.gateway import running_gateway
+from tests.paths import ROOT
+from tests.server.inspect.test_routes import settings
+from tests.test_documents import CODE
+
+FILE: Final = ROOT / "gateway" / "server" / "inspect" / "rule_texts.json"
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def plain(text: str) -> str:
+    """Returns Markdown as a person reads it without a renderer: no links, no marks of code, one line a paragraph."""
+    parts = re.split(r"```\w*\n(.*?)```\n", text, flags=re.S)
+    return "\n".join(part.strip() if at % 2 else _unwrapped(part) for at, part in enumerate(parts)).strip()
+
+
+def _unwrapped(text: str) -> str:
+    text = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text).replace("`", "")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
+
+
+def made() -> Mapping[str, str]:
+    """Returns the texts from the pages."""
+    return dict(sorted([*_rows(page("notices.md")), *_sections(page("rules.md"))]))
+
+
+def _rows(text: str) -> Iterator[tuple[str, str]]:
+    for code, meaning in re.findall(r"^\| `([A-Z0-9_]+)` \|.*\| ([^|]+) \|$", text, re.M):
+        yield code, plain(meaning)
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    for code, body in re.findall(r"^### ([A-Z_]+)\n\n(.*?)(?=^##|\Z)", text, re.M | re.S):
+        yield code, plain(body)
+
+
+def test_the_file_is_made_from_the_pages(pytestconfig: pytest.Config) -> None:
+    text = json.dumps(made(), indent=1, ensure_ascii=False) + "\n"
+    if pytestconfig.getoption("--rewrite-golden"):
+        FILE.write_text(text, encoding="utf-8")
+    assert FILE.read_text(encoding="utf-8") == text, "make golden writes it"
+
+
+def test_every_rule_of_the_page_has_a_text() -> None:
+    listed = {code for code in re.findall(r"`([^`\n]+)`", page("notices.md")) if CODE.fullmatch(code)}
+    # These are no notices, but named by one.
+    (named,) = re.findall(r"may also name these rules: (.*?)\.\n", page("notices.md"), re.S)
+    assert listed - set(re.findall(r"`([A-Z_]+)`", named)) == set(made()) and set(RULES) <= listed
+    for code, text in made().items():
+        assert text == text.strip() and len(text) > 20 and "`" not in text and "](" not in text, code
+    assert all("\nRepair: " in made()[rule] for rule in RULES)
+
+
+async def test_the_route_gives_the_text_and_refuses_what_is_no_rule() -> None:
+    async with running_gateway(settings()) as gateway:
+        answer = await gateway.client.get("/inspect/api/rules/TOOL_ORPHAN")
+        assert answer.json() == {"rule": "TOOL_ORPHAN", "text": made()["TOOL_ORPHAN"]}
+        answer = await gateway.client.get("/inspect/api/rules/NO_SUCH")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_rule")
+    with pytest.raises(InvalidRequest, match="NO_SUCH"):
+        rule_text("NO_SUCH")
