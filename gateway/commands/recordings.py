@@ -178,11 +178,15 @@ def _ended(client: "httpx.Client") -> Iterator[str]:
 
 
 def _saved(change: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the id of a request that has ended. Says how many nobody was told of."""
+    """Yields the id of a request that has ended. Says which one has no contents, and how many nobody was told of."""
     if missed := change.get("missed"):
         print(f"{counted(missed, 'request')} came too fast and may be missing; serve --record saves all.", flush=True)
-    elif change["live"] is False and change["contents"] == "kept":
+    elif change["live"]:
+        return
+    elif change["contents"] == "kept":
         yield change["id"]
+    else:
+        print(f"{change['id']} is not saved: its contents are {change['contents'].replace('_', ' ')}.", flush=True)
 
 
 def replay(options: argparse.Namespace) -> int:

@@ -182,6 +182,20 @@ async def test_what_comes_too_fast_to_be_followed_is_told(tmp_path: Path, monkey
                 process.kill()
 
 
+async def test_what_is_followed_without_contents_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "a"
+    async with running_gateway(settings(contents="never")) as gateway:
+        process = await _started("record", "--follow", "--out", str(out), "--url", gateway.base_url)
+        try:
+            await _lines(process, "Following")
+            request_id = await ask(gateway)
+            await _lines(process, f"{request_id} is not saved: its contents are never kept.")
+            assert not out.exists()
+        finally:
+            process.kill()
+            await process.wait()
+
+
 async def test_a_recording_is_served(tmp_path: Path) -> None:
     path = tmp_path / "a.dragoman.jsonl"
     recording = golden_recordings()[names().index("native_plain_answer")]
