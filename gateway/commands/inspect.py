@@ -37,7 +37,7 @@ def inspect(options: argparse.Namespace) -> int:
     settings = read_settings(
         {
             "server": {"api_keys_env": None, "reload": False},
-            "log": {"file": None, "level": "warning"},
+            "log": {"file": None, "level": "error"},  # a warning says that there are no models, and none is needed
             "inspector": {"contents": "never", "admin_key_env": _KEY},
         }
     )
