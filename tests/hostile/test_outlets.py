@@ -45,7 +45,7 @@ def _said(canary: str) -> Json:
         "type": "function",
         "function": {"name": PLAIN, "arguments": json.dumps({"command": canary, "env": {"token": canary}})},
     }
-    lost: Json = {"role": "tool", "tool_call_id": "call_9", "content": canary}
+    lost: Json = {"role": "tool", "tool_call_id": f"call_9 {canary}", "content": canary}
     return [
         {"role": "system", "content": f"Keep {canary} for yourself."},
         {"role": "user", "content": [{"type": "text", "text": f"Use {canary}.\nAnd {canary}"}]},
@@ -72,14 +72,18 @@ def _request(canary: str, stream: bool) -> dict[str, Json]:
     }
 
 
-def _chunk(**delta: Json) -> bytes:
-    document = {"id": "c", "choices": [{"index": 0, "delta": delta}]}
+def _event(document: Json) -> bytes:
     return chunk(b"data: %s\n\n" % json.dumps(document).encode())
 
 
+def _chunk(**delta: Json) -> bytes:
+    return _event({"id": "c", "choices": [{"index": 0, "delta": delta}]})
+
+
 def _stream(canary: str) -> Iterator[bytes]:
-    """An answer that says the secret whole, in pieces, in its reasoning and in the arguments of a call."""
+    """An answer that says the secret whole, in pieces, in its reasoning, a call and its names."""
     yield HEAD
+    yield _event({"id": canary, "model": canary, "choices": [{"index": 0, "delta": {"role": "assistant"}}]})
     for text in ("Your key is ", canary[:7], canary[7:15], canary[15:], f" and {canary} "):
         yield _chunk(content=text)
     yield _chunk(reasoning_content=canary)
@@ -87,7 +91,8 @@ def _stream(canary: str) -> Iterator[bytes]:
     function: Json = {"name": PLAIN, "arguments": arguments[:20]}
     yield _chunk(tool_calls=[{"index": 0, "id": "call_2", "type": "function", "function": function}])
     yield _chunk(tool_calls=[{"index": 0, "function": {"arguments": arguments[20:]}}])
-    yield chunk(b'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}\n\ndata: [DONE]\n\n')
+    yield _event({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": f"because {canary}"}]})
+    yield chunk(b"data: [DONE]\n\n")
     yield END
 
 
@@ -151,11 +156,31 @@ class _Outlets(msgspec.Struct, frozen=True):
                 assert response.status_code == (400 if refuses else 200), response.text
                 self.answers.append(f"{dict(response.headers)} {response.text}")
 
+    async def confuse(self) -> None:
+        """Every secret of one word as the name of a model, in a path and as the id of a request."""
+        for canary in [canary for canary in CANARIES.values() if len(canary.split()) == 1]:
+            for path, model, head in (
+                ("/v1/chat/completions", canary, {}),
+                (f"/v1beta/models/{canary}:generateContent", "m", {}),
+                (f"/v1/{canary}", "m", {}),
+                ("/v1/models/none", "m", {"x-request-id": canary}),
+            ):
+                response = await self.gateway.client.post(
+                    path,
+                    json={**_request("nothing", False), "model": model},
+                    headers={**CLIENT, **head},
+                )
+                assert response.status_code in (400, 404, 405), response.text
+                self.answers.append(f"{dict(response.headers)} {response.text}")
+
     async def inspected(self) -> dict[str, str]:
         """What the inspector's routes say, by their addresses."""
         listed = await self._inspect("requests?limit=1000")
         found = {"requests": listed}
         for one in json.loads(listed)["requests"]:
+            if one["backend"] == "-":  # refused before anything was sent
+                found[one["id"]] = await self._inspect(f"requests/{one['id']}")
+                continue
             for path in _routes(one["id"]):
                 found[path] = await self._inspect(path)
             body = {"id": one["id"], "max_history_messages": 2}
@@ -221,8 +246,9 @@ async def test_what_clients_and_backends_say_stays_with_them(monkeypatch: pytest
             client.stream("GET", "/inspect/api/stream", headers=ADMIN) as changes,
         ):
             await outlets.plant()
-            heard["events"] = await _until(events, "event: request", len(outlets.answers))
             heard["changes"] = await _until(changes, "event: ended", len(outlets.answers))
+            await outlets.confuse()
+            heard["events"] = await _until(events, "event: request", len(outlets.answers))
         heard |= await outlets.inspected()
         heard["metrics"] = (await client.get("/metrics", headers=CLIENT)).text
         explained = await client.post("/v1/explain", json=_request("nothing", False), headers=CLIENT)

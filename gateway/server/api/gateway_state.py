@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.dialects.base import Dialect
+from gateway.recording.redact.secrets import blot
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
@@ -59,7 +60,7 @@ class GatewayState:
         self.demo_backends = DemoBackends()
         self.transport = Transport(int(settings.limits.max_response_mb * 2**20), last_for_backends())
         self.scheduler = DeadlineScheduler()
-        self.event_bus = EventBus(self.redact)
+        self.event_bus = EventBus(self.redact_keys)
         self.model_lists = ModelLists()
         self.metrics = Metrics()
         self.metrics.running_requests.set_function(lambda: self.scheduler.size)
@@ -111,6 +112,11 @@ class GatewayState:
         """Returns the text without any secret that is sent to backends. (Of clients' keys only digests are known.)"""
         text = self.backends.redact(text)
         return text if self.tracing is None else self.tracing.redact(text)
+
+    def redact_keys(self, text: str) -> str:
+        """Returns the text without these secrets, and without what looks like a key: for events and spans, which others
+        than the client read."""
+        return blot(self.redact(text))
 
     def check_inspector(self, path: str, head: Mapping[bytes, bytes]) -> None:
         """Raises InvalidRequest for a request that may not look at others."""
@@ -191,7 +197,7 @@ class GatewayState:
         if self.tracing is None:
             yield
             return
-        exporter = self.tracing.start(self.redact)
+        exporter = self.tracing.start(self.redact_keys)
         self.metrics.spans.set_function(lambda: exporter.exported)
         self.metrics.span_drops.set_function(lambda: exporter.dropped)
         try:

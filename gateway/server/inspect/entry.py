@@ -5,7 +5,7 @@ import msgspec
 from gateway.core.events import UsageReport
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.summary import Contents, Summary
-from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext
+from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
 
 
 class Entry(msgspec.Struct):
@@ -37,9 +37,9 @@ def summary_of(entry: Entry, epoch_s: float) -> Summary:
     if context is not None:
         outcome = Outcome(
             context.method,
-            context.path[:SHOWN],
+            shown(context.path[:SHOWN]),
             context.key,
-            context.model[:SHOWN],
+            shown(context.model[:SHOWN]),
             context.backend,
             0,
             context.code,

@@ -10,7 +10,7 @@ import msgspec
 from gateway.core.errors import BackendError
 from gateway.core.notices import Notice
 from gateway.server.telemetry.log import log_line, log_notice
-from gateway.server.telemetry.request_context import SHOWN, Outcome, RequestContext, RequestObserver
+from gateway.server.telemetry.request_context import SHOWN, Outcome, RequestContext, RequestObserver, shown
 
 _ACCESS: Final = "%s %s key=%s model=%s backend=%s status=%d code=%s ms=%s changes=%r"
 _BACKEND_ERROR: Final = (
@@ -33,7 +33,7 @@ class AccessLog(RequestObserver):
             _BACKEND_ERROR,
             context.id,
             context.backend,
-            context.model[:SHOWN],
+            shown(context.model[:SHOWN]),
             context.phase,
             context.code,
             context.backend_status or "-",

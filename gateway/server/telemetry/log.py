@@ -17,6 +17,7 @@ from typing import Final
 
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Level, Notice, Stage
+from gateway.recording.redact.secrets import blot
 from gateway.server.telemetry.log_file import SharedFile
 from gateway.settings import LogSettings
 
@@ -263,11 +264,12 @@ _PLACED: Final[frozenset[Stage]] = frozenset({"validate", "repair", "state", "gu
 
 def log_notice(notice: Notice, request_id: str, paths: FieldPaths = CANONICAL_PATHS) -> None:
     """Logs one line per notice at its own level: its detail, for most stages behind the message's place and the
-    rule."""
+    rule. A detail names what a client or a backend has chosen, such as ids: what looks like a key in it is left out."""
     level = LEVELS[notice.level]
     if LOGGER.isEnabledFor(level):
+        detail = blot(notice.detail)
         if notice.stage in _PLACED:
             place = "" if notice.index is None else f"{paths.turn.format(turn=notice.index)} "
-            log_line(level, request_id, "%s %s%s: %s", notice.stage, place, notice.rule, notice.detail)
+            log_line(level, request_id, "%s %s%s: %s", notice.stage, place, notice.rule, detail)
         else:
-            log_line(level, request_id, "%s", notice.detail)
+            log_line(level, request_id, "%s", detail)

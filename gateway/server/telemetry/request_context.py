@@ -12,6 +12,7 @@ from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action, Notice
 from gateway.exchange import Exchange
+from gateway.recording.redact.secrets import blot
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.inspect.capture import Capture
 from gateway.server.telemetry.log import one_line
@@ -206,7 +207,7 @@ class RequestContext:
         """Returns the headers that report the gateway's own work in a response."""
         headers: list[tuple[bytes, bytes]] = []
         if self.backend != UNROUTED:
-            headers.append((b"x-dragoman-backend", _shown(self.backend)))
+            headers.append((b"x-dragoman-backend", _encoded(self.backend)))
         if self.changes:
             headers.append((b"x-dragoman-changes", self.changed.encode("ascii")))
         return headers
@@ -290,9 +291,9 @@ class RequestContext:
         self.seconds = time.monotonic() - self.started
         outcome = Outcome(
             self.method,
-            self.path[:SHOWN],
+            shown(self.path[:SHOWN]),
             self.key,
-            self.model[:SHOWN],
+            shown(self.model[:SHOWN]),
             self.backend,
             status,
             self.code,
@@ -304,7 +305,14 @@ class RequestContext:
 
 
 @lru_cache
-def _shown(name: str) -> bytes:
+def shown(name: str) -> str:
+    """Returns a name that a client has chosen, and that is cut at `SHOWN`, without what looks like a key: a client that
+    confuses its fields sends one as the model or in the path."""
+    return blot(name)
+
+
+@lru_cache
+def _encoded(name: str) -> bytes:
     return one_line(name).encode("ascii", "replace")
 
 

@@ -4,6 +4,8 @@ import os
 import random
 from typing import Final
 
+from gateway.recording.redact.secrets import blot
+
 _ids: Final = random.Random()
 # Forked workers would otherwise continue with one and the same sequence.
 if hasattr(os, "register_at_fork"):
@@ -12,9 +14,12 @@ _ID_CHARS: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 
 def request_id(given: bytes | None) -> str:
-    """Returns the client's own id when it is valid (1 to 128 harmless characters), else a new one."""
+    """Returns the client's own id when it is valid (1 to 128 harmless characters that do not look like a key), else a
+    new one."""
     if given and len(given) <= 128 and _ID_CHARS.issuperset(given):
-        return given.decode("ascii")
+        own = given.decode("ascii")
+        if blot(own) == own:
+            return own
     return f"req_{unique()}"
 
 
