@@ -65,17 +65,28 @@ class RecordingFile:
         self._path = path
         self.size = 0
         self._file = _created(path)
-        self._write(encode_line(header))
+        try:
+            self._write(encode_line(header))
+        except InvalidRequest:
+            self.close()
+            path.unlink(missing_ok=True)
+            raise
 
     def append(self, interaction: Interaction) -> None:
-        """Adds one request. Raises RecordingError, and then adds nothing, where it would exceed the caps."""
+        """Adds one request. Raises RecordingError where it would exceed the caps and InvalidRequest where it cannot be
+        written, and then adds nothing."""
         data = b"".join(map(encode_line, interaction.lines()))
         if self.size + len(data) > MAX_FILE:
             raise RecordingError(f"{self._path}: the recording would be larger than {MAX_FILE} bytes.")
         self._write(data)
 
     def _write(self, data: bytes) -> None:
-        _write(self._path, self._file, data)
+        try:
+            _write(self._path, self._file, data)
+        except InvalidRequest:
+            # A full disk takes a part of it, and the next request would be appended to half a line.
+            os.ftruncate(self._file, self.size)
+            raise
         self.size += len(data)
 
     def close(self) -> None:

@@ -1,3 +1,7 @@
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,6 +44,40 @@ def test_requests_are_appended_whole(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert path.stat().st_size == size
     monkeypatch.undo()
     assert [each.x for each in load_recording(path).interactions()] == [1]
+
+
+@contextmanager
+def _files_of_at_most(size: int) -> Iterator[None]:
+    """No file of this process grows beyond the size: a write takes a part and the next one fails, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_request_that_a_full_disk_cuts_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    (one,) = golden_recordings()[0].interactions()
+    with RecordingFile(path, HeaderLine()) as file:
+        file.append(one)
+        with _files_of_at_most(file.size + 100), pytest.raises(InvalidRequest, match="cannot be written"):
+            file.append(one.numbered(2))
+        file.append(one.numbered(3))
+    assert [each.x for each in load_recording(path).interactions()] == [1, 3]
+
+
+def test_a_file_that_a_full_disk_cannot_begin_is_not_left(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    free = os.dup(0)
+    os.close(free)
+    with _files_of_at_most(10), pytest.raises(InvalidRequest, match="cannot be written"):
+        RecordingFile(path, HeaderLine())
+    assert not path.exists()
+    after = os.dup(0)
+    os.close(after)
+    assert after == free, "its descriptor is closed"
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
