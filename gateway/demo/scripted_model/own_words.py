@@ -18,6 +18,8 @@ _ADDED: Final = (
     "file_mentions", "workspace_diagnostics", "terminal_output",
     # Codex
     "environment_context", "user_instructions", "INSTRUCTIONS", "permissions",
+    # Copilot in a terminal
+    "current_datetime",
     # editors
     "additional_data", "attached_files", "attachments", "attachment", "context", "editorContext", "editor_context",
     "project_context", "open_files", "reminder", "reminderInstructions", "rules", "available_skills", "examples",

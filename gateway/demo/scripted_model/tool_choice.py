@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.demo.scripted_model.dialogue import OfferedTool
+from gateway.demo.scripted_model.schemas import required_of
 from gateway.demo.scripted_model.words import vocabulary
 
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -30,7 +31,8 @@ _MEANS: Final = {
     "comput": "calculate", "temperature": "weather", "hot": "weather", "cold": "weather", "warm": "weather",
     "rain": "weather", "sunny": "weather", "forecast": "weather", "clock": "time", "o'clock": "time",
     "lookup": "search", "find": "search", "google": "search", "look": "search", "show": "read", "open": "read",
-    "cat": "read", "mail": "email", "shell": "bash", "command": "bash", "execute": "bash", "terminal": "bash",
+    "cat": "read", "read": "view", "mail": "email", "shell": "bash", "command": "bash", "execute": "bash",
+    "terminal": "bash",
 }  # fmt: skip
 
 # More words that express a request and are not part of its object.
@@ -74,7 +76,12 @@ def changes_files(tool: OfferedTool) -> bool:
 
 
 def best_tool(phrase: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
-    """Return the tool that fits best, the earlier of equals; None when none fits."""
+    """Return the tool that fits best, the earlier of equals; None when none fits. A tool that requires the id of
+    something that the phrase does not mention, such as a running shell, comes after all others."""
+    return _best(phrase, [tool for tool in tools if not _lacks_id(phrase, tool)]) or _best(phrase, tools)
+
+
+def _best(phrase: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
     ranked = [(fit(phrase, tool), -at) for at, tool in enumerate(tools)]
     if not ranked or max(ranked)[0] < FITS:
         return None
@@ -90,6 +97,12 @@ def fit(phrase: str, tool: OfferedTool) -> int:
     asks = words(" ".join(properties)) - name - about if isinstance(properties, dict) else frozenset()
     literal = 4 if re.search(rf"(?<!\w){re.escape(tool.name)}(?!\w)", phrase) else 0
     return literal + 3 * len(spoken & name) + len(spoken & about) + len(spoken & asks)
+
+
+def _lacks_id(phrase: str, tool: OfferedTool) -> bool:
+    spoken = words(phrase)
+    ids = [name_parts(name) for name in required_of(tool.parameters)]
+    return any(len(parts) > 1 and parts[-1] == "id" and not spoken.intersection(parts) for parts in ids)
 
 
 def _meanings(phrase: str) -> frozenset[str]:

@@ -27,6 +27,8 @@ QUESTION = "Read the file notes.md"
         f"```python src/a.py\nprint('read b.txt')\n```\n{QUESTION}",
         # Codex
         f"<environment_context>\n<cwd>/srv/app</cwd>\n</environment_context>\n{QUESTION}",
+        # Copilot in a terminal
+        f"<current_datetime>2026-11-23T16:40:39.259+00:00</current_datetime>\n\n{QUESTION}",
         # aider, in its forms of edits
         f"{QUESTION}\n\nTo suggest changes to a file you MUST write it whole.\nsome/file.js\n```\nall\n```\n",
         f"{QUESTION}\n\n# *SEARCH/REPLACE block* Rules:\n\nsome/file.py\n<<<<<<< SEARCH\n",

@@ -105,6 +105,28 @@ def test_a_long_question_is_answered_with_few_calls() -> None:
     assert [len(calls) for calls in long] == [1] * MOST_ROUNDS
 
 
+SHELL = tool("bash", "Run a Bash command.", command=TEXT)
+VIEW = tool("view", "View files, images or directories.", path=TEXT)
+READ_SHELL = tool("read_bash", "Reads the output of a Bash command.", shellId=TEXT, delay=NUMBER)
+
+
+@pytest.mark.parametrize(
+    ("question", "chosen"),
+    [
+        ("Read the file README.md", "view"),
+        ("Run the command `cat README.md`", "bash"),
+        ("Read what the shell a1 printed", "read_bash"),
+    ],
+)
+def test_a_tool_for_something_that_the_question_does_not_mention_comes_last(question: str, chosen: str) -> None:
+    assert [[name for name, _ in calls] for calls in rounds(question, (READ_SHELL, SHELL, VIEW))] == [[chosen]]
+
+
+def test_a_tool_that_needs_an_id_is_called_where_no_other_fits() -> None:
+    weather = tool("get_weather", "", city_id=TEXT)
+    assert rounds("What is the weather in Rome?", (TIME, weather)) == [[("get_weather", {"city_id": "Rome"})]]
+
+
 EDITORS = (
     tool("write", "Write a file", path=TEXT, content=TEXT),
     tool("Edit", "", file_path=TEXT, old_string=TEXT, new_string=TEXT),
