@@ -75,6 +75,15 @@ async def test_a_model_that_is_not_there_is_not_shown(served: Served) -> None:
     assert (answer.status_code, answer.json()["param"]) == (400, "model")
 
 
+@pytest.mark.parametrize("body", [{"model": "m", "stream": False}, {"name": "m:latest"}])
+async def test_a_model_that_is_served_is_pulled_without_a_download(served: Served, body: dict[str, Any]) -> None:
+    """As Home Assistant does for a name that is not in the list, which has its tag."""
+    answer = await served.client.post("/api/pull", json=body)
+    assert (answer.status_code, answer.json()) == (200, {"status": "success"})
+    answer = await served.client.post("/api/pull", json={"model": "other"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "model_not_found")
+
+
 async def test_what_a_client_lists_it_can_ask_at_every_route(served: Served) -> None:
     (listed,) = (await served.client.get("/api/tags")).json()["models"]
     name = listed["model"]

@@ -106,6 +106,12 @@ class OllamaModel(Struct, frozen=True):
     modelfile: str = ""
 
 
+class OllamaPulled(Struct, frozen=True):
+    """The end of the download of a model, which the gateway's backends have already."""
+
+    status: str
+
+
 class OllamaVersion(Struct, frozen=True):
     """The version of Ollama whose API the gateway serves."""
 

@@ -10,6 +10,7 @@ from gateway.dialects.ollama.response_models import (
     OllamaGenerateAnswer,
     OllamaModel,
     OllamaModelList,
+    OllamaPulled,
     OllamaRunningModels,
     OllamaVersion,
 )
@@ -55,6 +56,14 @@ _MODEL: Final = Operation(
     request=OllamaShowRequest,
     types=(OllamaModel,),
 )
+_PULL: Final = Operation(
+    name="ollama_pull_model",
+    description="Success for a model that the gateway serves: there is nothing to download. Others are an error.",
+    tag=_TAG,
+    answers={JSON: reference(OllamaPulled)},
+    request=OllamaShowRequest,
+    types=(OllamaPulled,),
+)
 _VERSION: Final = Operation(
     name="ollama_version",
     description="The version of Ollama whose API the gateway serves.",
@@ -72,6 +81,7 @@ _RUNNING: Final = Operation(
 
 _ALIVE: Final = FixedAnswer(b"Ollama is running", "text/plain; charset=utf-8")
 _VERSION_ANSWER: Final = FixedAnswer(b'{"version":"%b"}' % VERSION.encode())
+_PULLED: Final = FixedAnswer(b'{"status":"success"}')
 _NO_EMBEDDINGS: Final = Refusal(501, code="unsupported_operation", message="The gateway makes no embeddings.")
 _NO_MODELS: Final = Refusal(
     501,
@@ -84,15 +94,14 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", GENERATE_PATH, "generate", _GENERATE),
     Route("GET", "/api/tags", "models", _MODELS),
     Route("POST", "/api/show", "model", _MODEL, name_fields=("model", "name")),
+    # Clients pull a model whose name they do not find in the list, which has a tag that they may leave out.
+    Route("POST", "/api/pull", "model", _PULL, name_fields=("model", "name"), fixed=_PULLED),
     Route("GET", "/api/version", "fixed", _VERSION, fixed=_VERSION_ANSWER),
     Route("HEAD", "/api/version", "fixed", fixed=_VERSION_ANSWER),
     Route("GET", "/api/ps", "fixed", _RUNNING, fixed=FixedAnswer(b'{"models":[]}')),
     Route("GET", "/", "fixed", fixed=_ALIVE),
     Route("HEAD", "/", "fixed", fixed=_ALIVE),
     *[Route("POST", path, "refused", refusal=_NO_EMBEDDINGS) for path in ("/api/embed", "/api/embeddings")],
-    *[
-        Route("POST", path, "refused", refusal=_NO_MODELS)
-        for path in ("/api/pull", "/api/push", "/api/create", "/api/copy")
-    ],
+    *[Route("POST", path, "refused", refusal=_NO_MODELS) for path in ("/api/push", "/api/create", "/api/copy")],
     Route("DELETE", "/api/delete", "refused", refusal=_NO_MODELS),
 )

@@ -16,6 +16,7 @@ from gateway.core.errors import GatewayError, InvalidRequest, SettingsError
 from gateway.dialects.base import (
     CountingDialect,
     Dialect,
+    FixedAnswer,
     ListedModels,
     ModelInfo,
     RequestHead,
@@ -100,6 +101,8 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
             (name,) = request.path_params.values()
         name = gateway_state.backends.listed_name(name)
         gateway_state.backends.route(name)
+        if served.route.fixed is not None:
+            return _fixed(served.route.fixed)
         return Response(served.dialect.encode_model(_model(gateway_state, name)), media_type=JSON)
 
     async def count_tokens(request: Request) -> Response:
@@ -129,7 +132,7 @@ def _handlers(gateway_state: GatewayState) -> Mapping[RouteKind, Handler]:
     async def answer_fixed(request: Request) -> Response:
         route = _served(request).route
         assert route is not None and route.fixed is not None, "a fixed route has its answer"
-        return Response(route.fixed.body, media_type=route.fixed.media_type)
+        return _fixed(route.fixed)
 
     async def refuse(request: Request) -> Response:
         route = _served(request).route
@@ -164,6 +167,10 @@ def _model(gateway_state: GatewayState, name: str) -> ModelInfo:
         return ModelInfo(name, created)
     capabilities = backend.adapter.capabilities
     return ModelInfo(name, created, capabilities.tools, capabilities.images, route.context_length)
+
+
+def _fixed(answer: FixedAnswer) -> Response:
+    return Response(answer.body, media_type=answer.media_type)
 
 
 def _name_in(body: bytes, fields: tuple[str, ...]) -> str:
