@@ -119,7 +119,9 @@ def _chosen(kind: "ServerKind", url: str | None) -> "Sequence[NewBackend]":
 
 
 def _show(server: "Server") -> None:
-    models = "wants a key" if server.locked else f"{len(server.models)} models"
+    from gateway.commands.counted import counted
+
+    models = "wants a key" if server.locked else counted(len(server.models), "model")
     print(f"{server.url}  {server.title}{f', {models}' if server.kind is not None else ''}")
 
 

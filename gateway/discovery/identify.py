@@ -107,11 +107,15 @@ def recognise(replies: Mapping[str, Reply]) -> ServerKind | None:
 
 
 def _is_of(kind: ServerKind, reply: Reply, models: Reply | None) -> bool:
-    if reply.status != 200 or not _shows(reply.body, kind.signs):
-        return False
-    if kind.header is not None and not reply.headers.get(kind.header[0], "").startswith(kind.header[1]):
+    if kind.locked is not None and reply.status in _REFUSED:
+        return _shows(reply.body, kind.locked.signs) and _has(reply, kind.locked.header)
+    if reply.status != 200 or not _shows(reply.body, kind.signs) or not _has(reply, kind.header):
         return False
     return kind.owner is None or models is None or models.status in _REFUSED or kind.owner in _owners(models)
+
+
+def _has(reply: Reply, header: tuple[str, str] | None) -> bool:
+    return header is None or reply.headers.get(header[0], "").startswith(header[1])
 
 
 def _shows(body: Mapping[str, Any], signs: Mapping[str, Any]) -> bool:

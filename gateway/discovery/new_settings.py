@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import PureWindowsPath
 from typing import Final
 
 import msgspec
@@ -65,16 +66,25 @@ def new_settings(backends: Sequence[NewBackend], port: int) -> str:
     models: dict[str, dict[str, Json]] = {}
     for backend in backends:
         for model in backend.models:
-            if model in models:
-                models[f"{backend.name}/{model}"] = {"backend": backend.name, "name": model}
-            else:
-                models[model] = {"backend": backend.name}
+            name = _short_name(model)
+            if name in models:
+                name = f"{backend.name}/{name}"
+            models[name] = {"backend": backend.name}
+            if name != model:
+                models[name]["name"] = model
     models[ANY] = {"backend": backends[0].name}
     parts = [f'  "$schema": {json.dumps(SCHEMA)}']
     if port != DEFAULT_PORT:
         parts.append(f'  "server": {json.dumps({"port": port})}')
     parts += [_lines("backends", {backend.name: backend.entry for backend in backends}), _lines("models", models)]
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _short_name(model: str) -> str:
+    """Returns what clients call a model: of the path of a file, by which llama.cpp names it, the name of the file."""
+    path = PureWindowsPath(model)
+    file = path.stem if path.suffix == ".gguf" else path.name
+    return file if path.root and file else model
 
 
 def _lines(name: str, entries: Mapping[str, Mapping[str, Json]]) -> str:

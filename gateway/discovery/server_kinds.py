@@ -8,10 +8,18 @@ import msgspec
 MODELS_PATH: Final = "/v1/models"
 
 
+class LockedReply(msgspec.Struct, frozen=True):
+    """How a server answers a request without a key: members of the object, and a header and how its value begins."""
+
+    signs: Mapping[str, Any]  # as those of a kind
+    header: tuple[str, str] | None = None
+
+
 class ServerKind(msgspec.Struct, frozen=True):
     """One kind of local server. It answers `path` with an object that has the members of `signs`: a value, or one of a
     type. `owner` is what its list of models names as `owned_by`, where that tells it from others with the same signs;
-    `header` a response header and how its value begins. `port` is the one that it takes by itself.
+    `header` a response header and how its value begins. `locked` tells it where it answers nothing without a key: the
+    header, and the members, of a refusal. `port` is the one that it takes by itself.
     """
 
     name: str
@@ -21,6 +29,7 @@ class ServerKind(msgspec.Struct, frozen=True):
     signs: Mapping[str, Any]  # types, JSON values, or objects of them
     owner: str | None = None
     header: tuple[str, str] | None = None
+    locked: LockedReply | None = None
     profile: str | None = None
 
 
@@ -39,13 +48,27 @@ DRAGOMAN: Final = ServerKind(
     "dragoman", "another Dragoman", None, "/readyz", {"status": str}, header=("x-request-id", "req_")
 )
 # Any server with OpenAI's list of models.
-COMPATIBLE: Final = ServerKind("openai-compatible", "a server of OpenAI's API", None, MODELS_PATH, {"data": list})
+COMPATIBLE: Final = ServerKind(
+    "openai-compatible",
+    "a server of OpenAI's API",
+    None,
+    MODELS_PATH,
+    {"data": list},
+    locked=LockedReply({"error": dict}),
+)
 
 # The first one whose signs are there is taken: those with the most particular signs come first.
 SERVER_KINDS: Final = (
     DRAGOMAN,
     ServerKind("koboldcpp", "KoboldCpp", 5001, "/api/extra/version", {"result": "KoboldCpp"}),
-    ServerKind("llama-cpp", "llama.cpp", 8080, "/props", {"default_generation_settings": dict}),
+    ServerKind(
+        "llama-cpp",
+        "llama.cpp",
+        8080,
+        "/props",
+        {"default_generation_settings": dict},
+        locked=LockedReply({"error": dict}, ("server", "llama.cpp")),
+    ),
     ServerKind("lm-studio", "LM Studio", 1234, "/api/v0/models", {"object": "list", "data": list}),
     ServerKind("sglang", "SGLang", 30000, "/get_model_info", {"model_path": str}),
     ServerKind("tgi", "text-generation-inference", None, "/info", {"model_id": str, "version": str}),

@@ -58,7 +58,7 @@ def test_a_server_on_a_known_port_becomes_a_backend(
         monkeypatch.setattr("gateway.discovery.identify.identify_ports", partial(identify_ports, answer_s=20))
         assert run("--yes") == 0
     said = capsys.readouterr().out
-    assert f"{url}  Ollama, 1 models\n{page}  an unknown server\n" in said
+    assert f"{url}  Ollama, 1 model\n{page}  an unknown server\n" in said
     assert "Written: settings.json, and settings.schema.json for editors." in said
     assert "Next: dragoman serve, and dragoman connect for your client." in said
     settings = load_settings(Path("settings.json"))

@@ -83,9 +83,24 @@ async def test_a_list_of_models_that_wants_a_key_is_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("server", "kind"), [({"server": "llama.cpp"}, "llama-cpp"), ({}, "openai-compatible")], ids=["header", "no header"]
+)
+async def test_a_server_that_answers_nothing_without_a_key_is_known_by_its_refusal(
+    server: dict[str, str], kind: str
+) -> None:
+    refused = reply({"error": {"message": "Invalid API Key", "code": 401}}, 401, **server)
+    async with canned_server({}, refused) as url:
+        found = await identify(url, answer_s=LONG_S)
+    assert found is not None and found.kind is not None
+    assert (found.kind.name, found.locked, found.models) == (kind, True, ())
+
+
+@pytest.mark.parametrize(
     "default",
     [
         reply({"error": "a page"}),
+        reply({"error": "no key"}, 401, server="llama.cpp"),
+        reply({"error": {}}, 404),
         reply("no object"),
         reply([1, 2]),
         reply({"version": 3, "data": {}}),

@@ -44,6 +44,26 @@ def test_two_servers_with_the_same_model_are_told_apart() -> None:
     assert found.backends["vllm"].api_key_env == "VLLM_API_KEY" and found.server.port == 8000
 
 
+@pytest.mark.parametrize(
+    ("listed", "name"),
+    [
+        ("/models/Qwen3-4B.Q4_1.gguf", "Qwen3-4B.Q4_1"),
+        ("C:\\models\\Qwen3-4B.gguf", "Qwen3-4B"),
+        ("/srv/Llama-3.2", "Llama-3.2"),
+        ("/", "/"),
+    ],
+)
+def test_a_model_that_is_listed_by_its_path_is_called_by_its_file(listed: str, name: str) -> None:
+    found = parse_settings(new_settings([local_backend(KINDS["llama-cpp"], "http://127.0.0.1:8080", (listed,))], 8000))
+    assert found.models[name].name == (None if name == listed else listed)
+
+
+@pytest.mark.parametrize("name", ["meta/Llama-3.2", "qwen3:4b", "m.gguf"])
+def test_any_other_name_stays(name: str) -> None:
+    found = parse_settings(new_settings([local_backend(KINDS["vllm"], "http://127.0.0.1:8000", (name,))], 8000))
+    assert found.models[name].name is None
+
+
 def test_models_without_conversations_and_patterns_are_left_out() -> None:
     names = ("text-embedding-nomic", "bge-reranker", "m*", "m", *(f"m{number}" for number in range(99)))
     backend = local_backend(KINDS["lm-studio"], "http://127.0.0.1:1234", names)
