@@ -16,7 +16,7 @@ from tests.paths import ROOT
 
 MODELS: Final = ("demo-agent", "demo-chat", "demo-text")
 # These take long to start.
-SLOW: Final = ("Cline", "opencode")
+SLOW: Final = ("Cline", "Copilot CLI", "opencode")
 _MODULES: Final = PROGRAMS / "node_modules"
 _BIN: Final = _MODULES / ".bin"
 
@@ -107,6 +107,15 @@ ALL: Final = (
         (SECRET,),
         (2, 3),
         {"CLINE_NO_AUTO_UPDATE": "1"},
+    ),
+    Client(
+        "Copilot CLI",
+        "copilot-cli",
+        str(_BIN / "copilot"),
+        ("1 file changed",),
+        (4, 4),
+        {"COPILOT_AUTO_UPDATE": "false"},
+        changed=MARLIN,
     ),
     Client("pi", "pi", str(_BIN / "pi"), (SECRET,), (2, 2), {"PI_OFFLINE": "1"}),
     Client("Continue", "continue", str(_BIN / "cn"), (SECRET,), (2, 3), {"CONTINUE_TELEMETRY_ENABLED": "0"}),
