@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -120,7 +121,7 @@ class LiveBackend:
         capture.read_request(body)
         route = self._changed(question)
         capture.choose_route(self.model, route, backend)
-        began = capture.ms
+        began = monotonic()
         exchange: Exchange | None = None
         events: list[Event] = []
         failure: GatewayError | None = None
@@ -151,7 +152,7 @@ class LiveBackend:
         interaction = capture.interaction(status, code, "", number)
         self.interactions.append(interaction)
         sent = None if exchange is None else exchange.request
-        return Answer(tuple(events), notices, _reads(interaction), failure, sent, (capture.ms - began) / 1000)
+        return Answer(tuple(events), notices, _reads(interaction), failure, sent, monotonic() - began)
 
     def _changed(self, question: Question) -> ModelSettings:
         """Returns the model's entry with the policy that the question is sent by."""
