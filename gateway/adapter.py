@@ -70,7 +70,7 @@ class SentText(msgspec.Struct, frozen=True):
     apart: bool = False
 
 
-# A header that tells the backend how much time is left: gRPC's, and Connect's.
+# A header with the time that the backend has left: gRPC's, and Connect's.
 TimeoutHeader: TypeAlias = Literal["grpc-timeout", "connect-timeout-ms"]
 
 

@@ -154,7 +154,7 @@ def _installed(group: str) -> dict[str, EntryPoint]:
 def _imported(where: str, written: str, point: EntryPoint) -> type:
     try:
         found = importlib.import_module(point.module)
-    except Exception as error:  # the module may be of another package: whatever it raises is told by name
+    except Exception as error:  # the module may be of another package: whatever it raises is reported by name
         raise SettingsError(f"{where}: {written!r} cannot be imported: {error}") from error
     try:
         return cast(type, getattr(found, point.attr))

@@ -249,7 +249,7 @@ class MessageReader:
 
 
 def _text_start(opened: JsonObject, behind_text: bool) -> list[Event]:
-    """Return the start of a text as its own event where the pieces of the text do not tell it: behind another text,
+    """Return the start of a text as its own event where the pieces of the text do not show it: behind another text,
     or with fields such as citations."""
     unknown = {name: value for name, value in opened.items() if name != "text" and value is not None}
     if not behind_text and not any(value for name, value in unknown.items() if name != "type"):

@@ -26,7 +26,7 @@ from gateway.core.conversation import (
 )
 from gateway.core.provider_state import STATE_FIELD, provider_state, with_provider_state
 
-# Sent with the value that the client gave them. Not `logprobs`: no event tells them to a client of another dialect.
+# Sent with the value that the client gave them. Not `logprobs`: no event has them for a client of another dialect.
 _PARAMS: Final = frozenset(
     {
         "audio",

@@ -19,7 +19,7 @@ from gateway.response.passthrough import Passthrough
 
 # The type of the only part of a call.
 CALL_INPUT: Final = "input"
-# What the events of a call and the form of its tool tell.
+# The fields that the events of a call and the form of its tool contain.
 _KNOWN: Final = frozenset({"type", "id", "status", "call_id", "name", "namespace", "execution"})
 _INCOMPLETE: Final[JsonObject] = {"status": "incomplete"}
 _encode: Final = msgspec.json.Encoder().encode

@@ -38,7 +38,7 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 _DELTA_FIELDS: Final = frozenset(
     {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "delta", "obfuscation"}
 )
-# What the gateway tells its client itself. Any other field of a response is the backend's own.
+# The fields that the gateway fills itself. Any other field of a response is the backend's own.
 _RESPONSE_FIELDS: Final = frozenset(
     {"id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output"}
     | {"output_text", "usage", "background", "previous_response_id", "conversation", "store"}

@@ -22,7 +22,7 @@ _PARAGRAPH: Final = "\n\n"
 _ANNOTATION: Final = "response.output_text.annotation.added"
 _BEGIN: Final = "response.output_item.added"
 _END: Final = "response.output_item.done"
-# What the events of its text and its end tell of a message.
+# The fields of a message that the events of its text and its end contain.
 _MESSAGE_FIELDS: Final = frozenset({"type", "id", "status", "role", "content"})
 _TEXTS: Final = frozenset({"type", "summary", "content"})
 _REASONING_FIELDS: Final = _TEXTS | {"id", "status", "encrypted_content"}
@@ -87,7 +87,7 @@ class MessageItem(_TextItem):
         self._begun: JsonObject = EMPTY
 
     def begin(self, item: JsonObject, *, behind: bool) -> Iterator[Event]:
-        """Yield what the pieces of its text do not tell: its own fields, and that it stands `behind` another one."""
+        """Yield what the pieces of its text do not contain: its own fields, and that it stands `behind` another one."""
         self._begun = unknown_fields(item, _MESSAGE_FIELDS)
         if self._begun or behind:
             yield from self._own_fields(_BEGIN, self._begun)

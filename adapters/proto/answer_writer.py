@@ -33,7 +33,7 @@ class AnswerFacts(msgspec.Struct, frozen=True):
     """What the events of a response depend on beside its bytes.
 
     `seed` makes derived ids differ from those of earlier responses, `stops` are the client's stop sequences, and
-    `passes` tells that the client speaks OpenAI's chat completions. `provider` and `field` name opaque state in
+    `passes`: the client speaks OpenAI's chat completions. `provider` and `field` name opaque state in
     `extra_content`.
     """
 
@@ -49,7 +49,7 @@ class AnswerWriter:
 
     `speech`: the text may hold calls and thoughts, which this filter finds; None: the text is only text. `touched`: a
     rule has found something in the message that is being read. `empty`: no rule has found anything yet. `progress`
-    counts what was found, and `stopped` tells that the response ended on purpose before the backend's end.
+    counts what was found, and `stopped`: the response ended on purpose before the backend's end.
     """
 
     def __init__(self, speech: CallFilter | None, facts: AnswerFacts) -> None:

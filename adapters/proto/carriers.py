@@ -46,7 +46,7 @@ class Carrier(msgspec.Struct, frozen=True):
     `write` makes the body from the request's message, and `read` is its inverse. `frames` creates the decoder of the
     response, given the largest message. `reports_status`: a response is complete only with its status. `one`: the
     response is one message, which ends with the body. `http2`: the call goes over HTTP/2, and its status is in the
-    trailers. `deadline` names the header that tells the backend how much time is left.
+    trailers. `deadline` names the header with the time that the backend has left.
     """
 
     frames: FramesFactory

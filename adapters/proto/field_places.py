@@ -57,7 +57,7 @@ def _traced(render: Render, place: str) -> Render:
 
 
 def _has_places(value: Value) -> bool:
-    """Whether the value is made of values that have their places already. The first one tells it of all."""
+    """Whether the value is made of values that have their places already. The first one decides for all."""
     match value:
         case _Placed():
             return True

@@ -1,4 +1,4 @@
-"""Compiles the rule that tells the end of a response. Every value must have a meaning: none is a success by default."""
+"""Compiles the rule that finds the end of a response. Every value must have a meaning: none is a success by default."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
@@ -105,8 +105,8 @@ def _check_meanings(rule: FinishRule, known: Iterable[str], needed: Iterable[str
         for name in getattr(rule, part):
             if name not in known:
                 raise unknown_name(f"{place}.{part}", f"{what} has no value {name!r}", name, known)
-    told = {*rule.reasons, *rule.none, *rule.failures}
-    if missing := sorted(set(needed) - told):
+    named = {*rule.reasons, *rule.none, *rule.failures}
+    if missing := sorted(set(needed) - named):
         raise mapping_error(place, f"{missing[0]} has no meaning: name it in `reasons`, `none` or `failures`")
 
 

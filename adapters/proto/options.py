@@ -40,7 +40,7 @@ class CallRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FinishRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the end of the response is told: by the value of a field (`at`), by the member of a oneof that is set, or by
+    """How the end of the response is found: by the value of a field (`at`), by the member of a oneof that is set, or by
     conditions alone (`when`, `reason`). `none` are values that mean "not yet", `failures` those of a failed response.
     """
 

@@ -23,7 +23,7 @@ _UNREADABLE: Final = "details that cannot be read"
 
 
 class StatusDetails(msgspec.Struct, frozen=True):
-    """What the details tell. `delay_s`: the wait before a retry, in seconds. `reason`: the backend's own name of the
+    """What the details contain. `delay_s`: the wait before a retry, in seconds. `reason`: the backend's own name of the
     cause. `quota`: a quota is exhausted. `words`: causes as sentences, for the log."""
 
     delay_s: float | None = None

@@ -115,8 +115,8 @@ class Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.is_json and not self.text:
             raise ValueError(f"the framing {self.framing!r} needs a path to the text")
         if self.ends == "event" and not (self.finish or self.final or self.framing == "json"):
-            tells = self.framing == "sse_text" and self.last is not None
-            if not tells:
+            has_end = self.framing == "sse_text" and self.last is not None
+            if not has_end:
                 raise ValueError("the end of the response is not defined; set `final` or `finish`, or set ends: close")
 
     @property

@@ -9,7 +9,7 @@ from gateway.core.errors import InvalidRequest, Unsupported
 from gateway.core.field_paths import FieldPaths
 from gateway.core.notices import Notice
 
-# Ignoring one of these changes the meaning of the response. The predicate tells whether the value asks for anything.
+# Ignoring one of these changes the meaning of the response. The predicate is true for a value that asks for something.
 REFUSED: Final[dict[str, Callable[[Json], bool]]] = {
     "logprobs": bool,
     "top_logprobs": bool,

@@ -26,7 +26,7 @@ UNREAD: Final = frozenset({"*"})
 class Source(msgspec.Struct, frozen=True, gc=False):
     """A message exactly as the client wrote it: `value`, in the words of the client's `dialect`.
 
-    Only a reader of that dialect may send it or look into it. The other fields tell every reader what the turn does not
+    Only a reader of that dialect may send it or look into it. The other fields give every reader what the turn does not
     say: `listed`, that the content is an array of parts, however few; `unread`, the names of fields of an assistant's
     message that no block and no `extra` holds (null fields, the `index` of calls), or `UNREAD`: more than that, which a
     change of the turn would lose.

@@ -37,7 +37,7 @@ class Notice(msgspec.Struct, frozen=True):
 
     `rule` is a stable code (docs/notices.md lists them all); `index` the message's position in the client's request;
     `detail` one sentence with names and counts, never with contents. For the rules that people grep for, the detail is
-    the log line itself. `unknown` is set where the detail tells of such a part of a message.
+    the log line itself. `unknown` is set where the detail is about such a part of a message.
     """
 
     stage: Stage

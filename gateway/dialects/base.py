@@ -140,7 +140,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
 
 class AnswerHead(msgspec.Struct, frozen=True):
-    """The facts of an answer that no event tells.
+    """The facts of an answer that are in no event.
 
     `unique` is 24 hexadecimal digits, of which the dialect makes the answer's ids; a client cannot guess those of
     another's stored answer. `created` is the Unix time in whole seconds, and `clock` returns the present one. `model`

@@ -9,7 +9,7 @@ from gateway.core.conversation import Violation
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.history.rules import RuleCode, violation
 
-# Of one kind that a few bytes can repeat, so many are told one by one, and the others in one: what is told of a fault
+# Of one kind that a few bytes can repeat, so many are reported one by one, and the others in one: the report of a fault
 # takes a hundred times the memory.
 _MOST_LISTED: Final = 100
 
@@ -37,7 +37,7 @@ class Faults(msgspec.Struct):
 
     def add_each(self, rule: RuleCode, count: int, nth: Callable[[int], tuple[int, str, str]], others: str) -> None:
         """The same rule, broken so many times: `nth` gives the message, the place inside it and the detail of one.
-        `others` is the detail of those that are told together, behind their number."""
+        `others` is the detail of those that are reported together, behind their number."""
         for n in range(min(count, _MOST_LISTED)):
             self.add(rule, *nth(n))
         if count > _MOST_LISTED:

@@ -34,7 +34,7 @@ class Served:
 
 
 class RouteTable:
-    """The routes of some dialects, the first of which answers where no route tells the client's dialect.
+    """The routes of some dialects, the first of which answers where no route determines the client's dialect.
 
     Raises SettingsError for two dialects with the same route and no mark that tells them apart.
     """

@@ -82,7 +82,7 @@ ERRORS: Final[tuple[Callable[[], GatewayError], ...]] = (
 
 
 def answers_are_read(case: DialectCase) -> None:
-    """A client reads in the stream what the events tell, and in the whole answer the same."""
+    """A client reads in the stream what the events contain, and in the whole answer the same."""
 
     @LAW
     @given(ANSWERS)

@@ -31,8 +31,8 @@ def options_are_strict(case: Case) -> None:
     assert config.forbid_unknown_fields, f"{case.adapter.Options.__name__} accepts unknown fields"
     assert not msgspec.structs.fields(case.adapter.Options) or inspect.getdoc(case.adapter.Options)
     for field in msgspec.structs.fields(case.adapter.Options):
-        told = not field.required or not {field.name, PRESET}.isdisjoint(case.options)
-        assert told, f"the option {field.name} has no default"
+        given_or_default = not field.required or not {field.name, PRESET}.isdisjoint(case.options)
+        assert given_or_default, f"the option {field.name} has no default"
     case.build()
 
 

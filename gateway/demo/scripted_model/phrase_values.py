@@ -91,7 +91,7 @@ def _commands(phrase: str) -> Iterator[str]:
 
 
 def _proper_names(text: str, verbs: frozenset[str]) -> list[tuple[str, bool]]:
-    """Return the names, each with a flag that tells whether it stands in the position of a place name."""
+    """Return the names, each with a flag: whether it stands in the position of a place name."""
     names = []
     for found in _NAMES.finditer(text):
         parts = found.group().split()

@@ -39,5 +39,5 @@ def _error_object(error: GatewayError, request_id: str, *, in_stream: bool = Fal
     """Returns `{"type": "error", "error": {"type", "message", "param", "code", ...}, "request_id"}`."""
     message, code, param = error.text(in_stream=in_stream)
     kind = _TYPES.get(error.status) or ("api_error" if error.status >= 500 else "invalid_request_error")
-    told: dict[str, Json] = {"type": kind, "message": message, "param": param, "code": code, **error.extra}
-    return {"type": "error", "error": told, "request_id": request_id or None}
+    body: dict[str, Json] = {"type": kind, "message": message, "param": param, "code": code, **error.extra}
+    return {"type": "error", "error": body, "request_id": request_id or None}

@@ -29,7 +29,7 @@ def encode_model(model: ModelInfo) -> bytes:
 
 def _model_object(model: ModelInfo) -> dict[str, Json]:
     created = datetime.fromtimestamp(model.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    told: dict[str, Json] = {"type": "model", "id": model.name, "display_name": model.name, "created_at": created}
+    entry: dict[str, Json] = {"type": "model", "id": model.name, "display_name": model.name, "created_at": created}
     if model.context_length is not None:
-        told["max_input_tokens"] = model.context_length
-    return told
+        entry["max_input_tokens"] = model.context_length
+    return entry

@@ -2,7 +2,7 @@
 
 - `NEW`: `message_start` is not written. Only keep-alives may have been sent, and a failure may still be a status.
 - `OPEN`: `message_start` is written, and content may follow.
-- `FINISHED`: the last block is closed. Only the usage may follow, which `message_delta` tells together with the reason.
+- `FINISHED`: the last block is closed. Only the usage may follow, which is in `message_delta` with the reason.
 - `ENDED`: the last bytes are written: `message_stop`, or the one event of an error.
 
 The inputs: `start` is `message_start`, `finish` the reason why the answer ended, `end` the end of the answer or its

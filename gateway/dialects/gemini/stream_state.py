@@ -1,6 +1,6 @@
 """Defines which state of a streamed answer may follow which.
 
-- `NEW`: no chunk is written. A client that is told of a failure now has seen nothing of an answer.
+- `NEW`: no chunk is written. A client that receives a failure now has seen nothing of an answer.
 - `OPEN`: a chunk is written, and more may follow.
 - `ENDED`: the last bytes are written: the chunk with the finish reason, or an error.
 

@@ -78,7 +78,7 @@ class AnswerLine:
 
 
 class AnswerEnd:
-    """What the last line tells of an answer: why it ended, its tokens, and the gateway's own notes."""
+    """The fields of the last line of an answer: why it ended, its tokens, and the gateway's own notes."""
 
     def __init__(self, echo: JsonObject, head: AnswerHead) -> None:
         self._reason = echo.get("done_reason")

@@ -37,7 +37,7 @@ class OllamaAnswerMessage(Struct, frozen=True):
 
 
 class OllamaAnswer(Struct, frozen=True, kw_only=True):
-    """What every answer tells: a whole one or the last line with `done: true` also why it ended, and its tokens."""
+    """The fields of every answer: a whole one or the last line with `done: true` also why it ended, and its tokens."""
 
     model: str
     created_at: str

@@ -1,6 +1,6 @@
 """Defines which state of a streamed answer may follow which.
 
-- `NEW`: no chunk is written. A client that is told of a failure now has seen nothing of an answer.
+- `NEW`: no chunk is written. A client that receives a failure now has seen nothing of an answer.
 - `OPEN`: the chunk with the role is written, and content may follow.
 - `FINISHED`: the chunk with the finish reason is written. Only unknown fields of the backend and the usage may follow.
 - `ENDED`: the last bytes are written: `[DONE]`, or the one frame of an error.

@@ -37,7 +37,7 @@ def _answer_fields(head: AnswerHead) -> dict[str, Json]:
 
 
 class _AnswerEnd:
-    """What an answer tells beside its text: why it ended, its tokens, and the gateway's own notes."""
+    """The fields of an answer beside its text: why it ended, its tokens, and the gateway's own notes."""
 
     def __init__(self, head: AnswerHead) -> None:
         self.reason: Reason = "stop"

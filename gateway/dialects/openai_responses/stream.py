@@ -3,10 +3,10 @@
 Items follow one another (`gateway.dialects.sequential_blocks`): clients keep track of one at a time. A delta is a
 constant head, its sequence number and its text; only these two are encoded for each delta.
 
-A backend of the same dialect may send what no other event tells, as PassthroughFields:
+A backend of the same dialect may send what no other event expresses, as PassthroughFields:
 
 - of the scope `event`, a whole event of its stream (`{"type": "response.web_search_call.searching", ...}`): an event of
-  an item that no other event tells, the start or the end of a message with fields of its own, or an annotation of the
+  an item that has no other event, the start or the end of a message with fields of its own, or an annotation of the
   present text. Its `sequence_number` and `output_index` are replaced. An item that only ever was done (in an answer
   that was not streamed) is `response.output_item.done` alone;
 - of the scope `delta`, before a delta: its own fields, such as `logprobs`. Before the first delta of a part of

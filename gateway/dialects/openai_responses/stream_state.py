@@ -1,6 +1,6 @@
 """Defines which state of a streamed answer may follow which.
 
-- `NEW`: no event is written. A client that is told of a failure now has seen nothing of an answer.
+- `NEW`: no event is written. A client that receives a failure now has seen nothing of an answer.
 - `OPEN`: `response.created` is written, and items may follow.
 - `FINISHED`: the answer is complete, all its items are closed, and only its token counts may still arrive.
 - `ENDED`: the last event is written: `response.completed`, `response.incomplete` or `response.failed`.

@@ -74,7 +74,7 @@ class OfferedTool(msgspec.Struct, frozen=True):
 
 
 class Tools(msgspec.Struct):
-    """The tools of one request. `others` are run by OpenAI; `names` tells the names of the functions."""
+    """The tools of one request. `others` are run by OpenAI; `names` holds the names of the functions."""
 
     offered: dict[ClientTool, OfferedTool] = {}
     others: list[OtherTool] = []

@@ -96,7 +96,7 @@ def _message(turn: Turn, parts: list[Part]) -> Iterator[JsonObject]:
 
 
 def _phase(turn: Turn) -> JsonObject:
-    """Returns the field by which the maker of an assistant's message tells a comment from the answer."""
+    """Returns the field by which the maker of an assistant's message distinguishes a comment from the answer."""
     return {PHASE: turn.extra[PHASE]} if PHASE in turn.extra else EMPTY
 
 

@@ -43,7 +43,7 @@ _CODE_PRICES: Final = ((0.5, 0.7), (0.33, 0.58), (0.0, 0.25))
 _UNPRICED: Final = _UPPER + _LOWER + _DIGITS + b" \t\n\r"
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 _BEYOND_ASCII: Final = bytes(range(0x80, 0x100))
-# The first bytes of a character in UTF-8, which tell its script, and the price of the character.
+# The first bytes of a character in UTF-8, which determine its script, and the price of the character.
 _SCRIPT_PRICES: Final = (
     (bytes(range(0xC2, 0xE0)), 0.45),  # below U+0800: Latin, Greek, Cyrillic, Hebrew, Arabic
     (bytes(range(0xE0, 0xE3)), 0.55),  # U+0800 to U+2FFF: the scripts of India, Thai, signs

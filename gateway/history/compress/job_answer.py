@@ -182,9 +182,9 @@ _FORBIDDEN: Final = re.compile(
 )
 
 
-def _check_identifiers(turns: Sequence[Turn], told: str) -> None:
+def _check_identifiers(turns: Sequence[Turn], written: str) -> None:
     shared = shared_identifiers(turns)
-    missing = sum(identifier not in told for identifier in shared)
+    missing = sum(identifier not in written for identifier in shared)
     if missing > (1 - IDENTIFIERS_SHARE) * len(shared):
         raise SummaryRejected("identifiers", f"{missing} of {len(shared)} identifiers of several turns are missing")
 

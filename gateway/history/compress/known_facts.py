@@ -12,10 +12,10 @@ from gateway.history.compress.summary_content import CallEntry, ErrorLine, Known
 from gateway.history.trim.truncate import shortened
 
 MAX_ARGUMENTS: Final = 160
-# Of a longer message, a pasted log mostly, the beginning and the end are told around a marker.
+# Of a longer message, a pasted log mostly, the beginning and the end are kept around a marker.
 MAX_WORDS: Final = 2_000
 MAX_ERROR: Final = 200
-# A summary that tells so many calls tells one error.
+# A summary lists one error for so many calls.
 CALLS_OF_AN_ERROR: Final = 4
 # A line that begins as programs begin a message of an error, and not one that only has the word.
 _ERROR: Final = re.compile(r"^[ \t]*\[?(?:(?i:error|fatal|panic)|[\w.]+(?:Error|Exception))\]?:? .*\S", re.MULTILINE)
@@ -72,17 +72,17 @@ def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:
 
 def _errors(turns: Sequence[Turn]) -> Iterator[ErrorLine]:
     """Yields the errors in results, each text once, where it stands first."""
-    told: set[str] = set()
+    listed: set[str] = set()
     for number, turn in enumerate(turns, 1):
         for result in turn.results:
             line = _error_line(result)
-            if line is not None and line not in told:
-                told.add(line)
+            if line is not None and line not in listed:
+                listed.add(line)
                 yield ErrorLine(number, line)
 
 
 def _error_line(result: ToolResult) -> str | None:
-    """Returns the first line that tells of an error; of a result that is one as a whole, its first line at least."""
+    """Returns the first line about an error; of a result that is one as a whole, its first line at least."""
     found = _ERROR.search(result.text)
     if found is None and not (result.is_error and result.text.strip()):
         return None

@@ -7,7 +7,7 @@ import msgspec
 # The longest item, in characters.
 MAX_ITEM: Final = 400
 
-# What the model may tell, in the order in which it is told.
+# What the model may write, in the order in which it is shown.
 Kind: TypeAlias = Literal["goal", "constraints", "decisions", "facts", "files", "tools", "errors", "open", "unsure"]
 
 
@@ -53,14 +53,14 @@ class CallEntry(msgspec.Struct, frozen=True):
 
 
 class ErrorLine(msgspec.Struct, frozen=True):
-    """The line of a result that tells of an error, shortened."""
+    """The line of a result about an error, shortened."""
 
     turn: int
     text: str
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What the gateway tells of the covered turns without a model.
+    """What the gateway knows of the covered turns without a model.
 
     `words` are the newest that have room, in the order of the turns; `calls` and `errors` the newest ones.
     `words_left_out` and so on count the others.

@@ -99,7 +99,7 @@ def create_app(settings: Settings) -> Gateway:
         body = await read_client_body(request, gateway_state.max_body)
         check_model = partial(gateway_state.admission.check_model, request.scope["context"].key)
         dialect = named_dialect(gateway_state.dialects, request.query_params.get("dialect"))
-        # In a thread: a long history takes a while to tell, and streams are being served meanwhile.
+        # In a thread: a long history takes a while to explain, and streams are being served meanwhile.
         document = await asyncio.to_thread(read_document, body)
         if dialect.name in gateway_state.stateful:
             answers = gateway_state.answers.of(request.scope["context"])

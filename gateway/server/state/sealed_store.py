@@ -16,7 +16,7 @@ from gateway.server.state.store import Entry, Lease, Put, Space, StateStore, Sto
 # From this size on, compression would hold up the event loop for about a millisecond.
 THREAD_FROM: Final = 64 * 1024
 
-# Is told of each value that could not be read.
+# Called for each value that could not be read.
 OnUnreadable: TypeAlias = Callable[[Space, UnreadableReason], None]
 
 

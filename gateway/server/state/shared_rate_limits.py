@@ -102,7 +102,7 @@ class SharedRateLimits:
             raise refused
 
     def release(self, key: str) -> None:
-        """Tells the store, later, that a request has ended, which this process has counted already."""
+        """Reports to the store, later, that a request has ended, which this process has counted already."""
         shared = self._keys.get(key)
         if shared is not None and shared.stated != self._running(key, shared):
             self._begin(key, shared)
@@ -185,8 +185,8 @@ class SharedRateLimits:
         self._count_alone(key, shared, sum(other.has_waited_enough for other in asking[granted.admitted :]))
 
     def _alone(self, key: str, shared: _Key) -> Alone:
-        """Returns what to tell the store of requests that it has not counted. Those after which the process was idle
-        count no longer."""
+        """Returns what to report to the store of requests that it has not counted. Those after which the process was
+        idle count no longer."""
         due_s = self._due_s(key, shared)
         return Alone(shared.alone, shared.counting if due_s > 0 else 0, due_s) if shared.alone else NONE_ALONE
 

@@ -41,7 +41,7 @@ class IndexEntry(msgspec.Struct, frozen=True):
 
 class SummaryIndex(msgspec.Struct, frozen=True):
     """The boundaries of one root, the one used last at the end. `attempts` are the times of those in the last hour, and
-    `futile` says that the logs have told once that no summary would help."""
+    `futile` says that the log has reported once that no summary would help."""
 
     entries: tuple[IndexEntry, ...] = ()
     attempts: tuple[float, ...] = ()
@@ -65,7 +65,7 @@ class SummaryIndex(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, attempts=(*self._recent(now), now))
 
     def with_futile(self) -> "SummaryIndex":
-        """Returns the index of a conversation of which the log has told that no summary would help."""
+        """Returns the index of a conversation of which the log has reported that no summary would help."""
         return msgspec.structs.replace(self, futile=True)
 
     def refusal(self, entry: IndexEntry, sightings: int, now: float) -> Refusal | None:

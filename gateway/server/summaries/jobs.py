@@ -113,7 +113,7 @@ class SummaryJobs:
             return
         if not await self._spend(task, request.tokens, limits.tokens_per_day):
             over = notices.over_budget(turns, request.tokens)
-            self._reporter.tell_daily(over, task.request_id, task.tenant)
+            self._reporter.report_daily(over, task.request_id, task.tenant)
             return
         attempted = index_put(task.root, index.with_attempt(self._clock()), version)
         if not await task.store.commit(lease, [attempted]):
@@ -194,7 +194,7 @@ class SummaryJobs:
         self._tell(notice, task)
 
     def _tell(self, notice: Notice, task: SummaryTask) -> None:
-        self._reporter.tell(notice, task.request_id)
+        self._reporter.report(notice, task.request_id)
 
 
 async def _renewed(store: StateStore, lease: Lease) -> bool:

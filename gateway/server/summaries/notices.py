@@ -20,19 +20,19 @@ class SummaryReporter:
         self._event_bus = event_bus
         self._told: dict[str, int] = {}
 
-    def tell(self, notice: Notice, request_id: str) -> None:
+    def report(self, notice: Notice, request_id: str) -> None:
         """Reports a notice as one of the request with this id."""
         self._metrics.notices.inc(notice.stage, notice.rule)
         log_notice(notice, request_id)
         if self._event_bus.watchers:
             self._event_bus.publish("notice", {"request": request_id, **msgspec.to_builtins(notice)})
 
-    def tell_daily(self, notice: Notice, request_id: str, tenant: str) -> None:
+    def report_daily(self, notice: Notice, request_id: str, tenant: str) -> None:
         """Reports a notice that would otherwise be repeated for each request of a tenant, once a day (UTC)."""
         today = int(time.time() // DAY_S)
         if self._told.get(tenant) != today:
             self._told[tenant] = today
-            self.tell(notice, request_id)
+            self.report(notice, request_id)
 
 
 def candidate(turns: int) -> Notice:

@@ -180,7 +180,7 @@ class Summaries:
         if index is None or not sighted:
             return None
         if sighted[0].sightings == 1:
-            self._reporter.tell(notices.candidate(sighted[0].turns), request.request_id)
+            self._reporter.report(notices.candidate(sighted[0].turns), request.request_id)
         return sighted[0]
 
     async def _start(self, request: RequestSummary, recalled: Recalled, cover: Cover, entry: IndexEntry) -> None:
@@ -209,17 +209,17 @@ class Summaries:
     async def _tell_futile(
         self, request: RequestSummary, recalled: Recalled, planned: NoCover, limits: CompressLimits
     ) -> None:
-        """Tells once for a conversation that no summary would help."""
-        told: list[bool] = []
+        """Reports once for a conversation that no summary would help."""
+        reported: list[bool] = []
 
         def mark(index: SummaryIndex) -> SummaryIndex:
-            told[:] = [index.futile]
+            reported[:] = [index.futile]
             return index.with_futile()
 
         await change_index(request.store.store, request.store.tenant, recalled.root, mark)
-        if told == [False]:
+        if reported == [False]:
             notice = notices.futile(planned.floor or planned.view, round(limits.trigger * limits.window))
-            self._reporter.tell(notice, request.request_id)
+            self._reporter.report(notice, request.request_id)
 
     def _calibrate(self, request: RequestSummary, estimated: int) -> Calibration:
         """Returns the model's calibration after the request. A refusal because of length says that the history has more

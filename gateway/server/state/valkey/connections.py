@@ -43,7 +43,7 @@ Reply: TypeAlias = bytes | int | None
 
 class _TLSConnection(Connection):
     """A connection over TLS with the certificate checks of this interpreter's defaults: valkey-py's own class does not
-    compare the host's name unless told to."""
+    compare the host's name unless configured to."""
 
     def __init__(self, *, tls: ssl.SSLContext, **options: Any) -> None:
         super().__init__(**options)

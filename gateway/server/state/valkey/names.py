@@ -10,7 +10,7 @@ from gateway.server.state.store import Space
 # The names of everything that a gateway keeps on the server begin with this.
 PREFIX: Final = b"dg1:"
 LABELS_KEY: Final = b"dg1:epochs"
-# The first bytes of a record: they tell one epoch from another.
+# The first bytes of a record: they distinguish epochs.
 ID: Final = 8
 _NAME: Final = 16
 

@@ -36,7 +36,7 @@ PING_ANSWER_S: Final = 20
 
 class Http2Stream:
     """One request and its response, on a connection that others share. `paused`: so many bytes were read that the
-    backend should be told with `resume`."""
+    backend should learn of them by `resume`."""
 
     __slots__ = ("_connection", "_waiter", "arrivals", "begun", "id", "response", "unwritten")
 

@@ -37,9 +37,9 @@ class _Opening:
                 waiter.set_result(None)
             elif isinstance(error, HttpError):
                 # A copy: a raised exception keeps the frames it went through.
-                told = type(error)()
-                told.__cause__ = error.__cause__
-                waiter.set_exception(told)
+                failure = type(error)()
+                failure.__cause__ = error.__cause__
+                waiter.set_exception(failure)
             else:
                 waiter.set_exception(error)
 
