@@ -70,7 +70,7 @@ def test_the_page_shows_what_is_sent() -> None:
 
 
 def test_the_page_lists_each_member_of_an_answer_and_each_reason() -> None:
-    # The fields of an explanation are told in a section of their own.
-    told = re.sub(r"^## What explain shows\n.*?(?=^## )", "", PAGE, flags=re.MULTILINE | re.DOTALL)
-    rows = set(re.findall(r"^\| `([a-z]+)` \|", told, re.MULTILINE))
+    # The fields of an explanation stand in a section of their own.
+    listed = re.sub(r"^## What explain shows\n.*?(?=^## )", "", PAGE, flags=re.MULTILINE | re.DOTALL)
+    rows = set(re.findall(r"^\| `([a-z]+)` \|", listed, re.MULTILINE))
     assert rows == {*get_args(Kind), *get_args(RejectionReason), *get_args(NoCoverReason)}
