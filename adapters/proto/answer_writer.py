@@ -47,12 +47,12 @@ class AnswerFacts(msgspec.Struct, frozen=True):
 class AnswerWriter:
     """Collects the events of one response in `events`.
 
-    `speech`: the text may hold calls and thoughts, which this filter finds; None: the text is only text. `touched`: a
-    rule has found something in the message that is being read. `empty`: no rule has found anything yet. `progress`
-    counts what was found, and `stopped`: the response ended on purpose before the backend's end.
+    `call_filter` finds the calls and thoughts that the text may hold; None: the text is only text. `touched`: a rule
+    has found something in the message that is being read. `empty`: no rule has found anything yet. `progress` counts
+    what was found. `stopped`: the response ended on purpose before the backend's end.
     """
 
-    def __init__(self, speech: CallFilter | None, facts: AnswerFacts) -> None:
+    def __init__(self, call_filter: CallFilter | None, facts: AnswerFacts) -> None:
         self.events: list[Event] = []
         self.touched = False
         self.empty = True
@@ -61,7 +61,7 @@ class AnswerWriter:
         self.finished = False
         self.id: str | None = None
         self.model: str | None = None
-        self._speech = speech
+        self._call_filter = call_filter
         self._facts = facts
         self._calls = CallTracker(facts.seed)
         self._chunks: OpenAIChunks | None = None
@@ -95,19 +95,19 @@ class AnswerWriter:
         if self._thought is not None:
             self._release()
         self._spoken = True
-        if self._speech is None:
+        if self._call_filter is None:
             self.events.append(TextDelta(text))
             return
-        self._speech.feed([text], self.events)
-        if self._speech.stopped is not None:
+        self._call_filter.feed([text], self.events)
+        if self._call_filter.stopped is not None:
             self.stopped = True
-            self._emit("tool_calls", self._speech.stopped)
+            self._emit("tool_calls", self._call_filter.stopped)
 
     def reasoning(self, text: str) -> None:
         """Add a piece of the reasoning."""
         if text and not self._late():
-            if self._speech is not None:
-                self._speech.thinks_apart()
+            if self._call_filter is not None:
+                self._call_filter.thinks_apart()
             self._release()
             self.events.append(ReasoningDelta(text))
 
@@ -239,13 +239,13 @@ class AnswerWriter:
         self._release()
         if any(decoder.getstate()[0] for decoder in self._characters.values()):
             self.note_once("dropped", "TAIL_BROKEN", "the response ended in the middle of a character")
-        if self._speech is None:
+        if self._call_filter is None:
             self.events += self._calls.close(self._spoken)
         elif not self.stopped:
-            self._speech.close(reason, self.events)
+            self._call_filter.close(reason, self.events)
         if (usage := self._reported or (self._counts.report() if self._counts != Counts() else None)) is not None:
             self.events.append(usage)
-        if self._speech is not None and self._stopped_by.startswith("\n") and not self._own_stop:
+        if self._call_filter is not None and self._stopped_by.startswith("\n") and not self._own_stop:
             self.events.append(TURN_INVENTED)
         self.events.append(Finish(reason, raw, self._own_stop))
         self.finished = True

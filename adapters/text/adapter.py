@@ -60,8 +60,8 @@ class TextAdapter:
 
     def decoder(self, conversation: Conversation) -> TextDecoder:
         """Create a decoder that accepts only calls of this conversation's tools as calls."""
-        speech = self.call_filter(conversation)
-        return TextDecoder(self._reader, speech, self._max_event, conversation.sampling.stop)
+        call_filter = self.call_filter(conversation)
+        return TextDecoder(self._reader, call_filter, self._max_event, conversation.sampling.stop)
 
     def request_values(self, conversation: Conversation, policy: Policy) -> tuple[Prompt, dict[str, Json]]:
         """Return the prompt and the values for a template of another form than JSON. Raises InvalidRequest."""

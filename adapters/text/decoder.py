@@ -20,14 +20,16 @@ class TextDecoder:
     those that are held back.
     """
 
-    def __init__(self, reader: Reader, speech: CallFilter, max_event: int, own_stops: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, reader: Reader, call_filter: CallFilter, max_event: int, own_stops: tuple[str, ...] = ()
+    ) -> None:
         self._reader = reader
         self._wire = reader.wire
         self._plain = reader.plain
         self._frames = FRAMES[reader.wire.framing](max_event)
         self._last = None if reader.wire.last is None else reader.wire.last.encode()
         self._utf8 = utf8()
-        self._speech = speech
+        self._call_filter = call_filter
         self._own_stops = own_stops
         self._started = False
         self._empty = True
@@ -149,7 +151,7 @@ class TextDecoder:
         else:
             self._unknown(events)
         if piece.reasoning and not self._finished:
-            self._speech.thinks_apart()
+            self._call_filter.thinks_apart()
             events.append(ReasoningDelta(piece.reasoning))
         self._text(piece.text, events)
         if piece.usage is not None:
@@ -185,14 +187,14 @@ class TextDecoder:
             self._late("text came after the end of the response", events)
             return
         self.progress += len(texts)
-        self._speech.feed(texts, events)
-        if self._speech.stopped is not None:
-            self._finish("tool_calls", self._speech.stopped, events)
+        self._call_filter.feed(texts, events)
+        if self._call_filter.stopped is not None:
+            self._finish("tool_calls", self._call_filter.stopped, events)
             self.done = True
 
     def _late(self, detail: str, events: list[Event]) -> None:
         """Report data after the end, except after a response that was cut off on purpose."""
-        if not self._noted_late and self._speech.stopped is None:
+        if not self._noted_late and self._call_filter.stopped is None:
             self._noted_late = True
             events.append(Notice("backend", "dropped", "LATE_CONTENT", detail, level="warning"))
 
@@ -218,8 +220,8 @@ class TextDecoder:
 
     def _finish(self, reason: Reason, word: str | None, events: list[Event], stop: str | None = None) -> None:
         self._start(events)
-        if self._speech.stopped is None:
-            self._speech.close(reason, events)
+        if self._call_filter.stopped is None:
+            self._call_filter.close(reason, events)
         if self._usage is not None:
             events.append(self._usage)
         events.append(Finish(reason, word, stop))
