@@ -26,7 +26,7 @@ from gateway.diagnostics.explanation import Explanation
 from gateway.exchange import Exchange
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
-from tests.adapters.text.asking import adapter as text_adapter
+from tests.adapters.text.encoded_request import adapter as text_adapter
 from tests.history.strategies import broken_turns, valid_turns
 
 MAX: int = 1 << 20

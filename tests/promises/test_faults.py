@@ -10,7 +10,7 @@ import pytest
 
 from gateway.testing.faults import FAULTS, FAULTS_BY_KIND, playing
 from gateway.testing.faulty import FaultyBackend
-from tests.promises.played import Played, check_counters, check_log
+from tests.promises.played_fault import Played, check_counters, check_log
 from tests.promises.table import PROMISES, Promise
 from tests.promises.wire_gateway import SHORT, TIMEOUTS, wire_gateway
 from tests.promises.wires import WIRES

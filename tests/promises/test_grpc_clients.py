@@ -12,8 +12,8 @@ from h2.settings import SettingCodes
 
 from gateway.testing.gateway import running_gateway
 from tests.adapters.proto.services import answer, envelope
+from tests.promises.disconnecting_client import WITHIN_S, chat_request, leave
 from tests.promises.grpc_faults import BEGIN, END, ENTRY, TEXT
-from tests.promises.leaving_client import WITHIN_S, chat_request, leave
 from tests.server.samples import value_of
 from tests.server.upstream.http2.peer import Peer, serving
 

@@ -12,7 +12,7 @@ from gateway.core.conversation import Json
 from gateway.demo.fault_kinds import GRPC_FAILURES
 from gateway.testing.gateway import running_gateway
 from tests.promises.grpc_faults import ENTRY, GRPC_FAULTS_BY_KIND
-from tests.promises.played import Played, check_counters, check_log
+from tests.promises.played_fault import Played, check_counters, check_log
 from tests.promises.table import GRPC_PROMISES, Promise
 from tests.promises.wire_gateway import LIMITS, SHORT, TIMEOUTS
 from tests.server.upstream.http2.peer import serving

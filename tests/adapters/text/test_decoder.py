@@ -13,7 +13,7 @@ from gateway.core.notices import Notice
 from gateway.testing.events import fold
 from gateway.tool_calls.parsers.formats import FORMATS
 from tests.adapters.text import answers
-from tests.adapters.text.asking import TIME, WEATHER, adapter, conversation, exchange
+from tests.adapters.text.encoded_request import TIME, WEATHER, adapter, conversation, exchange
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 SECOND = '\n<tool_call>\n{"name": "get_time", "arguments": {}}\n</tool_call>'

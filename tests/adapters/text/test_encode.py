@@ -15,7 +15,17 @@ from gateway.history.transcript.parse import parse
 from gateway.history.transcript.styles import STYLES
 from gateway.testing.events import fold, join
 from gateway.tool_calls.parsers.formats import FORMATS
-from tests.adapters.text.asking import ANSWERED, ASKED, CALLED, TIME, WEATHER, adapter, conversation, request, sent
+from tests.adapters.text.encoded_request import (
+    ANSWERED,
+    ASKED,
+    CALLED,
+    TIME,
+    WEATHER,
+    adapter,
+    conversation,
+    request,
+    sent,
+)
 
 TURNS = ["\n\nUser:", "\n\nSystem:", "\n\nTool result (", "\n\nTool result:"]
 PROMPT = "User: Weather in Paris?\n\nAssistant:"

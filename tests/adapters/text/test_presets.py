@@ -14,7 +14,7 @@ from gateway.registry import load_adapter
 from gateway.settings import read_settings
 from gateway.testing.events import fold
 from tests.adapters.text import answers
-from tests.adapters.text.asking import adapter, conversation, sent
+from tests.adapters.text.encoded_request import adapter, conversation, sent
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "text-backends.md").read_text(encoding="utf-8")

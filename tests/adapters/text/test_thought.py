@@ -13,7 +13,7 @@ from gateway.core.events import Event, ReasoningDelta
 from gateway.core.notices import Notice
 from gateway.testing.events import fold
 from tests.adapters.text import answers
-from tests.adapters.text.asking import WEATHER, conversation, exchange
+from tests.adapters.text.encoded_request import WEATHER, conversation, exchange
 
 CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
 TOOLS = conversation(tools=(WEATHER,))

@@ -18,7 +18,7 @@ from gateway.history.transcript.call_order import in_call_order
 from gateway.history.transcript.render import flatten
 from gateway.history.transcript.styles import STYLES
 from gateway.tool_calls.parsers.formats import FORMATS
-from tests.adapters.text.asking import sent
+from tests.adapters.text.encoded_request import sent
 from tests.history.strategies import assistant, broken_turns, calling, conversation, numbered, result, user
 
 IDS = ["a", "b", "c", "d"]

@@ -13,7 +13,7 @@ from tests.server.backend import END, HEAD, Connection, Script, answer, chunk, e
 from tests.server.conftest import HASTY, PATIENT, STALLED, Start, settings_for
 
 STREAM: Final[dict[str, Json]] = {"stream": True}
-# Sooner than any limit of time would do it. How soon: tests/promises/test_departures.py.
+# Sooner than any limit of time would do it. How soon: tests/promises/test_client_disconnects.py.
 
 
 async def well(connection: Connection) -> None:

@@ -18,7 +18,7 @@ from gateway.testing.faults import FAULTS, FAULTS_BY_KIND, playing
 from gateway.testing.faulty import FaultyBackend
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.promises.grpc_faults import ENTRY, GRPC_FAULTS_BY_KIND
-from tests.promises.played import Played
+from tests.promises.played_fault import Played
 from tests.promises.table import GRPC_PROMISES, PROMISES, Promise
 from tests.promises.test_faults import PLAYED
 from tests.promises.wire_gateway import LIMITS, SHORT, TIMEOUTS, wire_settings

@@ -20,7 +20,7 @@ from gateway.testing.faulty import END, Connection, FaultyBackend, Script, chunk
 from gateway.testing.gateway import hello
 from tests.fuzz.hostile_answers import WARP
 from tests.promises.hostile import REQUESTS, answering, scripts
-from tests.promises.probed import Probed, Reading, probed_gateway
+from tests.promises.measured_gateway import Probed, Reading, probed_gateway
 from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway, wire_settings
 from tests.promises.wires import WIRES
 

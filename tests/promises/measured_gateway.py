@@ -1,7 +1,7 @@
 """Runs a gateway in a separate process that reports its memory and the longest delay of its event loop.
 
-`python -m tests.promises.probed settings.json` prints its address, then for every line on standard input one line of
-JSON: the values since the line before. Linux only: the kernel keeps the height of the memory.
+`python -m tests.promises.measured_gateway settings.json` prints its address, then for every line on standard input one
+line of JSON: the values since the line before. Linux only: the kernel keeps the height of the memory.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ async def probed_gateway(folder: Path, settings: Mapping[str, Json]) -> AsyncIte
     (folder / "settings.json").write_text(json.dumps(settings))
     async with python_process(
         folder,
-        *("-m", "tests.promises.probed", "settings.json"),
+        *("-m", "tests.promises.measured_gateway", "settings.json"),
         stdin=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     ) as process:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway.testing.faulty import Connection, Script, chunk, faulty_backend, head
-from tests.promises.leaving_client import WITHIN_S, leave
+from tests.promises.disconnecting_client import WITHIN_S, leave
 from tests.promises.wire_gateway import wire_gateway
 from tests.promises.wires import WIRES
 from tests.server.samples import value_of
