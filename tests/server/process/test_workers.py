@@ -309,6 +309,22 @@ async def test_a_worker_that_cannot_begin_ends_the_gateway(tmp_path: Path) -> No
     assert errors.endswith("dragoman: the gateway could not start; its log states the cause\n")
 
 
+async def test_a_worker_is_restarted_while_the_log_file_has_no_room(tmp_path: Path) -> None:
+    settings: dict[str, Json] = {**UNREACHABLE, "log": {"file": "/dev/full"}}
+    async with gateway_command(tmp_path, settings, *TWO) as gateway:
+        await gateway.wait_ready()
+        await metrics_become(gateway, {"gateway_workers": 2})
+        lost, kept = children(gateway)
+        os.kill(lost, signal.SIGKILL)
+        await until(lambda: len(set(children(gateway)) - {lost, kept}) == 1)
+        await metrics_become(gateway, {"gateway_workers": 2})
+        gateway.process.send_signal(signal.SIGTERM)
+        status, errors = await gateway.ended()
+    assert status == 0
+    assert "ended by signal 9" in errors
+    assert "Traceback" not in errors and "ended with status" not in errors
+
+
 async def test_a_wrong_number_of_workers_is_one_line(tmp_path: Path) -> None:
     for number, said in (("x", "the number of workers must be"), ("0", "server.workers")):
         async with gateway_command(tmp_path, {}, "serve", "--workers", number) as gateway:
