@@ -72,6 +72,11 @@ class RecordingFile:
             path.unlink(missing_ok=True)
             raise
 
+    @property
+    def removed(self) -> bool:
+        """Whether somebody has deleted the file, so that nobody can read what is appended."""
+        return os.fstat(self._file).st_nlink == 0
+
     def append(self, interaction: Interaction) -> None:
         """Adds one request. Raises RecordingError where it would exceed the caps and InvalidRequest where it cannot be
         written, and then adds nothing."""

@@ -25,7 +25,7 @@ _MOST_WAITING: Final = 64
 
 
 class RecordingFolder:
-    """One worker's files in the folder; a new one begins where the last is full."""
+    """One worker's files in the folder; a new one begins where the last is full or was deleted."""
 
     def __init__(self, folder: str) -> None:
         """Raises SettingsError for a folder that cannot be used."""
@@ -60,8 +60,7 @@ class RecordingFolder:
             await self._waiting.join()
             task.cancel()
             await asyncio.wait((task,))
-            if self._file is not None:
-                self._file.close()
+            self._close()
 
     async def _write_all(self, settings: Callable[[], Settings], known: Callable[[], list[str]]) -> None:
         while True:
@@ -80,14 +79,24 @@ class RecordingFolder:
         redacted = redact(recording, "shape", self._seed, known, settings=settings, search=False)
         (one,) = redacted.recording.interactions()
         header = msgspec.structs.replace(recording.header, redaction=Redaction("shape"))
+        if self._file is not None and self._file.removed:
+            self._close()
+        try:
+            self._opened(header).append(one.numbered(self._x))
+        except RecordingError:
+            self._close()
+            self._opened(header).append(one.numbered(self._x))
+
+    def _opened(self, header: HeaderLine) -> RecordingFile:
         if self._file is None:
             self._file = RecordingFile(self._next_path(), header)
-        try:
-            self._file.append(one.numbered(self._x))
-        except RecordingError:
+        return self._file
+
+    def _close(self) -> None:
+        # Forgotten also where no other one can be opened: its descriptor may soon be that of a connection.
+        if self._file is not None:
             self._file.close()
-            self._file = RecordingFile(self._next_path(), header)
-            self._file.append(one.numbered(self._x))
+            self._file = None
 
     def _next_path(self) -> Path:
         now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")

@@ -1,7 +1,6 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.demo.settings import DEMO_SETTINGS
-from gateway.recording.files import load_recording
 from gateway.recording.recording import Recording, read_recording
 from gateway.testing.gateway import RunningGateway, running_gateway
 
@@ -251,26 +249,6 @@ async def test_the_bytes_are_the_same_with_and_without_an_observer() -> None:
                 found.add(text.encode())
             answers.append(found)
     assert answers[0] == answers[1] == answers[2]
-
-
-async def test_every_request_is_saved_in_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "recorded"
-    async with running_gateway(settings(record=str(folder), contents="never")) as gateway:
-        ids = [await ask(gateway), await ask(gateway, stream=True), await ask(gateway, n=3)]
-    (path,) = folder.iterdir()
-    assert path.stat().st_mode & 0o777 == 0o600 and path.name.endswith(".dragoman.jsonl")
-    recording = load_recording(path)
-    assert recording.header.redaction.level == "shape"
-    assert [one.request.id for one in recording.interactions()] == ids
-    assert [one.x for one in recording.interactions()] == [1, 2, 3]
-    assert not any(word in path.read_text() for word in SAID.split())
-
-
-async def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(SettingsError, match=r"inspector\.record"):
-        async with running_gateway(settings(record=str(tmp_path / "file" / "below"))):
-            pass
 
 
 async def test_an_inspector_that_is_off_observes_nothing() -> None:
