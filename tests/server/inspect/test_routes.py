@@ -214,13 +214,23 @@ async def test_what_shows_all_clients_needs_the_admin_key_where_there_is_one(
                     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_pages_of_other_origins_get_nothing(site: str) -> None:
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"origin": "http://evil.example"},
+        {"origin": "http://127.0.0.1:1"},
+        {"origin": "null"},
+    ],
+)
+async def test_pages_of_other_origins_get_nothing(head: dict[str, str]) -> None:
     async with running_gateway(settings()) as gateway:
-        answer = await gateway.client.get("/inspect/api/requests", headers={"sec-fetch-site": site})
-        assert answer.status_code == 403 and "access-control-allow-origin" not in answer.headers
-        for own in ("same-origin", "none"):
-            answer = await gateway.client.get("/inspect/api/requests", headers={"sec-fetch-site": own})
+        for method in ("GET", "DELETE"):
+            answer = await gateway.client.request(method, "/inspect/api/requests", headers=head)
+            assert answer.status_code == 403 and "access-control-allow-origin" not in answer.headers
+        for own in ({"sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}, {"origin": gateway.base_url}):
+            answer = await gateway.client.get("/inspect/api/requests", headers=own)
             assert answer.status_code == 200
         answer = await gateway.client.get("/inspect/api/requests", headers={"host": "evil.example"})
         assert answer.status_code == 421
