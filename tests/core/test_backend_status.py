@@ -136,6 +136,13 @@ def test_secrets_are_blotted_out(secret: str) -> None:
     assert secret[:12] not in public_text(f"{padding} {secret}")
 
 
+@pytest.mark.parametrize(
+    "word", ["skyfall-36b-v2", "skateboarding", "pkgresources", "hfmodels.example", "rkhunter_logs"]
+)
+def test_words_that_begin_like_a_key_stay(word: str) -> None:
+    assert public_text(f"there is no {word} here") == f"there is no {word} here"
+
+
 @given(text=st.text(max_size=2000))
 def test_public_text_is_one_short_printable_line(text: str) -> None:
     shown = public_text(text)
