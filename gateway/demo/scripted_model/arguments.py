@@ -79,6 +79,11 @@ class _Builder:
 
     def object(self, schema: JsonObject, depth: int = 0) -> dict[str, Json]:
         required, properties = required_of(schema), properties_of(schema)
+        if not depth and not required and len(properties) == 1:
+            # n8n marks no parameter of its tools as required; a tool does nothing without its only text.
+            required = [
+                name for name, raw in properties.items() if plain_schema(raw, self._root).get("type") == "string"
+            ]
         # The required ones come first, in their own order, because a wire may have lost the order of the properties.
         names = dict.fromkeys([name for name in required if name in properties] + list(properties))
         return {

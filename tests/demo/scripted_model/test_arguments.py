@@ -89,6 +89,15 @@ def test_required_parameters_are_there_and_optional_ones_only_when_spoken_of() -
     }
 
 
+def test_the_only_text_is_there_although_it_is_optional() -> None:
+    text: dict[str, Json] = {"type": "object", "properties": {"input": {"type": "string"}}}
+    assert build_arguments(text, "calculate `6*7`") == {"input": "6*7"}
+    count: dict[str, Json] = {"type": "object", "properties": {"limit": {"type": "integer"}}}
+    assert build_arguments(count, "what is new?") == {}
+    two: dict[str, Json] = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    assert build_arguments(two, "what is new?") == {}
+
+
 def test_an_optional_switch_is_set_only_where_all_of_its_name_is_said() -> None:
     properties: dict[str, Json] = {"command": {"type": "string"}, "run_in_background": {"type": "boolean"}}
     parameters: dict[str, Json] = {"type": "object", "properties": properties, "required": ["command"]}
