@@ -8,6 +8,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.diagnostics.doctor.finding import Changes, Finding, broken, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
+from gateway.diagnostics.doctor.requests import CHAT
 
 
 async def accepts(question: Question, remedies: Sequence[Changes], backend: ProbedBackend) -> Finding:
@@ -35,8 +36,14 @@ def failure(answer: Answer) -> Finding | None:
     if error is None:
         return None
     if isinstance(error, InvalidRequest):
-        return skipped(f"the adapter does not offer it: {error.message}")
+        return skipped(f"the adapter does not offer it: {error.message.rstrip('.')}")
     return broken(f"the request fails: {error.message}", f"see docs/errors.md for the code {error.code}", answer.words)
+
+
+def sends(backend: ProbedBackend, field: str) -> bool:
+    """Returns whether a field of a request reaches the backend."""
+    capabilities = backend.capabilities
+    return capabilities.passthrough == CHAT or field in capabilities.supported_params
 
 
 def undeclared(backend: ProbedBackend, field: str) -> str:
@@ -51,8 +58,8 @@ def _repaired(question: Question) -> Question:
 
 
 def _mended(answer: Answer) -> str:
-    known = f"as {answer.rule}" if answer.rule else "in words that the gateway does not know"
-    return f"refused as it is, {known}; the repair mends it before it is sent"
+    known = f" ({answer.rule})" if answer.rule else ", in words that the gateway does not know"
+    return f"refused{known}; the repair mends it before it is sent"
 
 
 def _advice(answer: Answer) -> str:

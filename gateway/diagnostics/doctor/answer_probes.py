@@ -3,6 +3,7 @@
 from typing import Final
 
 from gateway.core.events import TextDelta
+from gateway.diagnostics.doctor.accepting import sends
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Question
@@ -31,6 +32,8 @@ _ADVICE: Final = {
 
 
 async def _bound(backend: ProbedBackend) -> Finding:
+    if not sends(backend, BOUND):
+        return remark("its wire has no field for it: only the model ends an answer")
     answer = await backend.ask(SHORT)
     if answer.refusal is None or BOUND not in answer.words:
         return ok(BOUND)
@@ -92,7 +95,7 @@ async def _pace(backend: ProbedBackend) -> Finding:
             f"{_pieces(answer)} pieces arrived in {len(answer.reads)} reads, after {answer.reads[0].t:.1f} s",
             "a proxy collects the stream: switch its buffering off (nginx: proxy_buffering off)",
         )
-    return ok(f"{_pieces(answer)} pieces in {len(answer.reads)} reads")
+    return ok(f"pieces: {_pieces(answer)}, reads: {len(answer.reads)}")
 
 
 def _is_collected(answer: Answer) -> bool:
@@ -122,7 +125,7 @@ async def _first_byte(backend: ProbedBackend) -> Finding:
     limit = backend.settings.timeouts.first_byte
     first = reads[0].t if reads else 0.0
     if first < limit / 2:
-        return ok(f"{first:.1f} s of {limit:g} s")
+        return ok(f"after {first:.1f} s, of {limit:g} s at most")
     detail = f"the first byte took {first:.1f} s, and timeouts.first_byte is {limit:g} s"
     return todo(detail, "raise timeouts.first_byte")
 

@@ -18,7 +18,7 @@ async def _address(backend: ProbedBackend) -> Finding:
     reached = await backend.reach()
     if not reached.addresses:
         return broken(f"the name {reached.host} has no address", "correct base_url, or the name server", reached.fault)
-    return ok(f"{reached.host} is " + ", ".join(one.address for one in reached.addresses))
+    return ok(", ".join(one.address for one in reached.addresses))
 
 
 async def _connection(backend: ProbedBackend) -> Finding:
@@ -39,7 +39,7 @@ async def _connection(backend: ProbedBackend) -> Finding:
         )
     if reached.expires_days is not None and reached.expires_days < SOON_DAYS:
         return todo(f"the certificate ends in {reached.expires_days} days", "renew the certificate")
-    return ok(reached.tls)
+    return ok(reached.tls or "without TLS")
 
 
 async def _key(backend: ProbedBackend) -> Finding:
@@ -94,7 +94,7 @@ async def _models(backend: ProbedBackend) -> Finding:
     if backend.model and backend.model not in found.names:
         advice = f"correct models.*.name{nearest(backend.model, found.names)}"
         return todo(f"the model {backend.model!r} is not in the list of {len(found.names)}", advice)
-    return ok(f"{len(found.names)} models")
+    return ok(f"in the list of {len(found.names)}")
 
 
 PROBES: Final = (

@@ -5,11 +5,13 @@ from typing import Final
 from gateway.core.conversation import Json
 from gateway.diagnostics.doctor.question import Question
 
+# The dialect of the questions, and the adapter that passes it on.
+CHAT: Final = "openai_chat"
 # The field by which each answer is bounded, and its newer name.
 BOUND: Final = "max_tokens"
 NEWER_BOUND: Final = "max_completion_tokens"
 # Enough for a model that thinks before a short answer.
-MOST_TOKENS: Final = 2048
+MOST_TOKENS: Final = 1024
 
 
 def function(name: str, description: str, *required: str) -> Json:

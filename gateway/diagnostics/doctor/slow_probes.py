@@ -6,13 +6,13 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.events import STOPPED_BY
-from gateway.diagnostics.doctor.accepting import failure, undeclared
+from gateway.diagnostics.doctor.accepting import failure, sends, undeclared
 from gateway.diagnostics.doctor.event_objects import objects
 from gateway.diagnostics.doctor.finding import Finding, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend, Run
 from gateway.diagnostics.doctor.question import Answer, Question
-from gateway.diagnostics.doctor.requests import COUNT, SHORT, request, user
-from gateway.diagnostics.doctor.wire_probes import CHAT, events_in
+from gateway.diagnostics.doctor.requests import CHAT, COUNT, SHORT, request, user
+from gateway.diagnostics.doctor.wire_probes import events_in
 
 _SHAPE: Final[Json] = {
     "type": "object",
@@ -154,8 +154,7 @@ def _refused(answer: Answer) -> Finding | None:
 
 def _unsent(backend: ProbedBackend, field: str) -> Finding | None:
     """Returns the finding of a field that the adapter has no place for."""
-    capabilities = backend.capabilities
-    if capabilities.passthrough == CHAT or field in capabilities.supported_params:
+    if sends(backend, field):
         return None
     return skipped(f"the adapter does not offer it: it does not send {field}")
 

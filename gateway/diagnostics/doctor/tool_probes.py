@@ -11,8 +11,8 @@ from gateway.diagnostics.doctor.accepting import failure, undeclared
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer, Call
-from gateway.diagnostics.doctor.requests import CLOCK, ONE, USER, WEATHER, request, user
-from gateway.diagnostics.doctor.wire_probes import CHAT, empty_pieces
+from gateway.diagnostics.doctor.requests import CHAT, CLOCK, ONE, USER, WEATHER, request, user
+from gateway.diagnostics.doctor.wire_probes import empty_pieces
 
 TWO: Final = request(
     user("What is the weather in Paris, and the time in Tokyo? Call both tools at once."), tools=(WEATHER, CLOCK)
@@ -86,7 +86,7 @@ async def _ids(backend: ProbedBackend) -> Finding:
         return todo(f"an id of a call has {longest} characters", f"some clients take no ids above {LONGEST_ID}")
     if odd := next((one for one in (*one, *two) if not _PLAIN_ID.fullmatch(one)), ""):
         return remark(f"ids such as {odd!r}: some providers refuse them in a history that changes the model")
-    return ok(f"{len(one) + len(two)} ids")
+    return ok(f"ids: {len(one) + len(two)}")
 
 
 async def _empty(backend: ProbedBackend) -> Finding:
@@ -94,7 +94,7 @@ async def _empty(backend: ProbedBackend) -> Finding:
     found = failure(answer) or await _callless(backend, answer) or _wrong_call(answer.calls, "get_current_user")
     if found is None and backend.settings.adapter == CHAT and empty_pieces(answer):
         return remark("the arguments of a call without any come as empty text; clients get {}")
-    return found or ok("{}")
+    return found or ok("its arguments are {}")
 
 
 async def _none(backend: ProbedBackend) -> Finding:

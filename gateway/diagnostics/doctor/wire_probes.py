@@ -10,9 +10,8 @@ from gateway.diagnostics.doctor.event_objects import objects, unknown_fields
 from gateway.diagnostics.doctor.finding import Finding, ok, remark, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
 from gateway.diagnostics.doctor.question import Answer
-from gateway.diagnostics.doctor.requests import COUNT, ONE, SHORT
+from gateway.diagnostics.doctor.requests import CHAT, COUNT, ONE, SHORT
 
-CHAT: Final = "openai_chat"
 # The media types of a wire whose requests say whether the answer comes as a stream or as one object.
 _TWO_FORMS: Final = frozenset({"text/event-stream", "application/json"})
 _DELTA: Final = "choices[].delta"

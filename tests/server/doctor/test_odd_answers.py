@@ -79,7 +79,7 @@ async def test_a_backend_whose_answers_cannot_be_bounded_is_broken() -> None:
 
 async def test_a_model_that_thinks_to_its_bound_is_not_called_silent() -> None:
     finding = (await found(thinks_for_ever, "D221"))["D221"]
-    assert (finding.verdict, finding.detail) == ("todo", "a whole answer has no text within 2,048 tokens")
+    assert (finding.verdict, finding.detail) == ("todo", "a whole answer has no text within 1,024 tokens")
 
 
 async def test_a_backend_that_gives_several_choices_is_asked_for_two() -> None:
