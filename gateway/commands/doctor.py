@@ -42,13 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the report. Raises SettingsError for a file that cannot be read, and for a backend that is not in it."""
+    """Prints the report. Raises SettingsError for a file that cannot be read, for a backend that is not in it, and for
+    a recording that exists."""
     import msgspec
 
     from gateway.commands.doctor_text import report_text
+    from gateway.core.errors import SettingsError
     from gateway.diagnostics.doctor.finding import FORMAT, Report
     from gateway.server.upstream.transport import gateway_version
 
+    if options.report is not None and options.report.exists():
+        raise SettingsError(f"{options.report} exists: nothing was asked, since a recording replaces no file")
     text, settings, offline = _offline(options)
     probes = _probes(options)
     chosen = _chosen(options, settings) if probes and not options.offline else {}

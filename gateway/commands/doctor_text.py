@@ -32,7 +32,8 @@ def _section(section: "Section", width: int, verbose: bool) -> Iterator[str]:
     worst = next((kind for kind in ("crashed", "broken", "todo") if any(_is(one, kind) for one in faulty)), "ok")
     counts = f"{good} ok" + (f", {skipped} skipped" if skipped else "")
     yield f"{section.name:<{width}}  {worst:<7}  {section.about}: {counts}"
-    for one in section.findings if verbose else faulty:
+    # They are tried in another order: what must come back is asked before the histories that need it.
+    for one in sorted(section.findings if verbose else faulty, key=lambda one: one.id):
         yield from _finding(one)
     if faulty or verbose:
         if section.can:
@@ -48,7 +49,7 @@ def _is(one: "Checked", verdict: str) -> bool:
 def _finding(one: "Checked") -> Iterator[str]:
     finding = one.finding
     yield f"  {one.id} {one.name:<18} {finding.verdict:<7} {finding.detail}".rstrip()
-    if finding.evidence:
+    if finding.evidence not in finding.detail:
         words = finding.evidence
         yield f'       "{words if len(words) <= _EVIDENCE else words[: _EVIDENCE - 1] + "…"}"'
     if finding.advice:

@@ -72,6 +72,8 @@ def test_verbose_lists_every_check(tmp_path: Path, port: int, capsys: pytest.Cap
     shown = capsys.readouterr().out
     assert "  D224 end                ok      [DONE]" in shown
     assert "  can     token counts" in shown
+    listed = [line.split()[0] for line in shown.splitlines() if line.startswith("  D")]
+    assert listed == sorted(listed) and len(listed) > 5
 
 
 def test_offline_asks_no_backend(tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,6 +222,17 @@ def test_no_credential_is_in_what_is_printed_or_saved(
     assert CANARY not in shown
     assert header not in shown
     assert '"kind":"request"' in shown
+
+
+def test_a_recording_that_exists_is_told_before_anything_is_asked(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "report.dragoman.jsonl"
+    saved.write_text("mine")
+    assert run("--settings", file(tmp_path, port), "--report", str(saved)) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, "exists: nothing was asked" in shown.err) == ("", True)
+    assert saved.read_text() == "mine"
 
 
 async def test_a_backend_that_repeats_the_credential_cannot_bring_it_into_a_report(

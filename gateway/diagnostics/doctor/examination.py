@@ -23,7 +23,7 @@ async def examine(
     for probe in probes:
         begin(probe)
         missing = next((need for need in probe.needs if _lacks(found.get(need))), None)
-        finding = skipped(f"it needs {missing}") if missing else await _contained(probe, backend)
+        finding = skipped(f"it needs {missing}, which did not succeed") if missing else await _contained(probe, backend)
         if finding.verdict == "todo" and finding.changes:
             backend.remedies = merged(backend.remedies, finding.changes)
         elif finding.verdict == "todo" and finding.rule:

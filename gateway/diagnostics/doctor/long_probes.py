@@ -43,7 +43,7 @@ async def silence(seconds: float, backend: ProbedBackend) -> Finding:
         return todo(detail, advice, answer.words)
     silent = answer.reads[0].t if answer.reads else 0.0
     if silent < seconds * _NO_SILENCE:
-        return skipped(f"the answer came after {silent:.1f} s: there was no silence")
+        return skipped(f"the answer came after {silent:.1f} s, too soon to show anything")
     more = "" if silent >= seconds else "; a longer silence could not be had"
     return ok(f"complete after {silent:.1f} s of silence{more}")
 
@@ -58,13 +58,18 @@ def _written(paced: Answer, seconds: float) -> Question:
 
 async def context(backend: ProbedBackend) -> Finding:
     """Asks for a word at the beginning of ever longer prompts, until one is not read to its beginning."""
-    read = 0
+    accepted, repeats = 0, False
     for words in SIZES:
         answer = await backend.ask(recall(words))
-        if (found := _lost(answer, words, read)) is not None:
-            return found
-        read = words
-    return ok(f"a prompt of {read:,} words is read from its beginning; a longer one was not tried")
+        if answer.error is not None:
+            return _refused(answer, f"a prompt of {words:,} words", f"one of {accepted:,} is accepted")
+        repeated = NEEDLE in answer.text
+        if repeats and not repeated:
+            return _lost(answer, words)
+        accepted, repeats = words, repeated or repeats
+    if not repeats:
+        return skipped(f"prompts of up to {accepted:,} words are accepted; the model repeats no word from any of them")
+    return ok(f"a prompt of {accepted:,} words is read from its beginning; a longer one was not tried")
 
 
 def recall(words: int) -> Question:
@@ -75,28 +80,26 @@ def recall(words: int) -> Question:
     return request(user(asked), stream=False)
 
 
-def _lost(answer: Answer, words: int, read: int) -> Finding | None:
-    """Returns what became of a prompt that was not read to its beginning; `read` words were. None: it was read."""
-    prompt = f"a prompt of {words:,} words"
-    if _is_over_time(answer):
-        return skipped(f"{prompt} took longer than {answer.seconds:.0f} s; one of {read:,} words was read")
-    if answer.error is not None and answer.error.code == _TOO_LONG:
-        return ok(f"{prompt} is refused as too long; one of {read:,} words is read from its beginning")
+def _refused(answer: Answer, prompt: str, accepted: str) -> Finding:
+    """Returns the finding about a prompt that got an error. `accepted` says which one did not."""
+    error = answer.error
+    if error is None or _is_over_time(answer):
+        return skipped(f"{prompt} was not answered within {answer.seconds:.0f} s; {accepted}")
+    if error.code == _TOO_LONG:
+        return ok(f"{prompt} is refused as too long; {accepted}")
     if answer.refusal is not None:
         advice = "no client can tell that its prompt is too long: report the words to the gateway's makers"
-        return todo(f"{prompt} is refused in words that the gateway does not know", advice, answer.words)
-    if answer.error is not None:
-        return todo(f"{prompt} fails: {answer.error.message}", "look at the backend's memory and limits", answer.words)
-    if NEEDLE in answer.text:
-        return None
-    if not read:
-        return skipped("the model does not repeat a word from a short prompt, so nothing can be said of longer ones")
+        return todo(f"{prompt} is refused, in words that the gateway does not know; {accepted}", advice, answer.words)
+    return todo(f"{prompt} fails: {error.message}", "look at the backend's memory and limits", answer.words)
+
+
+def _lost(answer: Answer, words: int) -> Finding:
+    """Returns the finding about a prompt of which the model, which can repeat a word, does not repeat the first."""
     counted = answer.usage.prompt_tokens if answer.usage is not None else None
     shown = "" if counted is None else f"; the backend counted {counted:,} tokens"
     advice = "raise the context of the backend (Ollama: OLLAMA_CONTEXT_LENGTH), or let the gateway shorten: compress"
-    return todo(
-        f"the beginning of {prompt} is cut off or forgotten, without an error{shown}", advice, answer.text[:200]
-    )
+    detail = f"the beginning of a prompt of {words:,} words is cut off or forgotten, without an error{shown}"
+    return todo(detail, advice, answer.text[:200])
 
 
 def _is_over_time(answer: Answer) -> bool:

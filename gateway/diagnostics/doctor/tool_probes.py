@@ -101,7 +101,7 @@ async def _none(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(NONE)
     if answer.error is None and answer.calls:
         return broken("tool_choice none is ignored: it calls a tool", undeclared(backend, "tool_choice"))
-    return failure(answer) or ok("no call")
+    return failure(answer) or await _callless(backend, answer) or ok("no call")
 
 
 async def _required(backend: ProbedBackend) -> Finding:

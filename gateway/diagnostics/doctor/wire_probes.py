@@ -18,6 +18,7 @@ _DELTA: Final = "choices[].delta"
 # The calls of a stream, and those of one object.
 _CALLS: Final = ("choices[].delta.tool_calls[]", "choices[].message.tool_calls[]")
 _OWN_FORM: Final = "in the wire's own form"
+_NO_CALL: Final = "there was no call"
 # The reasons with which Chat Completions ends an answer with calls, the second of them in its older form.
 _ENDS: Final = frozenset({"tool_calls", "function_call"})
 
@@ -78,7 +79,10 @@ def _is_object(answer: Answer) -> bool:
 
 
 async def _arguments(backend: ProbedBackend) -> Finding:
-    calls = _functions(await backend.ask(ONE)) if backend.settings.adapter == CHAT else iter(())
+    answer = await backend.ask(ONE)
+    if not answer.calls:
+        return skipped(_NO_CALL)
+    calls = _functions(answer) if backend.settings.adapter == CHAT else iter(())
     if any(isinstance(function.get("arguments"), dict) for function in calls):
         return remark("arguments come as an object instead of text; clients get text")
     return ok(_OWN_FORM)
@@ -86,6 +90,8 @@ async def _arguments(backend: ProbedBackend) -> Finding:
 
 async def _index(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(ONE)
+    if not answer.calls:
+        return skipped(_NO_CALL)
     calls = _objects_at(answer, _CALLS[:1]) if backend.settings.adapter == CHAT else iter(())
     if any("index" not in call for call in calls):
         return remark("the calls of a stream come without an index; the gateway numbers them")
@@ -95,7 +101,7 @@ async def _index(backend: ProbedBackend) -> Finding:
 async def _call_end(backend: ProbedBackend) -> Finding:
     answer = await backend.ask(ONE)
     if not answer.calls or answer.finish is None:
-        return skipped("there was no call")
+        return skipped(_NO_CALL)
     if backend.settings.adapter == CHAT and answer.finish.raw not in _ENDS:
         return remark(f"an answer with calls ends with {answer.finish.raw!r}; clients get 'tool_calls'")
     return ok(_OWN_FORM)

@@ -53,7 +53,7 @@ async def test_a_shorter_silence_is_told_as_such() -> None:
 
 async def test_an_answer_without_silence_shows_nothing() -> None:
     finding = await silent(writes_silently, SILENT_S * 1000)
-    assert (finding.verdict, finding.detail.partition(": ")[2]) == ("skipped", "there was no silence")
+    assert (finding.verdict, finding.detail.partition(", ")[2]) == ("skipped", "too soon to show anything")
 
 
 async def test_a_connection_that_is_cut_while_it_is_silent_is_found() -> None:
@@ -80,12 +80,12 @@ def refusing(above: int, error: str) -> Script:
         (
             '{"error": {"message": "This model has a context of 4096 tokens.", "code": "context_length_exceeded"}}',
             "ok",
-            "a prompt of 8,000 words is refused as too long; one of 2,000 words is read from its beginning",
+            "a prompt of 8,000 words is refused as too long; one of 2,000 is accepted",
         ),
         (
             '{"error": {"message": "No."}}',
             "todo",
-            "a prompt of 8,000 words is refused in words that the gateway does not know",
+            "a prompt of 8,000 words is refused, in words that the gateway does not know; one of 2,000 is accepted",
         ),
     ],
 )
@@ -94,10 +94,10 @@ async def test_a_prompt_that_is_too_long_is_refused_clearly_or_not(error: str, v
     assert (finding.verdict, finding.detail) == (verdict, detail)
 
 
-async def test_a_model_that_cannot_repeat_a_word_says_nothing_about_its_context() -> None:
+async def test_a_model_that_cannot_repeat_a_word_shows_only_what_is_accepted() -> None:
     async def script(connection: Connection) -> None:
         await connection.send(completion(choice(0, "I do not know.", "message")))
 
     finding = await found(script, Probe("D284", "context", "?", context))
     assert finding.verdict == "skipped"
-    assert finding.detail.startswith("the model does not repeat a word from a short prompt")
+    assert finding.detail.startswith("prompts of up to 32,000 words are accepted; the model repeats no word")
