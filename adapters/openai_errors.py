@@ -22,6 +22,10 @@ _MEANT: Final[Mapping[str, int]] = {
     "content_policy_violation": 400,
     "invalid_prompt": 400,
 }
+_TOO_LONG: Final = "context_length_exceeded"
+# Servers of the same API that have another code for it, or none: the type of llama.cpp, and the words of vLLM.
+_TOO_LONG_TYPE: Final = "exceed_context_size_error"
+_TOO_LONG_WORDS: Final = "maximum context length is"
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
@@ -32,7 +36,8 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     fields = _find(document)
-    error = status_error(status, headers, message=message_of(fields), code=_text(fields.get("code")))
+    code = _TOO_LONG if 400 <= status < 500 and _is_too_long(fields) else _text(fields.get("code"))
+    error = status_error(status, headers, message=message_of(fields), code=code)
     if error.status == status < 500:
         error.param = public_text(param) if (param := _text(fields.get("param"))) else None
     return error
@@ -49,6 +54,11 @@ def reported_failure(failure: Json) -> BackendError:
     error = BackendRejected("The backend reported an error in its response.")
     error.words = message_of(fields) or ""
     return error
+
+
+def _is_too_long(fields: Mapping[str, Json]) -> bool:
+    """Return whether an error object says that a prompt is longer than the model's context."""
+    return fields.get("type") == _TOO_LONG_TYPE or _TOO_LONG_WORDS in (message_of(fields) or "")
 
 
 def _find(document: Json) -> dict[str, Json]:

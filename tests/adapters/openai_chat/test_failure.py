@@ -37,6 +37,21 @@ def test_the_message_is_found_where_providers_put_it(document: Json) -> None:
 
 
 @pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "context_length_exceeded", "message": "Too long."},
+        # llama.cpp
+        {"code": 400, "type": "exceed_context_size_error", "message": "request (8059 tokens) exceeds the context"},
+        # vLLM
+        {"code": 400, "type": "BadRequestError", "message": "This model's maximum context length is 4096 tokens."},
+    ],
+    ids=json.dumps,
+)
+def test_a_prompt_that_is_too_long_has_its_code_whichever_server_says_it(error: Json) -> None:
+    assert failed(400, json.dumps({"error": error}).encode()).code == "context_length_exceeded"
+
+
+@pytest.mark.parametrize(
     ("status", "shown", "code"),
     [
         (401, 502, "upstream_auth_error"),
