@@ -1,4 +1,4 @@
-"""The texts about rules are those of the documentation, and there is one for each rule."""
+"""The texts about rules and codes are those of the documentation, and there is one for each."""
 
 import json
 import re
@@ -7,15 +7,17 @@ from typing import Final
 
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.errors import InvalidRequest
 from gateway.history.rules import RULES
 from gateway.server.inspect.rule_texts import rule_text
+from gateway.server.inspect.views.error_texts import ErrorText, error_text
 from gateway.testing.gateway import running_gateway
 from tests.paths import ROOT
 from tests.server.inspect.test_routes import settings
 from tests.test_documents import CODE
 
-FILE: Final = ROOT / "gateway" / "server" / "inspect" / "rule_texts.json"
+INSPECT: Final = ROOT / "gateway" / "server" / "inspect"
 
 
 def page(name: str) -> str:
@@ -48,11 +50,38 @@ def _sections(text: str) -> Iterator[tuple[str, str]]:
         yield code, plain(body)
 
 
-def test_the_file_is_made_from_the_pages(pytestconfig: pytest.Config) -> None:
-    text = json.dumps(made(), indent=1, ensure_ascii=False) + "\n"
+def made_errors() -> Mapping[str, Mapping[str, str]]:
+    """Returns the cause and the remedy of each code, from the page."""
+    codes = page("errors.md").partition("<!-- codes -->")[2]
+    rows = re.findall(r"^\| `([a-z_]+)` \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", codes, re.M)
+    return {code: {"cause": plain(cause), "remedy": plain(remedy)} for code, cause, remedy in sorted(rows)}
+
+
+@pytest.mark.parametrize(
+    ("path", "texts"), [("rule_texts.json", made()), ("views/error_texts.json", made_errors())], ids=["rules", "errors"]
+)
+def test_the_file_is_made_from_the_pages(path: str, texts: Mapping[str, Json], pytestconfig: pytest.Config) -> None:
+    text = json.dumps(texts, indent=1, ensure_ascii=False) + "\n"
     if pytestconfig.getoption("--rewrite-golden"):
-        FILE.write_text(text, encoding="utf-8")
-    assert FILE.read_text(encoding="utf-8") == text, "make golden writes it"
+        (INSPECT / path).write_text(text, encoding="utf-8")
+    assert (INSPECT / path).read_text(encoding="utf-8") == text, "make golden writes it"
+
+
+def test_every_code_of_the_gateway_has_a_cause_and_a_remedy() -> None:
+    for code, text in made_errors().items():
+        assert error_text(code) == ErrorText(**text) and text["cause"] and text["remedy"], code
+    assert len(made_errors()) > 50 and "upstream_stream_truncated" in made_errors()
+    assert error_text("a code of a backend") == ErrorText()
+
+
+async def test_a_failed_request_says_what_its_code_means_and_what_to_do() -> None:
+    """The message may quote others, so that its words are replaced; those of the documentation are never."""
+    async with running_gateway(settings()) as gateway:
+        said: Json = [{"role": "user", "content": "Hello [[demo:truncated after=2]]"}]
+        answer = await gateway.chat(model="demo-chat", messages=said, stream=True)
+        found = await gateway.client.get(f"/inspect/api/requests/{answer.headers['x-request-id']}")
+        error, text = found.json()["error"], made_errors()["upstream_stream_truncated"]
+        assert (error["cause"], error["advice"]) == (text["cause"], text["remedy"])
 
 
 def test_every_rule_of_the_page_has_a_text() -> None:

@@ -18,6 +18,13 @@ export function ErrorBanner({ error }) {
     <p class="text">${visible(error.message)}</p>
     <dl>
       ${
+        error.cause &&
+        html`<div>
+          <dt>Means</dt>
+          <dd>${visible(error.cause)}</dd>
+        </div>`
+      }
+      ${
         error.came &&
         html`<div>
           <dt>Came</dt>

@@ -11,6 +11,7 @@ from gateway.history.rules import RULES
 from gateway.recording.lines import EndLine, Marks
 from gateway.server.inspect.summary import Summary
 from gateway.server.inspect.views.answer import answer_end
+from gateway.server.inspect.views.error_texts import error_text
 from gateway.server.inspect.views.remade import Remade
 
 
@@ -24,12 +25,14 @@ class RouteView(msgspec.Struct, frozen=True):
 
 
 class ErrorView(msgspec.Struct, frozen=True):
-    """Why the request failed. `came` and `expected` as in AnswerEnd."""
+    """Why the request failed. `cause` is what the code means, which no words of others are in, and `advice` what to do;
+    `came` and `expected` as in AnswerEnd."""
 
     status: int
     code: str
     message: str
     phase: str
+    cause: str = ""
     advice: str = ""
     came: str = ""
     expected: str = ""
@@ -108,9 +111,10 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
     if end is None or not end.code:
         return None
     failure, answer = end.failure, answer_end(remade)
-    advice = "" if failure is None else failure.extra.get("advice", "")
+    text = error_text(end.code)
+    advice = text.remedy if failure is None else str(failure.extra.get("advice", "")) or text.remedy
     message = "The client left." if failure is None else failure.message
-    return ErrorView(end.status, end.code, message, end.phase, str(advice), answer.came, answer.expected)
+    return ErrorView(end.status, end.code, message, end.phase, text.cause, advice, answer.came, answer.expected)
 
 
 def notice_views(notices: Sequence[Notice], conversation: Conversation | None) -> tuple[NoticeView, ...]:
