@@ -99,6 +99,11 @@ async def _settings(page: InspectorPage, ids: Mapping[str, str]) -> None:
     await page.page.get_by_role("group", name="Settings", exact=True).wait_for()
 
 
+async def _doctor(page: InspectorPage, ids: Mapping[str, str]) -> None:
+    await _dialog("x", "Doctor")(page, ids)
+    await page.page.get_by_text("This page asks nothing").wait_for()
+
+
 async def _refused_filter(page: InspectorPage, ids: Mapping[str, str]) -> None:
     await _list(page, ids)
     await page.page.get_by_role("searchbox", name="Filter").fill("nonsense:1")
@@ -123,6 +128,7 @@ FURTHER: Final = {
     "keys": _dialog("?", "Keys"),
     "copy": _dialog("c", "Copy the request"),
     "settings": _settings,
+    "doctor": _doctor,
     "send": _dialog("s", "Send the request again?"),
 }
 

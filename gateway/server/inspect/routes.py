@@ -94,7 +94,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     add_page_routes(app)
     add_settings_routes(app, gateway_state, inspector)
     add_request_routes(app, inspector)
-    add_send_routes(app, inspector)
+    add_send_routes(app, gateway_state, inspector)
 
 
 def _exported(redacted: Redacted, kind: str, ids: Sequence[str], url: str) -> Exported:

@@ -1,4 +1,4 @@
-"""Adds the route below /inspect/api that sends something to a backend; `inspector.send` allows it."""
+"""Adds the routes below /inspect/api that send something to a backend; `inspector.send` allows it."""
 
 from collections.abc import Callable
 from typing import Final
@@ -8,7 +8,10 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gateway.core.errors import InvalidRequest
 from gateway.server.api.dialect_routes import read_client_body
+from gateway.server.api.gateway_state import GatewayState
+from gateway.server.inspect.doctor import Doctor, doctor_view
 from gateway.server.inspect.inspector import Inspector
 from gateway.server.inspect.responses import API, json_response
 
@@ -21,8 +24,31 @@ class Sent(msgspec.Struct, frozen=True):
     id: str
 
 
-def add_send_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None:
-    """Adds the route."""
+class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The name of a backend."""
+
+    backend: str
+
+
+def add_send_routes(app: FastAPI, gateway_state: GatewayState, inspector: Callable[[], Inspector]) -> None:
+    """Adds the routes."""
+    doctor = Doctor(gateway_state)
+
+    @app.get(f"{API}/doctor", include_in_schema=False)
+    async def price() -> Response:
+        """What asking a backend costs."""
+        return json_response(doctor_view(gateway_state))
+
+    @app.post(f"{API}/doctor", include_in_schema=False)
+    async def ask(request: Request) -> Response:
+        """Asks a backend the questions of the doctor. The answer has its findings."""
+        inspector().resend.check()
+        body = await read_client_body(request, _MOST_BODY)
+        try:
+            asked = msgspec.json.decode(body, type=_Asked)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InvalidRequest(f"The backend cannot be read: {error}.") from error
+        return json_response(await doctor.ask(asked.backend))
 
     @app.post(f"{API}/requests/{{request_id}}/send", include_in_schema=False)
     async def send(request: Request, request_id: str) -> Response:

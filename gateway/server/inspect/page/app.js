@@ -3,6 +3,7 @@
 import { AdminKeyForm, takeKeyOfAddress } from "./admin_key.js";
 import { askJson, useAdminKey } from "./api.js";
 import { Bar, Warnings } from "./bar.js";
+import { DoctorDialog } from "./doctor.js";
 import { Empty } from "./empty.js";
 import { counted } from "./figures.js";
 import { Filter } from "./filter.js";
@@ -111,6 +112,7 @@ function Inspector({ settings }) {
     filter: () => filter.current.focus(),
     follow: newest,
     pause: () => requests.pause(!requests.paused),
+    doctor: state === "recorded" ? undefined : () => setDialog("doctor"),
     settings: state === "recorded" ? undefined : () => setDialog("settings"),
     help: () => setDialog("keys"),
   });
@@ -119,7 +121,7 @@ function Inspector({ settings }) {
   }, [opened]);
   const failed = requests.error?.status === 400 ? requests.error : null;
   return html`
-    <${Bar} ...${{ settings, state, requests }} onSettings=${() => setDialog("settings")} onHelp=${() => setDialog("keys")}>
+    <${Bar} ...${{ settings, state, requests }} onDialog=${setDialog}>
       <${Filter} input=${filter} text=${text} onText=${setText} onFilter=${search} onEnter=${newest} error=${failed} />
     </${Bar}>
     <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
@@ -168,6 +170,7 @@ function Inspector({ settings }) {
       }
     </main>
     <p class="unseen" role="status" aria-live="polite">${spoken}</p>
+    ${dialog === "doctor" && html`<${DoctorDialog} allowed=${settings.send} onClose=${closeDialog} />`}
     ${dialog === "settings" && html`<${SettingsDialog} onClose=${closeDialog} />`}
     ${dialog === "keys" && html`<${KeysDialog} onClose=${closeDialog} />`}
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;

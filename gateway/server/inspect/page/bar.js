@@ -12,8 +12,8 @@ const STREAM = {
   recorded: "a recording",
 };
 
-/** `state` is that of the stream; `children` is the filter. A recording has no settings. */
-export function Bar({ settings, state, requests, onSettings, onHelp, children }) {
+/** `state` is that of the stream; `children` is the filter; `onDialog` gets the name of a dialog. A recording has no gateway. */
+export function Bar({ settings, state, requests, onDialog, children }) {
   const [theme, setTheme] = useState("system");
   const change = () => {
     const names = Object.keys(THEMES);
@@ -27,9 +27,13 @@ export function Bar({ settings, state, requests, onSettings, onHelp, children })
     <span class="stream ${paused ? "paused" : state}">${paused ? "paused" : STREAM[state]}</span>
     ${settings.workers.total > 1 && html`<span class="dim">${settings.workers.total} workers</span>`} ${children}
     ${state !== "recorded" && html`<${Pause} requests=${requests} />`}
-    ${state !== "recorded" && html`<button onClick=${onSettings}>Settings</button>`}
+    ${
+      state !== "recorded" &&
+      html`<button onClick=${() => onDialog("settings")}>Settings</button>
+        <button onClick=${() => onDialog("doctor")}>Doctor</button>`
+    }
     <button onClick=${change} aria-label=${`${THEMES[theme]} colours`}>${THEMES[theme]}</button>
-    <button onClick=${onHelp} aria-label="? Keys">?</button>
+    <button onClick=${() => onDialog("keys")} aria-label="? Keys">?</button>
   </header>`;
 }
 

@@ -24,6 +24,7 @@ const KEYS = [
   { command: "follow", keys: ["f"], shown: "f", does: "follow the newest request" },
   { command: "pause", keys: ["p"], shown: "p", does: "pause, go on" },
   { command: "settings", keys: [","], shown: ",", does: "settings in use, and what sets them" },
+  { command: "doctor", keys: ["x"], shown: "x", does: "the doctor: examine a backend, after a question" },
   { command: "help", keys: ["?"], shown: "?", does: "these keys" },
 ];
 
