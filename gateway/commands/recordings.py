@@ -126,8 +126,8 @@ def _save(options: argparse.Namespace, found: Mapping[str, Any]) -> int:
 
 def _redaction(options: argparse.Namespace, found: Mapping[str, Any]) -> str:
     same = "no" if found["differences"] else "yes"
-    blotted = counted(found["blotted"], "secret")
-    return f"Redacted: {options.redact}, {blotted} blotted out. Same notices and outcome: {same}."
+    removed = counted(found["removed"], "secret")
+    return f"Redacted: {options.redact}, {removed} removed. Same notices and outcome: {same}."
 
 
 def _follow(client: "httpx.Client", options: argparse.Namespace) -> int:

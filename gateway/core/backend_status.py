@@ -165,11 +165,11 @@ def public_text(text: str) -> str:
     """
     cut = len(text) > 4 * MAX_MESSAGE
     text = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * MAX_MESSAGE]).split())
-    text = blot_keys(text)
+    text = redact_keys(text)
     return text[: MAX_MESSAGE - 1] + "…" if cut or len(text) > MAX_MESSAGE else text
 
 
-def blot_keys(text: str) -> str:
+def redact_keys(text: str) -> str:
     """Returns the text with everything that looks like a key redacted."""
     return _SECRET.sub("[redacted]", text)
 

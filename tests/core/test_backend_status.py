@@ -129,7 +129,7 @@ def test_the_operator_is_told_of_a_refused_credential(status: int) -> None:
         "sk-abcd****wxyz",
     ],
 )
-def test_secrets_are_blotted_out(secret: str) -> None:
+def test_secrets_are_redacted(secret: str) -> None:
     text = public_text(f"the key {secret} is bad")
     assert text == "the key [redacted] is bad"
     padding = "x" * 290

@@ -23,7 +23,7 @@ from adapters.warp.multi_agent_pb2 import ResponseEvent
 from adapters.warp.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.capabilities.request_fields import LONGEST_SEQUENCE
-from gateway.core.backend_status import blot_keys, public_text
+from gateway.core.backend_status import public_text, redact_keys
 from gateway.core.conversation import Json, ToolSpec
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import Event, PassthroughFields, TextDelta
@@ -201,7 +201,7 @@ HELD_SECRET: Final = "a" * 400 + "b"
 
 def _redacted(text: str) -> None:
     """Runs the redaction of a backend's text, of a debug body and of a log line."""
-    blot_keys(text)
+    redact_keys(text)
     public_text(text)
     redact_secrets(text, HELD_SECRET, "a" * 8)
     redact_secrets(f"{text}{CUT}", HELD_SECRET)

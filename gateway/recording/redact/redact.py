@@ -39,11 +39,11 @@ _MOST_TEXTS: Final = 400
 
 
 class Redacted(msgspec.Struct, frozen=True):
-    """A redacted recording. `blotted` counts its secrets. `differences` say what it no longer shows, and `needed` are
+    """A redacted recording. `removed` counts its secrets. `differences` say what it no longer shows, and `needed` are
     the smallest texts that would have to be kept for it."""
 
     recording: Recording
-    blotted: int = 0
+    removed: int = 0
     differences: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
 
@@ -65,7 +65,7 @@ def redact(
     if hidden:
         level = "none"
     kept = tuple(dict.fromkeys((*before.kept, *keep)))
-    blotted = 0
+    removed = 0
     redacted: list[Interaction] = []
     found: list[str] = []
     needed: list[str] = []
@@ -75,16 +75,16 @@ def redact(
     for interaction in recording.interactions():
         redactor = Redactor(words, secrets, kept)
         one, lost = _redacted(interaction, redactor, settings)
-        blotted += redactor.blotted
+        removed += redactor.removed
         if lost and search and level != "none":
             needed += _needed(interaction, redactor, (level, seed, names), secrets, settings)
         found += lost
         redacted.append(one)
-    if hidden and not blotted:
+    if hidden and not removed:
         return Redacted(recording)
     reached = before.level if level == "none" else level
     header = msgspec.structs.replace(recording.header, redaction=Redaction(reached, kept, not found))
-    return Redacted(Recording(header).with_interactions(redacted), blotted, tuple(found), tuple(dict.fromkeys(needed)))
+    return Redacted(Recording(header).with_interactions(redacted), removed, tuple(found), tuple(dict.fromkeys(needed)))
 
 
 def _names(interaction: Interaction, settings: Settings | None) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Finds secrets in text, and blots them out by placeholders of the same length.
+"""Finds secrets in text, and replaces them by placeholders of the same length.
 
 A placeholder names the kind of the secret and its length: `[key:openai:51]`, filled up with `*`. Equal length keeps
 every frame of a wire whole. A shorter secret becomes `*` alone.
@@ -75,9 +75,9 @@ def is_secret_field(name: str) -> bool:
     return _FIELD.fullmatch(name) is not None
 
 
-def blot(text: str, configured: Iterable[str] = ()) -> str:
+def without_secrets(text: str, configured: Iterable[str] = ()) -> str:
     """Returns the text, of the same length, without secrets: the configured ones, and everything of a known shape. Line
-    ends stay. Blotted text has no secret."""
+    ends stay. What it returns has no secret."""
     for value in configured:
         if len(value) >= SHORTEST and value in text:
             text = text.replace(value, placeholder("configured", value))

@@ -15,7 +15,7 @@ import msgspec
 
 from gateway.recording.redact.json_strings import Found, JsonStrings, NoJson, decoded, written
 from gateway.recording.redact.protobuf import find_texts, grpc_messages
-from gateway.recording.redact.secrets import blot, is_secret_field, placeholder
+from gateway.recording.redact.secrets import is_secret_field, placeholder, without_secrets
 from gateway.recording.redact.words import Words, is_identifier
 
 _KEPT: Final = """
@@ -64,14 +64,14 @@ class _Place(NamedTuple):
 
 
 class Redactor:
-    """Redacts the bytes of one recording. `configured` are the secrets that the settings and the client use. `blotted`
+    """Redacts the bytes of one recording. `configured` are the secrets that the settings and the client use. `removed`
     counts the secrets that were found; `texts` are the texts that were replaced, as they were."""
 
     def __init__(self, words: Words, configured: Sequence[str] = (), kept: Iterable[str] = ()) -> None:
         self._words = words
         self.configured = tuple(configured)
         self._kept = frozenset(kept)
-        self.blotted = 0
+        self.removed = 0
         self.texts: dict[str, None] = {}
 
     def text(self, text: str) -> str:
@@ -80,8 +80,8 @@ class Redactor:
 
     def secrets(self, text: str) -> str:
         """Returns a text without its secrets, and otherwise as it is."""
-        clean = blot(text, self.configured)
-        self.blotted += clean != text
+        clean = without_secrets(text, self.configured)
+        self.removed += clean != text
         return clean
 
     def data(self, data: bytes) -> bytes:
@@ -159,7 +159,7 @@ class Redactor:
         meant = [decoded(source) for source in sources]
         field = place.field
         if is_secret_field(field):
-            self.blotted += 1
+            self.removed += 1
             clean = [text if text.startswith("[key:") else placeholder("field", text) for text in meant]
         elif field in _KEPT_FIELDS and not place.is_content:
             clean = [self.secrets(text) for text in meant]

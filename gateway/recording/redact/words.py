@@ -22,7 +22,7 @@ x server required description
 VOCABULARY: Final = frozenset(_VOCABULARY.split())
 # A long run of base64 is an image, a file or a signature: its characters mean nothing to any pass.
 _TOKEN: Final = re.compile(
-    r"\[key:[a-z]+:\d+\]\**"  # a secret that is blotted already
+    r"\[key:[a-z]+:\d+\]\**"  # a secret that is redacted already
     r"|[A-Za-z0-9+/_-]{120,}={0,2}"
     r"|base64|\\u[0-9a-fA-F]{4}|\\[bfnrt]"
     r"|\d+(?:\.\d+)?[eE][+-]?\d+(?![A-Za-z])"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.core.errors import ServerShutdown, SettingsError
 from gateway.dialects.base import Dialect
-from gateway.recording.redact.secrets import blot
+from gateway.recording.redact.secrets import without_secrets
 from gateway.registry import load_dialects
 from gateway.server.access.admission import Admission
 from gateway.server.access.api_keys import ApiKeys, check_names, load_keys
@@ -116,7 +116,7 @@ class GatewayState:
     def redact_keys(self, text: str) -> str:
         """Returns the text without these secrets, and without what looks like a key: for events and spans, which others
         than the client read."""
-        return blot(self.redact(text))
+        return without_secrets(self.redact(text))
 
     def check_inspector(self, path: str, head: Mapping[bytes, bytes]) -> None:
         """Raises InvalidRequest for a request that may not look at others."""

@@ -7,7 +7,7 @@ import msgspec
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.recording import Interaction
 from gateway.recording.redact.redact import redact
-from gateway.recording.redact.secrets import blot
+from gateway.recording.redact.secrets import without_secrets
 from gateway.server.inspect.folder import new_recording
 from gateway.server.inspect.views.diff import Difference, Pair, difference
 from gateway.server.inspect.views.remade import Remade, remake
@@ -36,7 +36,7 @@ def remade_redacted(
     (clean,) = redacted_alike([interaction], level, seed, known, settings)
     # They quote what they are about: the code of an outcome may be the backend's own word.
     checks = tuple(
-        msgspec.structs.replace(check, difference=blot(check.difference, known)) for check in captured.checks
+        msgspec.structs.replace(check, difference=without_secrets(check.difference, known)) for check in captured.checks
     )
     return msgspec.structs.replace(remake(clean, settings), checks=checks)
 

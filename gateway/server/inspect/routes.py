@@ -34,11 +34,11 @@ _MOST_EXPORTED: Final = 1000
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """Requests in the form that was asked for. `blotted` counts secrets; `differences` and `needed` as in Redacted."""
+    """Requests in the form that was asked for. `removed` counts secrets; `differences` and `needed` as in Redacted."""
 
     content: str
     requests: int
-    blotted: int
+    removed: int
     differences: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
 
@@ -99,7 +99,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
 
 def _exported(redacted: Redacted, kind: str, ids: Sequence[str], url: str) -> Exported:
     content = export(redacted.recording, kind, url)
-    return Exported(content, len(ids), redacted.blotted, redacted.differences, redacted.needed)
+    return Exported(content, len(ids), redacted.removed, redacted.differences, redacted.needed)
 
 
 async def _events(found: AsyncGenerator[Sequence[Change], None]) -> AsyncIterator[bytes]:

@@ -6,7 +6,7 @@ A word that stands only in a secret is not found: else the secret could be guess
 import json
 from collections.abc import Sequence
 
-from gateway.recording.redact.secrets import blot
+from gateway.recording.redact.secrets import without_secrets
 from gateway.server.inspect.filter import Word
 
 
@@ -20,7 +20,9 @@ def _is_in(word: str, texts: Sequence[bytes], lowered: Sequence[bytes], secrets:
     forms = [form.encode("utf-8", "replace").lower() for form in _forms(word)]
     found = [text for text, lower in zip(texts, lowered, strict=True) if any(form in lower for form in forms)]
     # Only where it stands is looked for secrets, which takes far longer.
-    clean = (blot(text.decode("utf-8", "replace"), secrets).encode("utf-8", "replace").lower() for text in found)
+    clean = (
+        without_secrets(text.decode("utf-8", "replace"), secrets).encode("utf-8", "replace").lower() for text in found
+    )
     return any(form in text for text in clean for form in forms)
 
 

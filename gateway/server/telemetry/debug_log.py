@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.core.backend_status import blot_keys
+from gateway.core.backend_status import redact_keys
 from gateway.core.conversation import Conversation
 from gateway.exchange import Exchange
 from gateway.history.classify import classify
@@ -35,7 +35,7 @@ def log_request(
     if body is not None:
         text = body[:BODY_CAP].decode(errors="replace")
         secrets = [key.decode("latin-1") for key in keys]
-        lines.append(f"  Client request: {blot_keys(backend.redact(redact_secrets(text, *secrets)))}")
+        lines.append(f"  Client request: {redact_keys(backend.redact(redact_secrets(text, *secrets)))}")
     for line in (*lines, BANNER):
         LOGGER.debug("%s", line, extra={"request_id": context.id})
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Level, Notice, Stage
-from gateway.recording.redact.secrets import blot
+from gateway.recording.redact.secrets import without_secrets
 from gateway.server.telemetry.log_file import SharedFile
 from gateway.settings import LogSettings
 
@@ -267,7 +267,7 @@ def log_notice(notice: Notice, request_id: str, paths: FieldPaths = CANONICAL_PA
     rule. A detail names what a client or a backend has chosen, such as ids: what looks like a key in it is left out."""
     level = LEVELS[notice.level]
     if LOGGER.isEnabledFor(level):
-        detail = blot(notice.detail)
+        detail = without_secrets(notice.detail)
         if notice.stage in _PLACED:
             place = "" if notice.index is None else f"{paths.turn.format(turn=notice.index)} "
             log_line(level, request_id, "%s %s%s: %s", notice.stage, place, notice.rule, detail)

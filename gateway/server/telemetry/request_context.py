@@ -12,7 +12,7 @@ from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action, Notice
 from gateway.exchange import Exchange
-from gateway.recording.redact.secrets import blot
+from gateway.recording.redact.secrets import without_secrets
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.inspect.capture import Capture
 from gateway.server.telemetry.log import one_line
@@ -308,7 +308,7 @@ class RequestContext:
 def shown(name: str) -> str:
     """Returns a name that a client has chosen, and that is cut at `SHOWN`, without what looks like a key: a client that
     confuses its fields sends one as the model or in the path."""
-    return blot(name)
+    return without_secrets(name)
 
 
 @lru_cache

@@ -4,7 +4,7 @@ import os
 import random
 from typing import Final
 
-from gateway.recording.redact.secrets import blot
+from gateway.recording.redact.secrets import without_secrets
 
 _ids: Final = random.Random()
 # Forked workers would otherwise continue with one and the same sequence.
@@ -18,7 +18,7 @@ def request_id(given: bytes | None) -> str:
     new one."""
     if given and len(given) <= 128 and _ID_CHARS.issuperset(given):
         own = given.decode("ascii")
-        if blot(own) == own:
+        if without_secrets(own) == own:
             return own
     return f"req_{unique()}"
 

@@ -116,7 +116,7 @@ def test_no_secret_is_left_anywhere(kind: str, level: RedactionLevel) -> None:
     core = core_of(canary).encode()
     assert core in before
     assert core not in written and base64.b64encode(core)[2:-4] not in written
-    assert redacted.blotted > 0
+    assert redacted.removed > 0
     # A secret that is cut over many events is one secret.
     (interaction,) = redacted.recording.interactions()
     for side in (interaction.reads, interaction.writes):

@@ -244,5 +244,5 @@ async def test_a_backend_that_repeats_the_key_does_not_leak_it(monkeypatch: pyte
         ("", ""),
     ],
 )
-def test_secrets_are_blotted_out_whole_or_cut(text: str, shown: str) -> None:
+def test_secrets_are_redacted_whole_or_cut(text: str, shown: str) -> None:
     assert redact_secrets(text, "secret-1", "", "x") == shown

@@ -43,7 +43,7 @@ export function CopyDialog({ id, absent, onClose, announce }) {
   const make = async ({ name, title, file }) => {
     const query = { id, as: name };
     await askJson("export", { query }).then(
-      ({ content, blotted, differences }) => show(title, file, content, redaction(blotted, differences)),
+      ({ content, removed, differences }) => show(title, file, content, redaction(removed, differences)),
       (error) => setMade({ text: "", note: error.message }),
     );
   };
@@ -63,8 +63,8 @@ export function CopyDialog({ id, absent, onClose, announce }) {
     </${Dialog}>`;
 }
 
-function redaction(blotted, differences) {
-  const secrets = blotted > 0 ? `, ${counted(blotted, "secret")} blotted out` : "";
+function redaction(removed, differences) {
+  const secrets = removed > 0 ? `, ${counted(removed, "secret")} removed` : "";
   const kept = differences.length === 0 ? "" : ` Redacted, it behaves otherwise: ${differences.join("; ")}`;
   return `Words are replaced${secrets}.${kept}`;
 }

@@ -21,7 +21,7 @@ export function Head({ id, summary, route, reveal, mayReveal, onCopy, onSend, on
       </div>
     </div>
     ${summary && html`<${Facts} summary=${summary} route=${route} onFilter=${onFilter} />`}
-    ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay blotted out.</p>`}
+    ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay redacted.</p>`}
     ${mayReveal &&
     !reveal &&
     html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
