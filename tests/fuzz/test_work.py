@@ -41,6 +41,9 @@ from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.history.transcript.escape import guarded
 from gateway.history.transcript.styles import STYLES
+from gateway.recording.redact.secrets import without_secrets
+from gateway.recording.redact.wire import Redactor
+from gateway.recording.redact.words import Words
 from gateway.response.stop_sequences import StopMatcher
 from gateway.server.upstream.credentials import CUT, redact_secrets
 from gateway.tool_calls.parsers.formats import FORMATS
@@ -205,6 +208,24 @@ def _redacted(text: str) -> None:
     public_text(text)
     redact_secrets(text, HELD_SECRET, "a" * 8)
     redact_secrets(f"{text}{CUT}", HELD_SECRET)
+    without_secrets(text)
+
+
+def _recorded(text: str) -> None:
+    """Redacts a body of a recording."""
+    Redactor(Words("shape", b"seed")).data(text.encode())
+
+
+BODIES: Final[Mapping[str, Callable[[int], str]]] = {
+    "brackets": lambda n: "[" * n,
+    "numbers": lambda n: '{"input": {"args": [' + "12," * n + "0]}}",
+    "events": lambda n: 'data: {"index": 0, "delta": "a"}\n\n' * n,
+    "events of other fields": lambda n: "".join(f'data: {{"f{at}": "a{at}"}}\n\n' for at in range(n)),
+    "strings": lambda n: "[" + '"a b",' * n + '""]',
+    "escapes": lambda n: '"' + "\\n\\u00e9" * n + '"',
+    "words": lambda n: "".join(f"word{at} " for at in range(n)),
+    "lines": lambda n: "a\n" * n,
+}
 
 
 PIECES: Final[tuple[Json, ...]] = ("a", ["a"], {"a": "a"})
@@ -235,6 +256,7 @@ WORK: Final[dict[str, Case]] = {
         lambda n: b"\x0a\x03\x0a\x01\xff" * n, lambda data: repair_texts(data, ResponseEvent)
     ),
     **{f"redaction: {piece!r}": Case(partial(str.__mul__, piece), _redacted) for piece in NEARLY_KEYS},
+    **{f"recording: {kind}": Case(make, _recorded) for kind, make in BODIES.items()},
     "envelope: fields": Case(lambda n: "{" + '"a":1,' * n, _opened),
     "envelope: a long text": Case(lambda n: json.dumps({"name": "f", "args": '"\\' * n}), _opened),
     "arguments: dense references": Case(lambda n: [1] * n, partial(_written, dense(40))),

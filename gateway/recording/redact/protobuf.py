@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 _SHALLOW: Final = 24
-_PRINTABLE_WHITE: Final = frozenset("\t\n\r")
+_WITHOUT_WHITE: Final = str.maketrans("", "", "\t\n\r")
 _HEAD: Final = 5
 
 
@@ -90,7 +90,7 @@ def _text(data: bytes) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if all(char.isprintable() or char in _PRINTABLE_WHITE for char in text) else None
+    return text if text.translate(_WITHOUT_WHITE).isprintable() else None
 
 
 def _has_lengths_only(data: bytes) -> bool:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -22,14 +22,18 @@ x server required description
 VOCABULARY: Final = frozenset(_VOCABULARY.split())
 # A long run of base64 is an image, a file or a signature: its characters mean nothing to any pass.
 _TOKEN: Final = re.compile(
-    r"\[key:[a-z]+:\d+\]\**"  # a secret that is redacted already
+    r"(\[key:[a-z]+:\d+\]\**"  # a secret that is redacted already
     r"|[A-Za-z0-9+/_-]{120,}={0,2}"
     r"|base64|\\u[0-9a-fA-F]{4}|\\[bfnrt]"
     r"|\d+(?:\.\d+)?[eE][+-]?\d+(?![A-Za-z])"
     r"|\d+"
-    r"|[^\W\d_]+"
+    r"|[^\W\d_]+)"
 )
-_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_.:/+=-]*(?:\d|[_.:/][A-Za-z])[A-Za-z0-9_.:/+=-]*")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_.:/+=-]*+")
+_UNLIKE_WORD: Final = re.compile(r"\d|[_.:/][A-Za-z]")
+# What is part of no token.
+_BETWEEN: Final = re.compile(r"[\s,;\"'(){}<>]")
+_BLOCK: Final = 2**15
 _STUB: Final = 120
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 # The beginning of a file in base64 shows its type; eight characters tell two files apart.
@@ -37,13 +41,14 @@ _MAGIC: Final = 12
 _MARK: Final = 8
 _TRIES: Final = 256
 _NEIGHBOURS: Final = 32
+_LOWER: Final = bytes(ord("a") + number % 26 for number in range(256))
 # One letter for each length in UTF-8.
 _MASKS: Final = {1: "x", 2: "ж", 3: "字", 4: "𐐨"}
 
 
 def is_identifier(text: str) -> bool:
     """Returns whether a text is an id, by its shape: characters of ids with a digit among them."""
-    return _IDENTIFIER.fullmatch(text) is not None
+    return _IDENTIFIER.fullmatch(text) is not None and _UNLIKE_WORD.search(text) is not None
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -64,14 +69,14 @@ class Words:
         self._kept: Collection[str] = VOCABULARY | frozenset(kept)
         self._found: dict[str, str] = {}
         self._used: set[str] = set()
+        self._shaped = _Replacements(self._replace)
+        self._masked = _Replacements(self._mask)
 
     def text(self, text: str) -> str:
         """Returns a text of the same length, also in UTF-8."""
         if self._level == "none":
             return text
-        if self._level == "full" and not is_identifier(text):
-            return _TOKEN.sub(lambda match: self._masked(match[0]), text)
-        return _TOKEN.sub(lambda match: self._replaced(match[0]), text)
+        return (self._masked if self._level == "full" and not is_identifier(text) else self._shaped).text(text)
 
     def stub(self, content: str) -> str:
         """Returns base64 of the same size and type in place of a file; text that is no base64 as `text` returns it."""
@@ -81,14 +86,14 @@ class Words:
         mark = hashlib.shake_128(self._seed + content.encode()).hexdigest(_MARK // 2)
         return (content[:_MAGIC] + mark).ljust(len(bare), "A") + content[len(bare) :]
 
-    def _masked(self, token: str) -> str:
+    def _mask(self, token: str) -> str:
         if self._stays(token):
             return token
         if token[0].isdecimal() or len(token) >= _STUB:
-            return self._replaced(token)
-        return "".join(_mask(char) for char in token)
+            return self._replace(token)
+        return "".join(_mask_letter(char) for char in token)
 
-    def _replaced(self, token: str) -> str:
+    def _replace(self, token: str) -> str:
         if self._stays(token):
             return token
         if len(token) >= _STUB:
@@ -117,16 +122,50 @@ class Words:
 
     def _drawn(self, key: str, attempt: int) -> str:
         stretched = hashlib.shake_128(self._seed + attempt.to_bytes(2, "big") + key.encode("utf-8", "surrogatepass"))
-        draw = stretched.digest(2 * len(key))
-        numbers = [256 * high + low for high, low in zip(draw[::2], draw[1::2], strict=True)]
+        draw = stretched.digest(len(key))
         if key[0].isdecimal():
             # The exponent of a number is its magnitude.
             mantissa, mark, exponent = key.partition("e")
-            return "".join(map(_digit, mantissa, numbers, [True] + [False] * len(key))) + mark + exponent
-        return "".join(map(_letter, key, numbers))
+            return "".join(map(_digit, mantissa, draw, [True] + [False] * len(key))) + mark + exponent
+        return draw.translate(_LOWER).decode() if key.isascii() else "".join(map(_letter, key, draw))
 
 
-def _mask(char: str) -> str:
+def _blocks(text: str) -> Iterator[str]:
+    """Yields a text in pieces that cut no word: other threads wait while one is searched."""
+    start = 0
+    while len(text) - start > _BLOCK and (found := _BETWEEN.search(text, start + _BLOCK)):
+        yield text[start : found.end()]
+        start = found.end()
+    yield text[start:]
+
+
+class _Replacements:
+    """Replaces the tokens of texts, and knows those that it has replaced. Most come again, also with what stands around
+    them up to the next space; no token has a space in it."""
+
+    def __init__(self, replace: Callable[[str], str]) -> None:
+        self._replace = replace
+        self._tokens: dict[str, str] = {}
+        self._words: dict[str, str] = {}
+
+    def text(self, text: str) -> str:
+        known = self._words
+        words = text.split(" ")
+        if unknown := [word for word in dict.fromkeys(words) if word not in known]:
+            replaced = "".join(map(self._block, _blocks(" ".join(unknown))))
+            known.update(zip(unknown, replaced.split(" "), strict=True))
+        return " ".join([known[word] for word in words])
+
+    def _block(self, text: str) -> str:
+        known = self._tokens
+        pieces = _TOKEN.split(text)
+        tokens = pieces[1::2]
+        known.update({token: self._replace(token) for token in dict.fromkeys(tokens) if token not in known})
+        pieces[1::2] = [known[token] for token in tokens]
+        return "".join(pieces)
+
+
+def _mask_letter(char: str) -> str:
     return _MASKS[len(char.encode())] if char.isalpha() else char
 
 

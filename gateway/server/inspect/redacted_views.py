@@ -6,20 +6,21 @@ import msgspec
 
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.recording import Interaction
-from gateway.recording.redact.redact import redact
+from gateway.recording.redact.redact import redact_alike
 from gateway.recording.redact.secrets import without_secrets
-from gateway.server.inspect.folder import new_recording
 from gateway.server.inspect.views.diff import Difference, Pair, difference
 from gateway.server.inspect.views.remade import Remade, remake
 from gateway.server.inspect.views.what_if import WhatIf, what_if
 from gateway.settings import Settings
 
 
-def redacted_alike(
+def remade_alike(
     found: Sequence[Interaction], level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
-) -> Sequence[Interaction]:
-    """Redacts requests with one set of words: the same word becomes the same in all of them."""
-    return redact(new_recording(found), level, seed, known, settings=settings, search=False).recording.interactions()
+) -> Sequence[Remade]:
+    """Makes the stages of requests again from redacted bytes, with one set of words: the same word becomes the same in
+    all of them."""
+    redacted = redact_alike(found, level, seed, known, settings=settings)
+    return [remake(one.interaction, settings, run=one.run) for one in redacted]
 
 
 def remade_redacted(
@@ -33,12 +34,12 @@ def remade_redacted(
     """Makes the stages again from redacted bytes. The checks are those of the captured ones; `redact_error` is what the
     gateway applied to the errors of backends."""
     captured = remake(interaction, settings, redact_error)
-    (clean,) = redacted_alike([interaction], level, seed, known, settings)
+    (shown,) = remade_alike([interaction], level, seed, known, settings)
     # They quote what they are about: the code of an outcome may be the backend's own word.
     checks = tuple(
         msgspec.structs.replace(check, difference=without_secrets(check.difference, known)) for check in captured.checks
     )
-    return msgspec.structs.replace(remake(clean, settings), checks=checks)
+    return msgspec.structs.replace(shown, checks=checks)
 
 
 def compared(
@@ -51,13 +52,12 @@ def compared(
 ) -> Difference:
     """Compares the captured bytes of two requests, the earlier one first, in redacted words."""
     captured = Pair(*(remake(one, settings) for one in pair))
-    shown = Pair(*(remake(one, settings) for one in redacted_alike(pair, level, seed, known, settings)))
-    return difference(captured, shown, cached)
+    return difference(captured, Pair(*remade_alike(pair, level, seed, known, settings)), cached)
 
 
 def tried(
     interaction: Interaction, level: RedactionLevel, seed: bytes, known: Sequence[str], settings: Settings
 ) -> WhatIf:
     """Says what would be sent for a request whose route has been changed, in redacted words."""
-    (clean,) = redacted_alike([interaction], level, seed, known, settings)
-    return what_if(clean, settings)
+    (clean,) = redact_alike([interaction], level, seed, known, settings=settings)
+    return what_if(clean.interaction, settings)

@@ -73,3 +73,22 @@ def test_a_secret_alone_is_found(kind: str) -> None:
 
 def test_letters_that_only_fold_to_others_lead_to_a_secret_too() -> None:
     assert "abcdefghijklmnopqrst" not in without_secrets("baſic abcdefghijklmnopqrst")
+
+
+def test_the_first_secret_of_several_that_overlap_wins() -> None:
+    openai, github = CANARIES["openai"], CANARIES["github"]
+    assert (
+        without_secrets(f"https://user:{openai}@host")
+        == "https://" + f"[key:url:{len(openai) + 5}]".ljust(len(openai) + 5, "*") + "@host"
+    )
+    both = without_secrets(f"{github} {openai}")
+    assert both.startswith("[key:github:") and "[key:openai:" in both
+
+
+def test_a_quoted_value_ends_at_its_quote() -> None:
+    """With a second look for each backslash this test would not end."""
+    value = "ab" + "\\" * 500_000 + "c"
+    assert (
+        without_secrets(f'password="{value}"')
+        == 'password="' + f"[key:value:{len(value)}]".ljust(len(value), "*") + '"'
+    )

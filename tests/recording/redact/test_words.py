@@ -72,3 +72,15 @@ def test_letters_of_other_scripts_stay_in_them() -> None:
 def test_what_is_an_id() -> None:
     assert is_identifier("call_9f") and is_identifier("functions.get:0")
     assert not is_identifier("call") and not is_identifier("a 1")
+
+
+def test_a_long_text_that_is_no_id_is_told_in_one_look() -> None:
+    """With a second look for each digit this test would not end."""
+    assert not is_identifier("a1" * 500_000 + " ")
+
+
+def test_a_long_text_becomes_what_its_parts_become() -> None:
+    text = "".join(f"word{number},other{number} " for number in range(9000))
+    new = Words("shape", b"seed").text(text)
+    words = Words("shape", b"seed")
+    assert "".join(f"{words.text(word)} " for word in text.split()) == new

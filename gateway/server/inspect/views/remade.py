@@ -42,20 +42,23 @@ class Remade(msgspec.Struct, frozen=True):
     absent: str = ""
 
 
-def remake(interaction: Interaction, settings: Settings, redact: Callable[[str], str] = str) -> Remade:
-    """Runs one captured request again. `redact` as in `run_offline`."""
+def remake(
+    interaction: Interaction, settings: Settings, redact: Callable[[str], str] = str, run: OfflineRun | None = None
+) -> Remade:
+    """Returns one captured request with what is made of it. `redact` as in `run_offline`; `run`: it is done already."""
     if interaction.body is None:
         return Remade(interaction, interaction.notices, absent=_no_body(interaction))
     try:
-        run = run_offline(interaction, settings, redact)
+        run = run or run_offline(interaction, settings, redact)
         route = interaction.route
         adapter = None if route is None else adapter_of(route, settings)
         policy = Policy() if route is None else policy_of(route)
     except GatewayError as error:
         return Remade(interaction, interaction.notices, absent=error.message)
     checks = compare_to_recorded(interaction, run)
-    notices = interaction.notices
-    return Remade(interaction, notices, run, _turns(run, policy), adapter, policy, checks, _missing(interaction))
+    return Remade(
+        interaction, interaction.notices, run, _turns(run, policy), adapter, policy, checks, _missing(interaction)
+    )
 
 
 def _no_body(interaction: Interaction) -> str:

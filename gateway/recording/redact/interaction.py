@@ -1,0 +1,174 @@
+"""Redacts one recorded request, and makes again what the gateway made of it.
+
+Only what came from outside is redacted: the client's request, the backend's response, and failures of connections. What
+the gateway made of them is then made again, so that no text of theirs can be left in it.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gateway.core.conversation import JsonObject
+from gateway.core.errors import GatewayError
+from gateway.core.notices import Notice
+from gateway.recording.lines import BytesLine, Data, Failure, HeadLine, NoticeLine, data_of
+from gateway.recording.offline_run import OfflineRun, run_offline
+from gateway.recording.recording import Interaction, Step
+from gateway.recording.redact.wire import Redactor
+from gateway.settings import Settings
+
+
+class RedactedInteraction(msgspec.Struct, frozen=True):
+    """A redacted request, and what the gateway makes of it; None: it cannot be run. `removed` counts its secrets, and
+    `texts` are those that were replaced."""
+
+    interaction: Interaction
+    run: OfflineRun | None
+    removed: int
+    texts: Sequence[str]
+
+
+def redact_interaction(interaction: Interaction, redactor: Redactor, settings: Settings | None) -> RedactedInteraction:
+    """Redacts a request. One of which nothing had to be redacted stays as it was recorded."""
+    inputs = redacted_inputs(interaction, redactor)
+    run = run_if_possible(inputs, settings)
+    if run is None:
+        clean = _in_place(inputs, redactor)
+    else:
+        # A secret may be put together of parts that are none.
+        clean = _in_place(inputs if inputs == interaction else _derived(inputs, run), redactor.secrets_only())
+    return RedactedInteraction(clean, run, redactor.removed, redactor.texts)
+
+
+def run_if_possible(interaction: Interaction, settings: Settings | None) -> OfflineRun | None:
+    """Runs a request, or returns None for one that cannot be run."""
+    try:
+        return run_offline(interaction, settings)
+    except GatewayError:
+        return None
+
+
+def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction:
+    """Returns the request with what came from outside redacted."""
+    request = interaction.request
+    path, mark, query = request.path.partition("?")
+    request = msgspec.structs.replace(
+        request,
+        path=redactor.secrets(path) + mark + redactor.secrets(query),
+        headers={name: redactor.secrets(value) for name, value in request.headers.items()},
+        body=_body(request.body, redactor),
+    )
+    route = interaction.route
+    if route is not None:
+        route = msgspec.structs.replace(route, options=_clean(route.options, redactor))
+    end = interaction.end
+    if end is not None and end.failure is not None:
+        end = msgspec.structs.replace(end, failure=_failure(end.failure, redactor))
+    return msgspec.structs.replace(
+        interaction, request=request, route=route, steps=_steps(interaction, redactor), end=end
+    )
+
+
+def _body(body: Data | None, redactor: Redactor) -> Data | None:
+    return None if body is None else data_of(redactor.data(body.content))
+
+
+def _clean(value: JsonObject, redactor: Redactor) -> JsonObject:
+    cleaned: JsonObject = msgspec.json.decode(redactor.secrets(msgspec.json.encode(value).decode()))
+    return cleaned
+
+
+def _steps(interaction: Interaction, redactor: Redactor) -> tuple[Step, ...]:
+    """Redacts the reads of the backend, as one text, and the heads."""
+    reads = [read.data.content for read in interaction.reads]
+    clean = redactor.data(b"".join(reads)) if reads else b""
+    steps: list[Step] = []
+    at = 0
+    for step in interaction.steps:
+        if isinstance(step, BytesLine) and step.side == "backend":
+            size = len(step.data.content)
+            steps.append(msgspec.structs.replace(step, data=data_of(clean[at : at + size])))
+            at += size
+        elif isinstance(step, HeadLine):
+            headers = {name: redactor.secrets(value) for name, value in step.headers.items()}
+            steps.append(msgspec.structs.replace(step, headers=headers))
+        else:
+            steps.append(step)
+    return tuple(steps)
+
+
+def _in_place(interaction: Interaction, redactor: Redactor) -> Interaction:
+    """Redacts what the gateway made where it stands."""
+    sent = interaction.sent
+    if sent is not None:
+        headers = {name: redactor.secrets(value) for name, value in sent.headers.items()}
+        sent = msgspec.structs.replace(
+            sent, path=redactor.secrets(sent.path), headers=headers, body=_body(sent.body, redactor)
+        )
+    notices = tuple(msgspec.structs.replace(line, notice=_notice(line, redactor)) for line in interaction.notice_lines)
+    end = interaction.end
+    if end is not None and end.failure is not None:
+        end = msgspec.structs.replace(end, failure=_failure(end.failure, redactor))
+    written = redactor.data(b"".join(write.data.content for write in interaction.writes))
+    steps: list[Step] = []
+    at = 0
+    for step in interaction.steps:
+        if isinstance(step, BytesLine) and step.side == "client":
+            size = len(step.data.content)
+            step = msgspec.structs.replace(step, data=data_of(written[at : at + size]))
+            at += size
+        steps.append(step)
+    return msgspec.structs.replace(interaction, sent=sent, notice_lines=notices, end=end, steps=tuple(steps))
+
+
+def _notice(line: NoticeLine, redactor: Redactor) -> Notice:
+    return msgspec.structs.replace(line.notice, detail=redactor.secrets(line.notice.detail))
+
+
+def _failure(failure: Failure, redactor: Redactor) -> Failure:
+    return msgspec.structs.replace(
+        failure,
+        message=redactor.secrets(failure.message),
+        headers={name: redactor.secrets(value) for name, value in failure.headers.items()},
+        extra=_clean(failure.extra, redactor),
+    )
+
+
+def _derived(interaction: Interaction, run: OfflineRun) -> Interaction:
+    """Returns the request with everything that the gateway made of it made again."""
+    sent = interaction.sent
+    if sent is not None and run.sent is not None:
+        body = None if sent.body is None else data_of(run.sent.body)
+        sent = msgspec.structs.replace(sent, path=run.sent.path, headers=dict(run.sent.headers), body=body)
+    times = [line.t for line in interaction.notice_lines]
+    last = times[-1] if times else 0.0
+    notices = tuple(
+        NoticeLine(interaction.x, times[at] if at < len(times) else last, notice)
+        for at, notice in enumerate(run.notices)
+    )
+    end = interaction.end
+    if end is not None and end.failure is not None and run.error is not None and not run.external:
+        error = run.error
+        own = None if error.own_words is None else tuple(error.own_words)
+        end = msgspec.structs.replace(
+            end,
+            failure=msgspec.structs.replace(
+                end.failure, message=error.message, param=error.param, extra=dict(error.extra), own_words=own
+            ),
+        )
+    return msgspec.structs.replace(
+        interaction, sent=sent, notice_lines=notices, end=end, steps=_with_writes(interaction, run)
+    )
+
+
+def _with_writes(interaction: Interaction, run: OfflineRun) -> tuple[Step, ...]:
+    """Returns the steps with the writes of a run; all in the place of the first where their numbers differ."""
+    count = len(interaction.writes)
+    writes = [*run.writes] if len(run.writes) == count else [run.client, *[b""] * (count - 1)][:count]
+    left = iter(writes)
+    return tuple(
+        msgspec.structs.replace(step, data=data_of(next(left)))
+        if isinstance(step, BytesLine) and step.side == "client"
+        else step
+        for step in interaction.steps
+    )
