@@ -1,13 +1,19 @@
 """Answers questions about the requests of this worker."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import Final
 
-from gateway.server.inspect.filter import Filter, read_filter
+from gateway.server.inspect.entry import Entry
+from gateway.server.inspect.filter import Word, read_filter
 from gateway.server.inspect.requests import Change, Listed, RequestContents
 from gateway.server.inspect.ring import RequestRing
 from gateway.server.inspect.search import holds
 from gateway.server.inspect.serial_thread import SerialThread
 from gateway.server.inspect.summary import Summary
+
+# So many bytes of contents are searched in one go, of which each request counts for some.
+_SEARCHED_AT_ONCE: Final = 2**20
+_LEAST_SIZE: Final = 2**12
 
 
 class OwnRequests:
@@ -30,18 +36,22 @@ class OwnRequests:
         wanted, ring = read_filter(filter), self._ring
         if wanted.words:
             self._check_reveal()
-            found = frozenset(await self._with_words(wanted))
-            return Listed(ring.listed(lambda one: one.seq in found, before, limit), len(found), ring.total)
-        matching = await ring.count(wanted.matches) if filter else ring.total
-        return Listed(ring.listed(wanted.matches, before, limit), matching, ring.total)
+        if not filter:
+            return Listed(ring.listed(before=before, limit=limit), ring.total, ring.total)
+        found = await ring.found(wanted.matches)
+        if wanted.words:
+            found = await self._with_words(found, wanted.words)
+        return Listed(ring.page(found, before, limit), len(found), ring.total)
 
-    async def _with_words(self, wanted: Filter) -> Sequence[int]:
-        """Returns the `seq` of the requests whose contents hold the words."""
-        found: list[int] = []
+    async def _with_words(self, entries: Sequence[Entry], words: Sequence[Word]) -> list[Entry]:
+        """Returns the requests whose contents hold the words."""
+        found: list[Entry] = []
         known = self._secrets()
-        for seq, capture in self._ring.captured(wanted.matches):
-            if await self._thread.run(holds, capture.texts(), wanted.words, [*known, *capture.keys]):
-                found.append(seq)
+        left = iter(entries)
+        while batch := _batch(left):
+            contents = [(texts, [*known, *keys]) for _, texts, keys in batch]
+            held = await self._thread.run(_which_hold, contents, words)
+            found += [entry for (entry, _, _), holds_them in zip(batch, held, strict=True) if holds_them]
         return found
 
     async def summary(self, request_id: str) -> Summary | None:
@@ -58,3 +68,21 @@ class OwnRequests:
 
     def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         return self._ring.watchers.watch(after)
+
+
+def _batch(entries: Iterator[Entry]) -> list[tuple[Entry, list[bytes], tuple[str, ...]]]:
+    """Returns the next requests whose contents are here, with their texts and the client's secrets: so many that a
+    thread has enough to do. While they are put together nobody else is served."""
+    batch: list[tuple[Entry, list[bytes], tuple[str, ...]]] = []
+    size = 0
+    for entry in entries:
+        if entry.capture is not None:
+            batch.append((entry, entry.capture.texts(), entry.capture.keys))
+            size += entry.capture.size + _LEAST_SIZE
+            if size >= _SEARCHED_AT_ONCE:
+                break
+    return batch
+
+
+def _which_hold(contents: Sequence[tuple[Sequence[bytes], Sequence[str]]], words: Sequence[Word]) -> list[bool]:
+    return [holds(texts, words, secrets) for texts, secrets in contents]

@@ -7,7 +7,7 @@ Every chat request has a summary; the newest `keep` stay. The contents of a requ
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
@@ -33,7 +33,7 @@ from gateway.settings import InspectorSettings, Price
 
 _MOST_RULES: Final = 32
 # So many summaries are made before others have their turn.
-_COUNTED_AT_ONCE: Final = 500
+_READ_AT_ONCE: Final = 500
 
 
 class RequestRing(RequestObserver):
@@ -157,19 +157,20 @@ class RequestRing(RequestObserver):
         matching = ((entry, summary) for entry in older if matches(summary := self._summary(entry)))
         return [self._priced(entry, summary) for entry, summary in islice(matching, limit)]
 
-    async def count(self, matches: Callable[[Summary], bool]) -> int:
-        """Returns how many requests match. Others are served meanwhile."""
-        matching = 0
-        for number, entry in enumerate([*self._entries.values()], 1):
-            matching += matches(self._summary(entry))
-            if number % _COUNTED_AT_ONCE == 0:
+    async def found(self, matches: Callable[[Summary], bool]) -> list[Entry]:
+        """Returns the requests that match, newest first. Others are served meanwhile."""
+        found: list[Entry] = []
+        for number, entry in enumerate([*reversed(self._entries.values())], 1):
+            if matches(self._summary(entry)):
+                found.append(entry)
+            if number % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return matching
+        return found
 
-    def captured(self, matches: Callable[[Summary], bool]) -> list[tuple[int, Capture]]:
-        """Returns the requests that match and whose contents are here, newest first, with their `seq`."""
-        kept = ((entry, entry.capture) for entry in reversed(self._entries.values()) if entry.capture is not None)
-        return [(entry.seq, capture) for entry, capture in kept if matches(self._summary(entry))]
+    def page(self, found: Iterable[Entry], before: int | None, limit: int) -> list[Summary]:
+        """Returns the summaries of the first of these requests, as `listed` does."""
+        older = (entry for entry in found if before is None or entry.seq < before)
+        return [self._shown(entry) for entry in islice(older, limit)]
 
     @property
     def total(self) -> int:

@@ -1,9 +1,18 @@
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
 import pytest
 
+from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.filter import Word
+from gateway.server.inspect.own_requests import OwnRequests
 from gateway.server.inspect.search import holds
+from gateway.server.inspect.serial_thread import SerialThread
 from gateway.testing.gateway import running_gateway
 from tests.server.inspect.test_request_routes import asked
+from tests.server.inspect.test_ring import ring_of, serve
 from tests.server.inspect.test_routes import settings
 
 SECRET = "sk-abcdefghijklmnop"
@@ -50,3 +59,37 @@ async def test_nobody_searches_words_that_nobody_may_see() -> None:
         await asked(gateway, "demo-chat")
         answer = await gateway.client.get("/inspect/api/requests", params={"filter": "Kassel"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_revealed")
+
+
+@pytest.mark.parametrize("filter", ["x", "-y", "live:no", "model:nothing", "live:no x"])
+async def test_others_are_served_while_ten_thousand_requests_are_searched(
+    filter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = ring_of(keep=10_000, contents="always")
+    for number in range(10_000):
+        serve(ring, f"r{number}")
+    steps = 0
+
+    def counted(work: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*args: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            return work(*args)
+
+        return count
+
+    monkeypatch.setattr(ring, "_summary", counted(ring._summary))
+    monkeypatch.setattr(Capture, "texts", counted(Capture.texts))
+    turns: list[int] = []
+
+    async def take_turns() -> None:
+        while True:
+            turns.append(steps)
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(take_turns())
+    found = await OwnRequests(ring, SerialThread(), list, lambda: None).listed(filter, None, 200)
+    others.cancel()
+    assert (found.matching, found.total) == (0 if filter == "model:nothing" else 10_000, 10_000)
+    assert steps >= 10_000
+    assert max(after - before for before, after in pairwise([*turns, steps])) <= 1000
