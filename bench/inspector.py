@@ -1,8 +1,8 @@
 """Measures what the inspector costs: `python -m bench.inspector`.
 
-Off, on, and on with somebody who watches: gateways that run at once, loaded in turn, in another order each round, so
-that the ratios hold on a machine whose speed varies. Each is the median over the rounds of the ratio to the one that is
-off, in that round; a second one that is off shows how far such a ratio can be trusted.
+Each row is a gateway that is loaded at the same time as one whose inspector is off, on the same core, so that whatever
+else slows the machine slows both; a figure is the ratio of their processor time for a request, the median over the
+rounds. The row "off" shows what such a ratio is worth. A gateway that is at its limit serves as many fewer requests.
 `--minutes` instead loads one that is watched, and prints its memory, which must not grow without end.
 
 The gateways are pinned to core 0, the backend and the load to core 1.
@@ -10,11 +10,11 @@ The gateways are pinned to core 0, the backend and the load to core 1.
 
 import argparse
 import asyncio
+import math
 import os
 import sys
 import tempfile
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -26,7 +26,7 @@ import msgspec
 import uvloop
 
 from bench import payload
-from bench.cases import chunk_cpu_us, request_cpu_us, request_ms, requests_per_second, warm
+from bench.cases import warm
 from bench.gateways import BACKEND_PORT, CHAT, KEY, Running, settings_file, started
 from bench.load import Target, drive
 
@@ -34,22 +34,19 @@ from bench.load import Target, drive
 _PORT: Final = 9201
 _ADMIN: Final = "bench-admin-key"
 _ENVIRON: Final = {"DRAGOMAN_API_KEYS": KEY, "DRAGOMAN_ADMIN_KEY": _ADMIN}
+_OFF: Final[Mapping[str, Any]] = {"enabled": "off"}
 # How the inspector is set in each row, and whether somebody watches.
 ROWS: Final[Mapping[str, tuple[Mapping[str, Any], bool]]] = {
-    "off": ({"enabled": "off"}, False),
-    "off, again": ({"enabled": "off"}, False),
+    "off": (_OFF, False),
     "on": ({"enabled": "on"}, False),
-    "on, all contents": ({"enabled": "on", "contents": "always"}, False),
     "on and watched": ({"enabled": "on"}, True),
+    "on, all contents": ({"enabled": "on", "contents": "always"}, False),
 }
-_CASES: Final = {
-    "requests/s": requests_per_second,
-    "CPU/request, us": request_cpu_us,
-    "request, ms": request_ms,
-    "CPU/chunk, us": chunk_cpu_us,
-}
+# Whether the answers are streamed, and how many requests each gateway serves at once.
+_CASES: Final[Mapping[str, tuple[bool, int]]] = {"a whole answer": (False, 16), "a stream of 100 chunks": (True, 16)}
 
-Figures: TypeAlias = dict[str, dict[str, list[float]]]
+# The ratios of each case.
+Ratios: TypeAlias = dict[str, list[float]]
 
 
 class Inspected(msgspec.Struct, frozen=True):
@@ -67,8 +64,8 @@ class Inspected(msgspec.Struct, frozen=True):
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.inspector", description="Measure what the inspector costs.")
-    parser.add_argument("--seconds", type=float, default=3, help="how long each case is repeated")
-    parser.add_argument("--rounds", type=int, default=6, help="the table shows the medians of so many")
+    parser.add_argument("--seconds", type=float, default=4, help="how long each pair is loaded in a round")
+    parser.add_argument("--rounds", type=int, default=7, help="the table shows the medians of so many")
     parser.add_argument("--minutes", type=float, help="instead: load one that is watched for so long")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
@@ -80,7 +77,7 @@ def main() -> None:
             if options.minutes:
                 _soak(folder, options.minutes)
             else:
-                print(_table(uvloop.run(_figures(folder, options.rounds, options.seconds))))
+                print(_table({row: uvloop.run(_pair(folder, row, options.rounds, options.seconds)) for row in ROWS}))
 
 
 @contextmanager
@@ -93,24 +90,30 @@ def _gateway(folder: Path, number: int, inspector: Mapping[str, Any]) -> Iterato
         yield Inspected(running, f"http://127.0.0.1:{port}")
 
 
-async def _figures(folder: Path, rounds: int, seconds: float) -> Figures:
-    found: Figures = {row: {case: [] for case in _CASES} for row in ROWS}
-    model = payload.model()
-    async with AsyncExitStack() as stack:
-        gateways: dict[str, Inspected] = {}
-        for number, (row, (inspector, watched)) in enumerate(ROWS.items()):
-            gateways[row] = gateway = stack.enter_context(_gateway(folder, number, inspector))
+async def _pair(folder: Path, row: str, rounds: int, seconds: float) -> Ratios:
+    """Runs the gateway of a row beside one whose inspector is off, and loads both."""
+    inspector, watched = ROWS[row]
+    with _gateway(folder, 0, _OFF) as base, _gateway(folder, 1, inspector) as gateway:
+        async with AsyncExitStack() as stack:
             if watched:
                 await stack.enter_async_context(_watching(gateway.base_url))
-            await warm(gateway.target, model)
-        order = deque(gateways.items())
-        for _ in range(rounds):
-            order.rotate()
-            for case, measure in _CASES.items():
-                for row, gateway in order:
-                    value = await measure(gateway.target, gateway.running, model, seconds)
-                    found[row][case].append(value)
-    return found
+            for one in (base, gateway):
+                await warm(one.target, payload.model())
+            found: Ratios = {case: [] for case in _CASES}
+            for _ in range(rounds):
+                for case, (stream, connections) in _CASES.items():
+                    loaded = (_cost(one, stream, connections, seconds) for one in (base, gateway))
+                    of_base, of_row = await asyncio.gather(*loaded)
+                    found[case].append(of_row / of_base)
+            return found
+
+
+async def _cost(gateway: Inspected, stream: bool, connections: int, seconds: float) -> float:
+    """Loads a gateway, and returns its processor time for a request."""
+    before = gateway.running.cpu_s
+    body = payload.request(payload.model(), stream=stream)
+    load = await drive(gateway.target, body, connections=connections, seconds=seconds, stream=stream)
+    return math.nan if load.errors else (gateway.running.cpu_s - before) / len(load.whole)
 
 
 @asynccontextmanager
@@ -152,20 +155,12 @@ async def _load(gateway: Inspected, minutes: float) -> None:
             print(f"| {passed / 60:.1f} | {requests} | {gateway.running.memory_mb:.0f} |", flush=True)
 
 
-def _table(rows: Figures) -> str:
-    """Return the medians in Markdown, each with the median of its ratios to the first row."""
-    first = next(iter(rows.values()))
+def _table(rows: Mapping[str, Ratios]) -> str:
+    """Return the medians in Markdown."""
     lines = [
-        f"| {name} | "
-        + " | ".join(f"{median(values):.4g} ({_ratio(values, first[case]):.2f})" for case, values in row.items())
-        + " |"
-        for name, row in rows.items()
+        f"| {row} | " + " | ".join(f"{median(of):.3f}" for of in cases.values()) + " |" for row, cases in rows.items()
     ]
     return "\n".join([f"| inspector | {' | '.join(_CASES)} |", f"|{'---|' * (len(_CASES) + 1)}", *lines])
-
-
-def _ratio(values: list[float], first: list[float]) -> float:
-    return median(value / base for value, base in zip(values, first, strict=True))
 
 
 if __name__ == "__main__":

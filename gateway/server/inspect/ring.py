@@ -90,7 +90,7 @@ class RequestRing(RequestObserver):
             self._drop(entries[context.id])
         entries[context.id] = entry
         if watchers.queues:
-            watchers.change(entry)
+            watchers.begin(entry)
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
         entry = self._entries.get(context.id)
@@ -128,7 +128,7 @@ class RequestRing(RequestObserver):
             self._captured[entry.seq] = entry
             self._make_room()
         if self.watchers.queues:
-            self.watchers.change(entry)
+            self.watchers.end(entry)
 
     def _make_room(self) -> None:
         while self._size > self._most_of_all and self._captured:

@@ -42,9 +42,10 @@ class Watchers:
         self._shown = shown
         self._number = number
         self._ticking: asyncio.Task[None] | None = None
-        # What is to be told, by `seq`; how many changes were told and how many contents begun to be kept lately; and
-        # how many changes each watcher missed.
+        # What is to be told and what is served now, by `seq`; how many changes were told and how many contents begun to
+        # be kept lately; and how many changes each watcher missed.
         self._untold: dict[int, Entry] = {}
+        self._served: dict[int, Entry] = {}
         self._told_lately = 0
         self._begun_lately = 0
         self._missed: dict[Queue, int] = {}
@@ -56,8 +57,13 @@ class Watchers:
         self._begun_lately += 1
         return True
 
-    def change(self, entry: Entry) -> None:
-        """Takes a request that has begun or ended, to be told of."""
+    def begin(self, entry: Entry) -> None:
+        """Takes a request that has begun."""
+        self._untold[entry.seq] = self._served[entry.seq] = entry
+
+    def end(self, entry: Entry) -> None:
+        """Takes a request that has ended."""
+        self._served.pop(entry.seq, None)
         self._untold[entry.seq] = entry
 
     async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
@@ -67,6 +73,8 @@ class Watchers:
             known = sorted(self._entries.values(), key=lambda entry: entry.changed)
             if changes := [self._change(entry, "begun") for entry in known if self._number(entry) > after]:
                 queue.put_nowait(changes)
+        if not self.queues:
+            self._served = {entry.seq: entry for entry in self._entries.values() if entry.context is not None}
         self.queues.add(queue)
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._tick())
@@ -80,6 +88,7 @@ class Watchers:
                 self._ticking.cancel()
                 self._ticking = None
                 self._untold.clear()
+                self._served.clear()
                 self._begun_lately = self._told_lately = 0
 
     async def _tick(self) -> None:
@@ -111,8 +120,10 @@ class Watchers:
     def _changed_between(self, untold: Container[int]) -> Iterator[Change]:
         """Yields the requests that are served and have changed, but for those of these numbers. They are looked at
         here, so that a change costs the request itself nothing."""
-        for entry in self._entries.values():
-            if entry.context is not None and entry.seq not in untold and entry.told != _lasting(self._shown(entry)):
+        for entry in [*self._served.values()]:
+            if self._entries.get(entry.id) is not entry:
+                del self._served[entry.seq]  # it gave way to newer ones
+            elif entry.seq not in untold and entry.told != _lasting(self._shown(entry)):
                 entry.changed = time.monotonic()
                 yield self._change(entry, "changed")
 

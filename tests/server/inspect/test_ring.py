@@ -307,3 +307,22 @@ def test_requests_that_are_served_for_long_are_told_within_the_same_bound(monkey
         [("changed", "req-2")],
         [("changed", "req-3")],
     ]
+
+
+def test_only_what_is_served_is_looked_at_for_changes() -> None:
+    ring = ring_of(keep=3)
+    queue = unread(ring)
+    contexts = [begin(ring, f"req-{number}") for number in range(4)]
+    ring.watchers.tell()
+    waiting(queue)
+    contexts[3].conclude(200)
+    for context in contexts[:3]:
+        context.model = "gpt"
+    ring.watchers.tell()
+    # The first one gave way to the fourth, and nothing of it is told any more.
+    assert told(waiting(queue)) == [("ended", "req-3"), ("changed", "req-1"), ("changed", "req-2")]
+    for context in contexts[:3]:
+        context.conclude(200)
+    ring.watchers.tell()
+    assert told(waiting(queue)) == [("ended", "req-1"), ("ended", "req-2")]
+    assert ring.watchers._served == {}
