@@ -5,10 +5,11 @@ from typing import Final
 from gateway.core.conversation import Json
 
 DEMO_SETTINGS: Final[Json] = {
+    "profiles": {"plain-names": {"base": "none", "tool_names": {"characters": "A-Za-z0-9_-", "longest": 64}}},
     "backends": {
         "demo-agent": {"adapter": "warp", "base_url": "demo:agent"},
         "demo-chat": {"adapter": "openai_chat", "base_url": "demo:chat"},
-        "demo-messages": {"adapter": "anthropic_messages", "base_url": "demo:messages"},
+        "demo-messages": {"adapter": "anthropic_messages", "base_url": "demo:messages", "profile": "plain-names"},
         "demo-responses": {"adapter": "openai_responses", "base_url": "demo:responses"},
         "demo-gemini": {"adapter": "gemini", "base_url": "demo:gemini"},
         "demo-text": {"adapter": "text", "base_url": "demo:text"},

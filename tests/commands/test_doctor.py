@@ -55,16 +55,25 @@ def test_a_healthy_machine_takes_one_line_a_section(
     assert second.startswith("chat           ok       demo:chat, openai_chat, model demo-chat: ")
 
 
-def test_the_settings_of_the_demo_are_examined_with_every_wire(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+SHIPPED: Any = json.loads((Path(__file__).parents[2] / "settings.json").read_text())
+
+
+@pytest.mark.parametrize("settings", [DEMO_SETTINGS, SHIPPED], ids=["demo", "shipped"])
+def test_the_settings_of_the_gateway_are_in_order_on_every_wire(
+    settings: Any, tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "settings.json"
-    settings: Any = DEMO_SETTINGS
-    path.write_text(json.dumps(settings))
-    assert run("--settings", str(path), "--only", "D22", "--json") == 0
+    path.write_text(json.dumps({**settings, "server": {"port": port}, "log": {"file": None}}))
+    assert run("--settings", str(path), "--strict") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[:2] for line in lines] == [[name, "ok"] for name in ("settings.json", *settings["backends"])]
+
+
+def test_the_report_is_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--settings", file(tmp_path), "--only", "D22", "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert report["format"] == 1
-    assert [section["name"] for section in report["sections"]] == [*settings["backends"]]
+    assert [section["name"] for section in report["sections"]] == ["chat"]
 
 
 def test_verbose_lists_every_check(tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]) -> None:
