@@ -112,7 +112,7 @@ def main() -> None:
     for name, size in SIZES.items():
         interaction = captured(size)
         levels: tuple[RedactionLevel, ...] = ("shape", "full", "none")
-        opened = partial(remade_redacted, interaction, "shape", _SEED, _SECRETS, settings)
+        opened = partial(remade_redacted, interaction, "shape", _SEED, _SECRETS, settings, str)
         works: list[Callable[[], object]] = [
             partial(remake, interaction, settings),
             *(partial(_redact, interaction, level) for level in levels),

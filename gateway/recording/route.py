@@ -1,6 +1,6 @@
 """Makes the adapter, the policy and the head of a recorded request again."""
 
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -47,6 +47,11 @@ def policy_of(route: RouteLine) -> Policy:
         return msgspec.convert(route.policy, Policy)
     except (msgspec.ValidationError, ValueError) as error:
         raise RecordingError(f"The recorded policy cannot be used: {error}") from error
+
+
+def quoted_path(path: str) -> str:
+    """Returns the path of a client's request as a recording holds it; `request_head` reads it."""
+    return quote(path, safe="/:@+~,;=!$&'()*")
 
 
 def request_head(interaction: Interaction) -> RequestHead:

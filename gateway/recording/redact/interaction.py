@@ -5,6 +5,7 @@ the gateway made of them is then made again, so that no text of theirs can be le
 """
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 import msgspec
 
@@ -15,6 +16,7 @@ from gateway.recording.lines import BytesLine, Data, Failure, HeadLine, NoticeLi
 from gateway.recording.offline_run import OfflineRun, run_offline
 from gateway.recording.recording import Interaction, Step
 from gateway.recording.redact.wire import Redactor
+from gateway.recording.route import quoted_path
 from gateway.settings import Settings
 
 
@@ -54,7 +56,7 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
     path, mark, query = request.path.partition("?")
     request = msgspec.structs.replace(
         request,
-        path=redactor.secrets(path) + mark + redactor.secrets(query),
+        path=_path(path, redactor) + mark + redactor.secrets(query),
         headers={name: redactor.secrets(value) for name, value in request.headers.items()},
         body=_body(request.body, redactor),
     )
@@ -67,6 +69,13 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
     return msgspec.structs.replace(
         interaction, request=request, route=route, steps=_steps(interaction, redactor), end=end
     )
+
+
+def _path(path: str, redactor: Redactor) -> str:
+    """Redacts the path of a client's request, in which a secret may be percent-encoded."""
+    meant = unquote(path)
+    clean = redactor.secrets(meant)
+    return path if clean == meant else quoted_path(clean)
 
 
 def _body(body: Data | None, redactor: Redactor) -> Data | None:

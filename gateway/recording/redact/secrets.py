@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Final, NamedTuple
 
+from gateway.recording.redact.json_escapes import decoded, written
+
 
 class _Shape(NamedTuple):
     """What a secret of some kind looks like: the lower-case `mark` by which it is found, and how many characters behind
@@ -63,15 +65,16 @@ _SHAPES: Final = (
     _word("npm", "npm_", r"npm_[A-Za-z0-9]{16,}+"),
     *_shapes("pypi", "pypi-", r"pypi-[A-Za-z0-9_-]{16,}+"),
     *_shapes("url", "://", r"[^\s/@:\"'<>\[\]]*+:[^\s/@\"'<>]++(?=@)", None),
+    *_shapes("cookie", "cookie: ", r"[^\s=;,\"']++=[^\s;\"']{8,}+(?:; ?[^\s=;,\"']++=[^\s;\"']++)*+", None),
     *_shapes("bearer", "bearer |basic |token ", r"[A-Za-z0-9+/_.~-]{16,}+={0,2}+", None),
 )
 # The value of a name in text, in quotes or up to the next space. Quotes may be escaped.
 _NAMED: Final = tuple(
     _shapes(
         "value",
-        "api|secret|access|auth|refresh|passw",
+        "api|secret|access|auth|refresh|pass",
         r"(?i:api[_-]?key|secret[_-]?key|access[_-]?key|access[_-]?token|auth[_-]?token"
-        r"|refresh[_-]?token|password|passwd|secret)"
+        r"|refresh[_-]?token|password|passwd|passphrase|(?<=_)pass|secret)"
         r"(?:\\*+[\"'])?+\s*+[=:]\s*+"
         r"(?:\\*+[\"'](?=[^\"'*\[][^\"']{5})((?:[^\"'\\]++|\\++(?![\"']))++)(?=\\*+[\"'])|([^\s\"'&,;<>\[\]*\\][^\s\"'&,;<>\[\]*]{5,}+))",
     )
@@ -82,6 +85,8 @@ _FIELD: Final = re.compile(
     r"(?i)(?:.*[_-])?(?:api[_-]?key|apikey|password|passwd|secret|authorization|cookie|set-cookie|client[_-]?secret"
     r"|access[_-]?token|refresh[_-]?token|auth[_-]?token|private[_-]?key|session[_-]?token)"
 )
+# A character of a key that is written as an escape, as any JSON may.
+_ESCAPED: Final = re.compile(r"\\u00[2-7][0-9A-Fa-f]")
 # A shorter value is a word, and a part of many others.
 SHORTEST: Final = 6
 
@@ -99,11 +104,20 @@ def without_secrets(text: str, configured: Iterable[str] = ()) -> str:
             text = text.replace(value, placeholder("configured", value))
     if len(text) < SHORTEST:
         return text
+    if _ESCAPED.search(text):
+        text = _without_escaped(text, [*configured])
     folded = _folded(text)
     if not any(map(folded.__contains__, _MARKS)):
         return text
     clean = _without(text, folded, _SHAPES)
     return _without(clean, folded if clean == text else _folded(clean), _NAMED)
+
+
+def _without_escaped(text: str, configured: Sequence[str]) -> str:
+    """Returns a text without the secrets that are there in what its escapes mean: it may be JSON, or hold some."""
+    meant = decoded(text)
+    clean = without_secrets(meant, configured)
+    return text if clean == meant else written(text, clean)
 
 
 def placeholder(kind: str, secret: str) -> str:

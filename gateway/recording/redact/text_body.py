@@ -22,14 +22,16 @@ class TextBody:
     """One body: one JSON text, lines of JSON or of base64, which may be server-sent events, or prose.
 
     Joined, the `pieces` are the body. All else are numbers of pieces: `strings` those with JSON strings in quotes, by
-    the text that they are pieces of; `numbers` those with numbers of the client's or its tools' objects, and their
-    places; `packed` those with protobuf messages in base64, and these messages; `prose` all others with words.
+    the text that they are pieces of; `names` those with names of fields in quotes; `numbers` those with numbers of the
+    client's or its tools' objects, and their places; `packed` those with protobuf messages in base64, and these
+    messages; `prose` all others with words.
     """
 
     def __init__(self, text: str, reader: JsonReader) -> None:
         self._reader = reader
         self.pieces: list[str] = []
         self.strings: dict[Key, list[int]] = {}
+        self.names: list[int] = []
         self.numbers: dict[int, list[tuple[int, int]]] = {}
         self.packed: dict[int, bytes] = {}
         self.prose: list[int] = []
@@ -74,6 +76,7 @@ class TextBody:
             key = (place, said(pieces, spots) if spots else ())
             times[key] = time = times.get(key, 0) + 1
             self.strings.setdefault((*key, time), []).append(first + piece)
+        self.names += [first + piece for piece in shape.keys]
         self.numbers |= {first + piece: spans for piece, spans in shape.numbers.items()}
         return True
 

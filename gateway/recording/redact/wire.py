@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeAlias, assert_never
 
-from gateway.recording.redact.json_strings import JsonReader, decoded, written
+from gateway.recording.redact.json_escapes import decoded, written
+from gateway.recording.redact.json_strings import JsonReader
 from gateway.recording.redact.places import Place, Treatment
 from gateway.recording.redact.protobuf import find_texts, grpc_messages
 from gateway.recording.redact.secrets import placeholder, without_secrets
@@ -32,6 +33,7 @@ class Redactor:
         # The same text comes again in many events, and in what the gateway makes of it.
         self._without_secrets: dict[str, str] = {}
         self._replaced: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self.removed = 0
 
     def secrets_only(self) -> "Redactor":
@@ -80,6 +82,8 @@ class Redactor:
             sources = [pieces[number][1:-1] for number in numbers]
             for number, new in zip(numbers, self._strings(place, sources), strict=True):
                 pieces[number] = f'"{new}"'
+        for number in body.names:
+            pieces[number] = self._name(pieces[number])
         self._packed(pieces, body.packed)
         prose = [pieces[number] for number in body.prose]
         for number, new in zip(body.prose, self._pieces(prose, lambda _: False), strict=True):
@@ -94,6 +98,15 @@ class Redactor:
             for end, (start, stop) in zip(ends, spans, strict=False)
         ]
         return "".join([*parts, between[ends[-1] :]])
+
+    def _name(self, source: str) -> str:
+        """Returns the name of a field in its quotes. It stays, but for secrets."""
+        new = self._names.get(source)
+        if new is None:
+            meant = decoded(source[1:-1])
+            clean = self.secrets(meant)
+            new = self._names[source] = source if clean == meant else f'"{written(source[1:-1], clean)}"'
+        return new
 
     def _strings(self, place: Place, sources: list[str]) -> list[str]:
         """Redacts the JSON strings of one place."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Final
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from gateway.dialects.base import RequestHead
+from gateway.recording.route import quoted_path
 
 # The headers of clients that a recording may hold.
 CLIENT_HEADERS: Final = frozenset(
@@ -24,7 +25,7 @@ QUERY: Final = frozenset({"alt", "beta", "api-version"})
 def request_path(head: RequestHead) -> str:
     """Returns the path of a client's request with its query."""
     pairs = [pair for pair in parse_qsl(head.query.decode("latin-1"), keep_blank_values=True) if pair[0] in QUERY]
-    return quote(head.path, safe="/:@%+~,;=!$&'()*") + ("?" + urlencode(pairs) if pairs else "")
+    return quoted_path(head.path) + ("?" + urlencode(pairs) if pairs else "")
 
 
 def request_headers(head: RequestHead) -> dict[str, str]:

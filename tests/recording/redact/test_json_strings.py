@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.recording.redact.json_strings import JsonReader, NoJson, decoded, said, written
+from gateway.recording.redact.json_escapes import decoded, written
+from gateway.recording.redact.json_strings import JsonReader, NoJson, said
 
 KEYS = st.sampled_from(["index", "type", "content", "a b", "é"])
 # Half characters stay apart, so that others than these are two.

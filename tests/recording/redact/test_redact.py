@@ -1,5 +1,7 @@
 import base64
 import json
+import re
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -75,24 +77,35 @@ def _with_canary(canary: str) -> Recording:
         f"data: {json.dumps({'id': 'c', 'choices': [{'index': 0, 'delta': {'content': piece}}]})}\n\n"
         for piece in ("Your key is ", canary[:9], canary[9:17], canary[17:], " ", canary, " indeed")
     )
+    stream += f"data: {json.dumps({'id': 'c', 'choices': [], 'usage': {canary: 1}})}\n\n"
     stream += (
         f': {canary}\n\ndata: {{"choices":[{{"index":0,"delta":{{}},"finish_reason":"stop"}}]}}\n\ndata: [DONE]\n\n'
     )
-    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"k": canary})}}
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "f", "arguments": json.dumps({"k": canary, "e": _as_escapes(canary)})},
+    }
     messages = [
         {"role": "system", "content": f"The key is {canary}."},
         {"role": "user", "content": [{"type": "text", "text": canary}], "name": "n"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": f'{{"password": "{_escaped(canary)}"}}'},
     ]
-    body = {"model": "m", "stream": True, "messages": messages, "user": canary, "metadata": {"api_key": canary}}
+    body = {
+        "model": "m",
+        "stream": True,
+        "messages": messages,
+        "user": canary,
+        "metadata": {"api_key": canary, canary: "named"},
+    }
     template = interaction_of(goldens()[names().index("native_plain_answer")])
     route = template.route and msgspec.structs.replace(template.route, options={"passes": [canary]})
     request = msgspec.structs.replace(
         template.request,
         body=data_of(json.dumps(body).encode()),
         headers={"user-agent": canary.replace("\n", " ")},
-        path=f"/v1/chat/completions?x={canary}",
+        path=f"/v1/chat/completions/{quote(canary)}?x={canary}",
     )
     head, *_, close, _ = (step for step in template.steps if not isinstance(step, BytesLine))
     reads = [BytesLine(1, "backend", 2, data_of(stream.encode()[at : at + 40])) for at in range(0, len(stream), 40)]
@@ -101,8 +114,20 @@ def _with_canary(canary: str) -> Recording:
     return Recording().with_interactions([msgspec.structs.replace(done, route=route)])
 
 
+def _as_escapes(text: str) -> str:
+    """JSON with every second character as an escape."""
+    return (
+        '{"k": "' + "".join(f"\\u{ord(char):04x}" if at % 2 else _escaped(char) for at, char in enumerate(text)) + '"}'
+    )
+
+
 def _escaped(text: str) -> str:
     return json.dumps(text)[1:-1]
+
+
+def _unescaped(text: bytes) -> bytes:
+    """Text in which no character is written as an escape, however deep the JSON is that stands in JSON."""
+    return re.sub(rb"\\+u00([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), text)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -114,8 +139,8 @@ def test_no_secret_is_left_anywhere(kind: str, level: RedactionLevel) -> None:
     redacted = redact(recording, level, SEED)
     written = write_recording(redacted.recording)
     core = core_of(canary).encode()
-    assert core in before
-    assert core not in written and base64.b64encode(core)[2:-4] not in written
+    assert core in before and quote(canary).encode() in before and core in _unescaped(before)
+    assert core not in written and core not in _unescaped(written) and base64.b64encode(core)[2:-4] not in written
     assert redacted.removed > 0
     # A secret that is cut over many events is one secret.
     (interaction,) = redacted.recording.interactions()
