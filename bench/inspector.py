@@ -42,8 +42,13 @@ ROWS: Final[Mapping[str, tuple[Mapping[str, Any], bool]]] = {
     "on and watched": ({"enabled": "on"}, True),
     "on, all contents": ({"enabled": "on", "contents": "always"}, False),
 }
-# Whether the answers are streamed, and how many requests each gateway serves at once.
-_CASES: Final[Mapping[str, tuple[bool, int]]] = {"a whole answer": (False, 16), "a stream of 100 chunks": (True, 16)}
+_CONNECTIONS: Final = 16
+# Whether the answer is streamed, and of how many messages of how many characters a request consists.
+_CASES: Final[Mapping[str, tuple[bool, int, int]]] = {
+    "a whole answer": (False, 2, 60),
+    "a stream of 100 chunks": (True, 2, 60),
+    "the same, to 40 messages of 2 KB": (True, 40, 2000),
+}
 
 # The ratios of each case.
 Ratios: TypeAlias = dict[str, list[float]]
@@ -101,18 +106,18 @@ async def _pair(folder: Path, row: str, rounds: int, seconds: float) -> Ratios:
                 await warm(one.target, payload.model())
             found: Ratios = {case: [] for case in _CASES}
             for _ in range(rounds):
-                for case, (stream, connections) in _CASES.items():
-                    loaded = (_cost(one, stream, connections, seconds) for one in (base, gateway))
+                for case, request in _CASES.items():
+                    loaded = (_cost(one, *request, seconds) for one in (base, gateway))
                     of_base, of_row = await asyncio.gather(*loaded)
                     found[case].append(of_row / of_base)
             return found
 
 
-async def _cost(gateway: Inspected, stream: bool, connections: int, seconds: float) -> float:
+async def _cost(gateway: Inspected, stream: bool, messages: int, size: int, seconds: float) -> float:
     """Loads a gateway, and returns its processor time for a request."""
     before = gateway.running.cpu_s
-    body = payload.request(payload.model(), stream=stream)
-    load = await drive(gateway.target, body, connections=connections, seconds=seconds, stream=stream)
+    body = payload.request(payload.model(), stream=stream, messages=messages, size=size)
+    load = await drive(gateway.target, body, connections=_CONNECTIONS, seconds=seconds, stream=stream)
     return math.nan if load.errors else (gateway.running.cpu_s - before) / len(load.whole)
 
 

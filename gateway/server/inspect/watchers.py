@@ -20,7 +20,7 @@ from gateway.server.inspect.summary import Summary
 # kept of as many requests.
 _TICK_S: Final = 0.2
 _MOST_TOLD: Final = 500
-_EACH_TICK: Final = 20
+_EACH_TICK: Final = 10
 # A watcher that is slower by so many times misses changes.
 _MOST_WAITING: Final = 10
 
