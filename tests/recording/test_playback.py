@@ -66,7 +66,11 @@ async def test_a_replayed_backend_is_recorded_as_it_was(model: str) -> None:
     first = await recorded(bodies, cast("dict[str, Json]", DEMO_SETTINGS))
     async with serve_recording(new_recording(first), speed=0) as playing:
         replayed: Json = {**entry, "base_url": playing.base_url}
-        settings: dict[str, Json] = {"backends": {model: replayed}, "models": {model: DEMO["models"][model]}}
+        settings: dict[str, Json] = {
+            **cast("dict[str, Json]", DEMO_SETTINGS),
+            "backends": {model: replayed},
+            "models": {model: DEMO["models"][model]},
+        }
         second = await recorded(bodies, settings)
         assert playing.matcher.unused == () and playing.misses == []
     assert results(second) == results(first)

@@ -19,6 +19,7 @@ async def gateway_of(kind: str, defects: Iterable[str]) -> AsyncIterator[Running
     name = "auto" if kind == "agent" else f"demo-{kind}"
     addresses = {SOUND: f"demo:{kind}", **{defect: f"demo:{kind}?defect={defect}" for defect in defects}}
     settings: dict[str, Json] = {
+        "profiles": demo["profiles"],
         "backends": {
             model: {**demo["backends"][f"demo-{kind}"], "base_url": address} for model, address in addresses.items()
         },
