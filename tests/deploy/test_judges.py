@@ -30,6 +30,8 @@ SETTINGS: Final[dict[str, Json]] = {
     "backends": {"b": {"adapter": "openai_chat", "base_url": "demo:chat"}},
     "models": {"m": {"backend": "b"}},
 }
+# A program of the system starts while others use the machine.
+STARTS_S: Final = 60
 # Prometheus reads the metrics once a second, and a rate needs two values.
 SCRAPED_S: Final = 30
 # The interpreter of the system: the one of these tests may stand in a folder that other users cannot read.
@@ -104,10 +106,21 @@ async def prometheus(folder: Path, target: str) -> AsyncIterator[httpx.AsyncClie
     )
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            await ready(client, "/-/ready")
             yield client
     finally:
         process.terminate()
         await process.wait()
+
+
+async def ready(client: httpx.AsyncClient, path: str) -> None:
+    """Waits until a server answers with 200: before its port is open it answers nothing, and then it may say 503."""
+    async with asyncio.timeout(STARTS_S):
+        while True:
+            with suppress(httpx.TransportError):
+                if (await client.get(path)).status_code == 200:
+                    return
+            await asyncio.sleep(0.1)
 
 
 async def answered(client: httpx.AsyncClient, query: str) -> Sequence[object]:
@@ -121,11 +134,8 @@ async def seen(client: httpx.AsyncClient, query: str) -> Sequence[object]:
     """Waits for the first result of a query."""
     async with asyncio.timeout(SCRAPED_S):
         while True:
-            try:
-                if found := await answered(client, query):
-                    return found
-            except httpx.TransportError:
-                pass  # it is still starting
+            if found := await answered(client, query):
+                return found
             await asyncio.sleep(0.2)
 
 
@@ -186,15 +196,6 @@ def read_status(pid: int) -> str:
     return Path(f"/proc/{pid}/status").read_text()
 
 
-async def ready(client: httpx.AsyncClient) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            with suppress(httpx.TransportError):
-                if (await client.get("/readyz")).status_code == 200:
-                    return
-            await asyncio.sleep(0.1)
-
-
 async def test_the_image_makes_a_gateway_that_runs_without_rights_on_a_root_that_is_read_only() -> None:
     (port,) = free_ports(1)
     settings = json.dumps({**SETTINGS, "server": {"port": port, "api_keys_env": None}, "log": {"file": None}})
@@ -214,7 +215,7 @@ async def test_the_image_makes_a_gateway_that_runs_without_rights_on_a_root_that
         )
         try:
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-                await ready(client)
+                await ready(client, "/readyz")
                 answer = await client.post("/v1/chat/completions", json=hello())
             assert answer.status_code == 200 and answer.json()["choices"][0]["finish_reason"] == "stop"
             status = read_status(process.pid)
