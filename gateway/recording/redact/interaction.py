@@ -4,25 +4,41 @@ Only what came from outside is redacted: the client's request, the backend's res
 the gateway made of them is then made again, so that no text of theirs can be left in it.
 """
 
-from collections.abc import Sequence
-from urllib.parse import unquote
+from collections.abc import Iterable, Mapping, Sequence
+from string import punctuation
+from typing import Final, assert_never
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from gateway.core.conversation import JsonObject
 from gateway.core.errors import GatewayError
 from gateway.core.notices import Notice
-from gateway.recording.lines import BytesLine, Data, Failure, HeadLine, NoticeLine, data_of
+from gateway.recording.lines import (
+    BytesLine,
+    CloseLine,
+    Data,
+    EndLine,
+    Failure,
+    GapLine,
+    HeadLine,
+    NoticeLine,
+    Side,
+    data_of,
+)
 from gateway.recording.offline_run import OfflineRun, run_offline
 from gateway.recording.recording import Interaction, Step
-from gateway.recording.redact.wire import Redactor
+from gateway.recording.redact.wire import Redactor, cut_like
 from gateway.recording.route import quoted_path
 from gateway.settings import Settings
 
+# What `grpc-message` has as it is: all of ASCII that is printable, but the percent sign (gRPC over HTTP2).
+_UNQUOTED: Final = f" {punctuation.replace('%', '')}"
+
 
 class RedactedInteraction(msgspec.Struct, frozen=True):
-    """A redacted request, and what the gateway makes of it; None: it cannot be run. `removed` counts its secrets, and
-    `texts` are those that were replaced."""
+    """A redacted request, and what the gateway makes of it; None: it cannot be run. `removed` counts the texts that
+    had secrets, and `texts` are those that were replaced."""
 
     interaction: Interaction
     run: OfflineRun | None
@@ -57,17 +73,22 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
     request = msgspec.structs.replace(
         request,
         path=_path(path, redactor) + mark + redactor.secrets(query),
-        headers={name: redactor.secrets(value) for name, value in request.headers.items()},
+        headers=_fields(request.headers, redactor),
         body=_body(request.body, redactor),
     )
     route = interaction.route
     if route is not None:
-        route = msgspec.structs.replace(route, options=_clean(route.options, redactor))
-    end = interaction.end
-    if end is not None and end.failure is not None:
-        end = msgspec.structs.replace(end, failure=_failure(end.failure, redactor))
+        # A client that confuses its fields sends a key as its model, and a model pattern may take any name.
+        model = redactor.secrets(route.model)
+        route = msgspec.structs.replace(route, model=model, options=_clean(route.options, redactor))
+    reads = [read.data.content for read in interaction.reads]
+    steps = _with_bytes(interaction.steps, "backend", cut_like(redactor.data(b"".join(reads)), reads))
     return msgspec.structs.replace(
-        interaction, request=request, route=route, steps=_steps(interaction, redactor), end=end
+        interaction,
+        request=request,
+        route=route,
+        steps=tuple(_step(step, redactor) for step in steps),
+        end=_end(interaction.end, redactor),
     )
 
 
@@ -87,47 +108,70 @@ def _clean(value: JsonObject, redactor: Redactor) -> JsonObject:
     return cleaned
 
 
-def _steps(interaction: Interaction, redactor: Redactor) -> tuple[Step, ...]:
-    """Redacts the reads of the backend, as one text, and the heads."""
-    reads = [read.data.content for read in interaction.reads]
-    clean = redactor.data(b"".join(reads)) if reads else b""
-    steps: list[Step] = []
-    at = 0
-    for step in interaction.steps:
-        if isinstance(step, BytesLine) and step.side == "backend":
-            size = len(step.data.content)
-            steps.append(msgspec.structs.replace(step, data=data_of(clean[at : at + size])))
-            at += size
-        elif isinstance(step, HeadLine):
-            headers = {name: redactor.secrets(value) for name, value in step.headers.items()}
-            steps.append(msgspec.structs.replace(step, headers=headers))
-        else:
-            steps.append(step)
-    return tuple(steps)
+def _step(step: Step, redactor: Redactor) -> Step:
+    """Redacts the headers of a response, or its trailers."""
+    match step:
+        case HeadLine():
+            return msgspec.structs.replace(step, headers=_fields(step.headers, redactor))
+        case CloseLine():
+            return msgspec.structs.replace(step, trailers=_fields(step.trailers, redactor))
+        case BytesLine() | GapLine():
+            return step
+    assert_never(step)
+
+
+def _fields(fields: Mapping[str, str], redactor: Redactor) -> dict[str, str]:
+    """Redacts headers or trailers."""
+    return {name: _field(name, value, redactor) for name, value in fields.items()}
+
+
+def _field(name: str, value: str, redactor: Redactor) -> str:
+    """Redacts the value of a header or trailer. Of an error of gRPC, the words are percent-encoded, and the details are
+    a protobuf message in base64 (gRPC over HTTP2)."""
+    if name == "grpc-status-details-bin":
+        return redactor.data(value.encode()).decode()
+    if name == "grpc-message":
+        meant = unquote(value)
+        clean = redactor.text(meant)
+        return value if clean == meant else quote(clean, safe=_UNQUOTED)
+    return redactor.secrets(value)
+
+
+def _with_bytes(steps: Iterable[Step], side: Side, pieces: Iterable[bytes]) -> tuple[Step, ...]:
+    """Returns the steps with these bytes in the reads from the backend, or in the writes to the client."""
+    left = iter(pieces)
+    return tuple(
+        msgspec.structs.replace(step, data=data_of(next(left)))
+        if isinstance(step, BytesLine) and step.side == side
+        else step
+        for step in steps
+    )
 
 
 def _in_place(interaction: Interaction, redactor: Redactor) -> Interaction:
     """Redacts what the gateway made where it stands."""
     sent = interaction.sent
     if sent is not None:
-        headers = {name: redactor.secrets(value) for name, value in sent.headers.items()}
         sent = msgspec.structs.replace(
-            sent, path=redactor.secrets(sent.path), headers=headers, body=_body(sent.body, redactor)
+            sent,
+            path=redactor.secrets(sent.path),
+            headers=_fields(sent.headers, redactor),
+            body=_body(sent.body, redactor),
         )
     notices = tuple(msgspec.structs.replace(line, notice=_notice(line, redactor)) for line in interaction.notice_lines)
-    end = interaction.end
-    if end is not None and end.failure is not None:
-        end = msgspec.structs.replace(end, failure=_failure(end.failure, redactor))
-    written = redactor.data(b"".join(write.data.content for write in interaction.writes))
-    steps: list[Step] = []
-    at = 0
-    for step in interaction.steps:
-        if isinstance(step, BytesLine) and step.side == "client":
-            size = len(step.data.content)
-            step = msgspec.structs.replace(step, data=data_of(written[at : at + size]))
-            at += size
-        steps.append(step)
-    return msgspec.structs.replace(interaction, sent=sent, notice_lines=notices, end=end, steps=tuple(steps))
+    writes = [write.data.content for write in interaction.writes]
+    steps = _with_bytes(interaction.steps, "client", cut_like(redactor.data(b"".join(writes)), writes))
+    return msgspec.structs.replace(
+        interaction, sent=sent, notice_lines=notices, end=_end(interaction.end, redactor), steps=steps
+    )
+
+
+def _end(end: EndLine | None, redactor: Redactor) -> EndLine | None:
+    """Redacts the outcome. Its code may be the backend's own word."""
+    if end is None:
+        return None
+    failure = None if end.failure is None else _failure(end.failure, redactor)
+    return msgspec.structs.replace(end, code=redactor.secrets(end.code), failure=failure)
 
 
 def _notice(line: NoticeLine, redactor: Redactor) -> Notice:
@@ -138,7 +182,9 @@ def _failure(failure: Failure, redactor: Redactor) -> Failure:
     return msgspec.structs.replace(
         failure,
         message=redactor.secrets(failure.message),
-        headers={name: redactor.secrets(value) for name, value in failure.headers.items()},
+        code=failure.code and redactor.secrets(failure.code),
+        param=failure.param and redactor.secrets(failure.param),
+        headers=_fields(failure.headers, redactor),
         extra=_clean(failure.extra, redactor),
     )
 
@@ -174,10 +220,4 @@ def _with_writes(interaction: Interaction, run: OfflineRun) -> tuple[Step, ...]:
     """Returns the steps with the writes of a run; all in the place of the first where their numbers differ."""
     count = len(interaction.writes)
     writes = [*run.writes] if len(run.writes) == count else [run.client, *[b""] * (count - 1)][:count]
-    left = iter(writes)
-    return tuple(
-        msgspec.structs.replace(step, data=data_of(next(left)))
-        if isinstance(step, BytesLine) and step.side == "client"
-        else step
-        for step in interaction.steps
-    )
+    return _with_bytes(interaction.steps, "client", writes)

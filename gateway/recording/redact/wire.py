@@ -7,7 +7,7 @@ base64 or alone, else plain text. Pieces of one text that come in many events ar
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import TypeAlias, assert_never
+from typing import AnyStr, TypeAlias, assert_never
 
 from gateway.recording.redact.json_escapes import decoded, written
 from gateway.recording.redact.json_strings import JsonReader
@@ -159,14 +159,14 @@ class Redactor:
         be cut anywhere."""
         if len(texts) == 1:
             return [self.text(texts[0])]
-        clean = _cut(self.secrets("".join(texts)), texts)
+        clean = cut_like(self.secrets("".join(texts)), texts)
         runs: list[list[str]] = [[]]
         for was, text in zip(texts, clean, strict=True):
             if was == text and alone(text):
                 runs += [[text], []]
             else:
                 runs[-1].append(text)
-        return _cut("".join(self._words_of("".join(run)) for run in runs), texts)
+        return cut_like("".join(self._words_of("".join(run)) for run in runs), texts)
 
     def _words_of(self, text: str) -> str:
         if not text or text in self._kept:
@@ -177,6 +177,7 @@ class Redactor:
         return new
 
 
-def _cut(joined: str, texts: Sequence[str]) -> list[str]:
-    ends = accumulate(map(len, texts), initial=0)
+def cut_like(joined: AnyStr, pieces: Sequence[AnyStr]) -> list[AnyStr]:
+    """Cuts a text, or bytes, into pieces as long as these."""
+    ends = accumulate(map(len, pieces), initial=0)
     return [joined[start:stop] for start, stop in pairwise(ends)]

@@ -29,6 +29,8 @@ _TOKEN: Final = re.compile(
     r"|\d+"
     r"|[^\W\d_]+)"
 )
+# The types of the details of a gRPC error that the gateway reads (google/rpc/error_details.proto).
+_DETAIL: Final = re.compile(r"type\.googleapis\.com/google\.rpc\.(?:BadRequest|ErrorInfo|QuotaFailure|RetryInfo)")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9_.:/+=-]*+")
 _UNLIKE_WORD: Final = re.compile(r"\d|[_.:/][A-Za-z]")
 # What is part of no token.
@@ -74,7 +76,7 @@ class Words:
 
     def text(self, text: str) -> str:
         """Returns a text of the same length, also in UTF-8."""
-        if self._level == "none":
+        if self._level == "none" or _DETAIL.fullmatch(text):
             return text
         return (self._masked if self._level == "full" and not is_identifier(text) else self._shaped).text(text)
 
