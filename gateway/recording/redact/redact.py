@@ -29,8 +29,8 @@ _MOST_TEXTS: Final = 400
 
 
 class Redacted(msgspec.Struct, frozen=True):
-    """A redacted recording. `removed` counts its secrets. `differences` say what it no longer shows, and `needed` are
-    the smallest texts that would have to be kept for it."""
+    """A redacted recording. `removed` counts its texts that had secrets. `differences` say what it no longer shows, and
+    `needed` are the smallest texts that would have to be kept for it."""
 
     recording: Recording
     removed: int = 0
@@ -70,7 +70,7 @@ def redact(
         removed += one.removed
         found += lost
         redacted.append(one.interaction)
-    if hidden and not removed:
+    if hidden and tuple(redacted) == interactions:
         return Redacted(recording)
     reached = before.level if level == "none" else level
     header = msgspec.structs.replace(recording.header, redaction=Redaction(reached, kept, not found))

@@ -23,7 +23,7 @@ Piece: TypeAlias = tuple[int, int]
 
 class Redactor:
     """Redacts the bytes of one recording. `configured` are the secrets that the settings and the client use. `removed`
-    counts the secrets that were found."""
+    counts the texts that had secrets."""
 
     def __init__(self, words: Words, configured: Sequence[str] = (), kept: Iterable[str] = ()) -> None:
         self._words = words
@@ -120,8 +120,9 @@ class Redactor:
     def _treated(self, treatment: Treatment, meant: list[str]) -> list[str]:
         match treatment:
             case Treatment.SECRET:
-                self.removed += 1
-                return [text if text.startswith("[key:") else placeholder("field", text) for text in meant]
+                clean = [text if text.startswith("[key:") else placeholder("field", text) for text in meant]
+                self.removed += clean != meant
+                return clean
             case Treatment.KEPT:
                 return [self.secrets(text) for text in meant]
             case Treatment.FILE:

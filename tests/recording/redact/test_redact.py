@@ -157,6 +157,13 @@ def test_no_secret_is_left_under_any_seed(canary: str, level: RedactionLevel, se
     assert core_of(canary).encode() not in write_recording(redact(_with_canary(canary), level, seed).recording)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_secret_is_counted_once(level: RedactionLevel) -> None:
+    once = redact(_with_canary(CANARIES["openai"]), level, SEED)
+    again = redact(once.recording, level, SEED)
+    assert (once.removed > 0, again.removed, again.recording) == (True, 0, once.recording)
+
+
 def test_configured_secrets_are_left_nowhere() -> None:
     recording = _with_canary("an ordinary sentence")
     written = write_recording(redact(recording, "none", SEED, ["ordinary sentence"]).recording)
