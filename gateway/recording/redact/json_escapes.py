@@ -1,22 +1,17 @@
 """Reads and writes the escapes of JSON strings, so that a string of another meaning has the same length."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _ESCAPE: Final = re.compile(r"(\\u[0-9a-fA-F]{4}|\\.)", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-class _Meanings(dict[str, str]):
-    """What the escapes of JSON stand for."""
-
-    def __missing__(self, escape: str) -> str:
-        meaning = chr(int(escape[2:], 16)) if len(escape) == 6 else _PLAIN.get(escape[1], escape[1])
-        self[escape] = meaning
-        return meaning
-
-
-_MEANINGS: Final = _Meanings()
+@lru_cache(maxsize=4096)
+def _meaning(escape: str) -> str:
+    """Returns the character that an escape stands for."""
+    return chr(int(escape[2:], 16)) if len(escape) == 6 else _PLAIN.get(escape[1], escape[1])
 
 
 def decoded(source: str) -> str:
@@ -24,7 +19,7 @@ def decoded(source: str) -> str:
     if "\\" not in source:
         return source
     pieces = _ESCAPE.split(source)
-    pieces[1::2] = map(_MEANINGS.__getitem__, pieces[1::2])
+    pieces[1::2] = map(_meaning, pieces[1::2])
     return "".join(pieces)
 
 
@@ -45,4 +40,4 @@ def written(source: str, meant: str) -> str:
 
 def _written(was: str, new: str) -> str:
     """Returns a character as an escape; any other escape than by number is a quote, slash or line end, and stays."""
-    return was if _MEANINGS[was] == new else f"\\u{ord(new):04x}"
+    return was if _meaning(was) == new else f"\\u{ord(new):04x}"
