@@ -123,10 +123,16 @@ def _objects_at(answer: Answer, paths: Sequence[str]) -> Iterator[JsonObject]:
 
 
 def events_in(body: bytes) -> Iterator[Json]:
-    """Yields the JSON of each event of a stream: of the data of server-sent events, or of each line."""
-    for line in body.splitlines():
+    """Yields the JSON of each event of a stream: of the data of server-sent events, or of each line; or else the one
+    value that a body is, on however many lines."""
+    whole = list(_values([body]))
+    yield from whole or _values([line.removeprefix(b"data:") for line in body.splitlines()])
+
+
+def _values(texts: Sequence[bytes]) -> Iterator[Json]:
+    for text in texts:
         try:
-            yield msgspec.json.decode(line.removeprefix(b"data:"))
+            yield msgspec.json.decode(text)
         except msgspec.DecodeError:
             continue
 

@@ -23,11 +23,11 @@ def stream(text: str = "Hello.") -> bytes:
     return HEAD + chunk(b"data: " + json.dumps(event).encode() + b"\n\ndata: [DONE]\n\n") + END
 
 
-def completion(*choices: dict[str, Any]) -> bytes:
-    """One object of chat completions."""
+def completion(*choices: dict[str, Any], indent: int | None = None) -> bytes:
+    """One object of chat completions; with `indent` on several lines."""
     listed = list(choices) or [choice(0, "Hello.", "message")]
     body = {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": listed}
-    return answer("200 OK", json.dumps(body).encode(), JSON)
+    return answer("200 OK", json.dumps(body, indent=indent).encode(), JSON)
 
 
 async def found(script: Script, *only: str) -> dict[str, Finding]:
@@ -42,11 +42,6 @@ async def in_both_forms(connection: Connection) -> None:
 
 async def always_a_stream(connection: Connection) -> None:
     await connection.send(stream())
-
-
-async def two_choices(connection: Connection) -> None:
-    asked = json.loads(connection.body)
-    await connection.send(completion(*[choice(at, f"{at}", "message") for at in range(asked.get("n", 1))]))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +77,13 @@ async def test_a_model_that_thinks_to_its_bound_is_not_called_silent() -> None:
     assert (finding.verdict, finding.detail) == ("todo", "a whole answer has no text within 1,024 tokens")
 
 
-async def test_a_backend_that_gives_several_choices_is_asked_for_two() -> None:
-    finding = (await found(two_choices, "D277"))["D277"]
+@pytest.mark.parametrize("indent", [None, 2])
+async def test_a_backend_that_gives_several_choices_is_asked_for_two(indent: int | None) -> None:
+    async def several_choices(connection: Connection) -> None:
+        asked = json.loads(connection.body)
+        choices = [choice(at, f"{at}", "message") for at in range(asked.get("n", 1))]
+        await connection.send(completion(*choices, indent=indent))
+
+    finding = (await found(several_choices, "D277"))["D277"]
     assert (finding.verdict, finding.remark) == ("ok", False)
     assert finding.detail == "two choices; clients get one, since the gateway never sends n"
