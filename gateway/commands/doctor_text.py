@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from gateway.settings.edit import with_keys
 
 if TYPE_CHECKING:
-    from gateway.diagnostics.doctor.finding import Checked, Report, Section
+    from gateway.diagnostics.doctor.finding import Checked, Report, Section, Verdict
 
+# The verdicts of what is not in order, the worst first.
+_FAULTY: "Final[tuple[Verdict, ...]]" = ("crashed", "broken", "todo")
 _EVIDENCE: Final = 160
 
 
@@ -27,9 +29,9 @@ def suggested_text(settings: str, report: "Report") -> str:
 
 
 def _section(section: "Section", width: int, verbose: bool) -> Iterator[str]:
-    faulty = section.having("todo", "broken", "crashed")
+    faulty = section.having(*_FAULTY)
     good, skipped = len(section.having("ok")), len(section.having("skipped"))
-    worst = next((kind for kind in ("crashed", "broken", "todo") if any(_is(one, kind) for one in faulty)), "ok")
+    worst = next((verdict for verdict in _FAULTY if section.having(verdict)), "ok")
     counts = f"{good} ok" + (f", {skipped} skipped" if skipped else "")
     yield f"{section.name:<{width}}  {worst:<7}  {section.about}: {counts}"
     # They are tried in another order: what must come back is asked before the histories that need it.
@@ -40,10 +42,6 @@ def _section(section: "Section", width: int, verbose: bool) -> Iterator[str]:
             yield f"  can     {', '.join(section.can)}"
         if section.cannot:
             yield f"  cannot  {', '.join(section.cannot)}"
-
-
-def _is(one: "Checked", verdict: str) -> bool:
-    return one.finding.verdict == verdict
 
 
 def _finding(one: "Checked") -> Iterator[str]:

@@ -135,6 +135,7 @@ def _with_text(explanation: Explanation, text: SentText) -> Explanation:
 
 
 def with_notices(explanation: Explanation, notices: tuple[Notice, ...]) -> Explanation:
+    """Returns the explanation with these notices, in place of those that it has."""
     return msgspec.structs.replace(
         explanation,
         implicit_added=CONTINUATION_ADDED in notices,

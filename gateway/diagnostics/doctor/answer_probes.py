@@ -70,9 +70,7 @@ async def _usage(backend: ProbedBackend) -> Finding:
     if counted.refusal is not None:
         return todo("stream_options is refused", "clients must not ask for token counts of streams", counted.words)
     answers = {"whole": await backend.ask(SHORT), "streamed": counted}
-    lacking = [
-        form for form, answer in answers.items() if answer.usage is None or answer.usage.completion_tokens is None
-    ]
+    lacking = [form for form, answer in answers.items() if not _is_counted(answer)]
     if not lacking:
         return ok("token counts in both forms")
     return todo(

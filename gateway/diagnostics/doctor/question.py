@@ -116,9 +116,14 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """The backend's words about the error, or the gateway's."""
-        if self.error is None:
-            return ""
-        return (self.error.words if isinstance(self.error, BackendError) else "") or self.error.message
+        return words_of(self.error)
+
+
+def words_of(error: GatewayError | None) -> str:
+    """Returns the backend's words about an error, or the gateway's; an empty text for none."""
+    if error is None:
+        return ""
+    return (error.words if isinstance(error, BackendError) else "") or error.message
 
 
 class ModelNames(msgspec.Struct, frozen=True):

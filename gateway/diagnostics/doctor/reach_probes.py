@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from gateway.core.errors import BackendError, GatewayError
+from gateway.core.errors import GatewayError
 from gateway.diagnostics.doctor.finding import Finding, broken, ok, skipped, todo
 from gateway.diagnostics.doctor.probe import Probe, ProbedBackend
-from gateway.diagnostics.doctor.question import Question
+from gateway.diagnostics.doctor.question import Question, words_of
 from gateway.diagnostics.doctor.requests import SHORT
 from gateway.settings import nearest
 
@@ -52,7 +52,7 @@ async def _key(backend: ProbedBackend) -> Finding:
         return broken(
             f"the key in {settings.credential_variable} is refused",
             "set the variable to a valid key; check api_key_header",
-            _words(error),
+            words_of(error),
         )
     wrong = await backend.list_models("wrong")
     if wrong.listed and _refuses_key(wrong.error):
@@ -69,7 +69,7 @@ async def _without_key(backend: ProbedBackend) -> Finding:
     listed = await backend.list_models()
     error = listed.error if listed.listed else (await backend.ask(SHORT)).error
     if _refuses_key(error):
-        return broken("it wants a key, and none is configured", "set api_key_env", _words(error))
+        return broken("it wants a key, and none is configured", "set api_key_env", words_of(error))
     return ok("it wants no key")
 
 
@@ -77,18 +77,12 @@ def _refuses_key(error: GatewayError | None) -> bool:
     return error is not None and error.code == _KEY_CODE
 
 
-def _words(error: GatewayError | None) -> str:
-    if error is None:
-        return ""
-    return (error.words if isinstance(error, BackendError) else "") or error.message
-
-
 async def _models(backend: ProbedBackend) -> Finding:
     found = await backend.list_models()
     if not found.listed:
         return skipped("its wire has no list of models")
     if found.error is not None:
-        return todo("the list of models cannot be read", "name the models in settings.json", _words(found.error))
+        return todo("the list of models cannot be read", "name the models in settings.json", words_of(found.error))
     if not found.names:
         return todo("the list of models is empty", "load a model, or check what the key may use")
     if backend.model and backend.model not in found.names:

@@ -6,8 +6,7 @@ from gateway.demo.player.key_check import RIGHT_KEY
 from gateway.diagnostics.doctor.probes import PROBES
 from tests.server.doctor.examined import ENTRIES, examined, findings
 
-# What the wires do not have. No demo model gives logprobs or several choices, or
-# writes for long.
+# What the wires do not have. No demo model gives logprobs or several choices, or writes for long.
 SKIPPED = {
     "agent": {"D212", "D238", "D239", "D271", "D273", "D274"},
     "grpc": {"D212", "D271", "D273", "D276"},
