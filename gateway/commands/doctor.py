@@ -209,7 +209,8 @@ def _save(path: Path, examined: "Sequence[Examined]", settings: "Settings") -> N
 
     interactions = [one for each in examined for one in each.interactions]
     known = [secret for each in examined for secret in each.secrets if secret]
-    redacted = redact(new_recording(interactions), "shape", secrets.token_bytes(16), known, settings=settings)
+    seed = secrets.token_bytes(16)
+    redacted = redact(new_recording(interactions), "shape", seed, known, settings=settings, search=False)
     size = save_recording(path, redacted.recording)
     print(f"{len(interactions)} requests, {size} bytes in {path}.", file=sys.stderr)
 

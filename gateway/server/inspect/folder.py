@@ -15,7 +15,7 @@ from gateway.core.errors import InvalidRequest, SettingsError
 from gateway.recording.files import RecordingFile
 from gateway.recording.lines import HeaderLine, RecordingError, Redaction
 from gateway.recording.recording import Interaction, Recording
-from gateway.recording.redact.redact import redact
+from gateway.recording.redact.redact import redact_alike
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings
@@ -75,20 +75,19 @@ class RecordingFolder:
 
     def _write(self, interaction: Interaction, settings: Settings, known: list[str]) -> None:
         self._x += 1
-        recording = new_recording([interaction])
-        redacted = redact(recording, "shape", self._seed, known, settings=settings, search=False)
-        (one,) = redacted.recording.interactions()
-        header = msgspec.structs.replace(recording.header, redaction=Redaction("shape"))
+        (redacted,) = redact_alike([interaction], "shape", self._seed, known, settings=settings)
+        one = redacted.interaction.numbered(self._x)
         if self._file is not None and self._file.removed:
             self._close()
         try:
-            self._opened(header).append(one.numbered(self._x))
+            self._opened().append(one)
         except RecordingError:
             self._close()
-            self._opened(header).append(one.numbered(self._x))
+            self._opened().append(one)
 
-    def _opened(self, header: HeaderLine) -> RecordingFile:
+    def _opened(self) -> RecordingFile:
         if self._file is None:
+            header = msgspec.structs.replace(new_recording(()).header, redaction=Redaction("shape"))
             self._file = RecordingFile(self._next_path(), header)
         return self._file
 
