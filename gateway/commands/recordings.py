@@ -117,11 +117,16 @@ def _save(options: argparse.Namespace, found: Mapping[str, Any]) -> int:
     else:
         size = save_text(options.out, found["content"])
     print(f"{counted(found['requests'], 'request')}, {_size(size)} in {options.out}. {_redaction(options, found)}")
-    for difference in found["differences"]:
-        print(f"  differs: {difference}")
-    for text in found["needed"]:
-        print(f"  it would have to keep: --keep {text!r}")
+    _print_differences(found)
     return 1 if found["differences"] else 0
+
+
+def _print_differences(found: Mapping[str, Any]) -> None:
+    """Prints what the redacted requests no longer show, and what they would have to keep for it."""
+    for difference in found["differences"]:
+        print(f"  differs: {difference}", flush=True)
+    for text in found["needed"]:
+        print(f"  it would have to keep: --keep {text!r}", flush=True)
 
 
 def _redaction(options: argparse.Namespace, found: Mapping[str, Any]) -> str:
@@ -132,6 +137,8 @@ def _redaction(options: argparse.Namespace, found: Mapping[str, Any]) -> str:
 
 def _follow(client: "httpx.Client", options: argparse.Namespace) -> int:
     """Saves each request when it has ended, so that nothing is lost by a kill."""
+    import msgspec
+
     from gateway.core.errors import InvalidRequest
     from gateway.recording.files import RecordingFile
     from gateway.recording.recording import read_recording
@@ -142,13 +149,17 @@ def _follow(client: "httpx.Client", options: argparse.Namespace) -> int:
     count = 0
     try:
         for request_id in _ended(client):
-            recording = read_recording(_exported(client, options, [request_id])["content"].encode())
+            found = _exported(client, options, [request_id])
+            recording = read_recording(found["content"].encode())
             if file is None:
-                file = RecordingFile(options.out, recording.header)
+                # What comes later may no longer show the same.
+                redaction = msgspec.structs.replace(recording.header.redaction, checked=False)
+                file = RecordingFile(options.out, msgspec.structs.replace(recording.header, redaction=redaction))
             (one,) = recording.interactions()
             count += 1
             file.append(one.numbered(count))
             print(f"{count} {request_id} {'' if one.end is None else one.end.status}", flush=True)
+            _print_differences(found)
     except KeyboardInterrupt:
         print(f"{counted(count, 'request')} in {options.out}")
     finally:

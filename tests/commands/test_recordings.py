@@ -182,6 +182,24 @@ async def test_what_comes_too_fast_to_be_followed_is_told(tmp_path: Path, monkey
                 process.kill()
 
 
+async def test_what_is_followed_and_no_longer_shows_the_same_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "a"
+    async with running_gateway(settings(contents="watched")) as gateway:
+        process = await _started("record", "--follow", "--out", str(out), "--url", gateway.base_url)
+        try:
+            await _lines(process, "Following")
+            await ask(gateway)
+            await _lines(process, " 200")
+            # By its words alone the gateway knows what is wrong.
+            await gateway.chat(model="demo-messages", messages=[{"role": "user", "content": "[[demo:context_length]]"}])
+            await _lines(process, " 400")
+            assert "differs: " in await _lines(process, "differs")
+            assert not load_recording(out).header.redaction.checked
+        finally:
+            process.kill()
+            await process.wait()
+
+
 async def test_what_is_followed_without_contents_is_told(tmp_path: Path) -> None:
     out = tmp_path / "a"
     async with running_gateway(settings(contents="never")) as gateway:
