@@ -61,7 +61,7 @@ class _Connection(asyncio.Protocol):
         self._expected = events
         self._done: asyncio.Future[None] | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         self._transport = transport
 
     async def ask(self, request: bytes) -> None:

@@ -70,7 +70,7 @@ def _plain_generation(count: int) -> Sequence[bytes]:
 class MockProtocol(asyncio.Protocol):
     """One connection. Without a delay every iteration of the loop writes one event, as a fast backend would."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         self._transport = transport
         self._parser = httptools.HttpRequestParser(self)
         self._body: list[bytes] = []

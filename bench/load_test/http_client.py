@@ -27,7 +27,7 @@ class HttpConnection(asyncio.Protocol):
     """One connection with one response at a time, requested or not. `gone` is done when the other side has closed
     it."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         self._loop = asyncio.get_running_loop()
         self._transport = transport
         self.gone = self._loop.create_future()

@@ -18,7 +18,7 @@ ERRORS: Final = 1
 def serve(weights: str) -> None:
     """Serves until stdin ends. Raises RuntimeError when the model cannot be loaded."""
     server = xllamacpp.Server(_parameters(weights))
-    print(server.listening_address, flush=True)  # noqa: T201 (its only way to tell)
+    print(server.listening_address, flush=True)  # noqa: T201 (the parent reads it from stdout)
     sys.stdin.buffer.read()
     # The server's own shutdown waits for running responses; no client is left to read them.
     os._exit(0)

@@ -76,15 +76,13 @@ def decode_line(data: bytes) -> Line:
     try:
         line: Any = msgspec.convert(fields, known)
         if isinstance(line, RequestLine | SentLine | BytesLine):
-            _check_data(line)
+            _content(line)  # raises ValueError for bytes that cannot be read
     except (msgspec.ValidationError, ValueError) as error:
         raise RecordingError(f"{kind}: {error}") from error
     decoded: Line = msgspec.structs.replace(line, unknown=unknown) if unknown else line
     return decoded
 
 
-def _check_data(line: RequestLine | SentLine | BytesLine) -> None:
-    """Raises ValueError for bytes that cannot be read."""
+def _content(line: RequestLine | SentLine | BytesLine) -> bytes | None:
     data = line.data if isinstance(line, BytesLine) else line.body
-    if data is not None:
-        data.content  # noqa: B018 - reading it is the check
+    return None if data is None else data.content

@@ -289,7 +289,7 @@ def error_of(failure: Failure) -> GatewayError:
     error = kind(
         failure.message,
         status=failure.status,
-        kind=failure.kind,  # type: ignore[arg-type]  # one of the closed set, or a word that no dialect knows
+        kind=failure.kind,  # type: ignore[arg-type]  # that of a newer version is passed on
         param=failure.param,
         headers=failure.headers,
         extra=failure.extra,

@@ -28,7 +28,7 @@ class DemoConnection(HttpToolsProtocol):
     # Cancelled when the client disconnects; this detects an early disconnect while nothing is written.
     response_task: asyncio.Task[None] | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         super().connection_made(transport)
         self.lost = asyncio.Event()
 

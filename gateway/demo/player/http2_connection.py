@@ -52,7 +52,7 @@ class Http2Connection(asyncio.Protocol):
         self._may_write = asyncio.Event()
         self._paused = False
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP: always a Transport
         self.transport = transport
         self._server.open.add(self)
         self._http2.initiate_connection()

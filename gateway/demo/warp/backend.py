@@ -106,8 +106,8 @@ def _scenarios() -> Json:
 def _wanted(request: Request, agent_request: AgentRequest) -> tuple[str, dict[str, str]]:
     """Return the scenario's name and the options: the marker's, else the path's; query parameters add options."""
     path = request.path_params.get("scenario", "")
-    name, _, framing = path.partition(",")
-    options = read_options(framing)
+    name, _, written = path.partition(",")
+    options = read_options(written)
     if agent_request.scenario is not None:
         name, options = agent_request.scenario.name, {**options, **agent_request.scenario.options}
     return name.replace("-", "_"), {**options, **_first(request.query_params.multi_items())}

@@ -38,12 +38,17 @@ class ScenarioState:
 Step: TypeAlias = Callable[[ScenarioState], Iterable[Frame]]
 
 
+def emit(build: Callable[[ScenarioState], pb.ResponseEvent]) -> Step:
+    """A step that is one event."""
+    return lambda state: (build(state),)
+
+
 def act(build: Callable[[ScenarioState], pb.ClientAction]) -> Step:
     """A step that is one event with one action."""
-    return lambda state: (actions.actions_event(build(state)),)
+    return emit(lambda state: actions.actions_event(build(state)))
 
 
-INIT: Final[Step] = lambda state: (actions.init_event(state.ids),)  # noqa: E731 # a table of steps, not functions
+INIT: Final = emit(lambda state: actions.init_event(state.ids))
 CREATE_TASK: Final = act(lambda state: actions.create_task(state.ids.task))
 SERVER_EVENT: Final = act(
     lambda state: actions.add(state.ids.task, actions.server_event(state.new_message(), state.ids.task, "IgA="))
@@ -126,7 +131,7 @@ def finish(finished: pb.StreamFinished | None = None) -> Step:
     event = pb.ResponseEvent(
         finished=pb.StreamFinished(done=pb.StreamFinished.Done()) if finished is None else finished
     )
-    return lambda state: (event,)
+    return emit(lambda state: event)
 
 
 def together(*steps: Step) -> Step:
