@@ -16,6 +16,7 @@ from gateway.commands import (
     init,
     inspect,
     mapping,
+    record,
     recordings,
     schema,
     state,
@@ -89,7 +90,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     schema.add_parsers(commands.add_parser("schema", help=schema.HELP), environ)
     mapping.add_parsers(commands.add_parser("map", help=mapping.HELP), DIALECT_HELP)
     state.add_parsers(commands.add_parser("state", help=state.HELP), environ)
-    recordings.add_record(commands.add_parser("record", help=recordings.RECORD_HELP))
+    record.add_arguments(commands.add_parser("record", help=record.HELP))
     recordings.add_replay(commands.add_parser("replay", help=recordings.REPLAY_HELP))
     recordings.add_minimise(commands.add_parser("minimise", help=recordings.MINIMISE_HELP))
     inspect.add_arguments(commands.add_parser("inspect", help=inspect.HELP))
@@ -293,6 +294,7 @@ COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "schema": schema.run,
     "map": mapping.run,
     "state": state.run,
+    "record": record.run,
     **recordings.ACTIONS,
     "inspect": inspect.inspect,
     "completion": completion.run,
