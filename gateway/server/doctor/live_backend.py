@@ -22,6 +22,7 @@ from gateway.registry import load_dialect
 from gateway.server.doctor.connection import reach
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.captured import CapturedResponse
+from gateway.server.inspect.kept_bytes import KeptBytes
 from gateway.server.upstream.backend_response import BackendResponse
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.completion import complete
@@ -114,7 +115,7 @@ class LiveBackend:
     async def _send(self, question: Question) -> Answer:
         backend = self._backends[question.key]
         number = len(self.interactions) + 1
-        capture = Capture(f"doctor-{number}", "POST", _MOST_BYTES)
+        capture = Capture(f"doctor-{number}", "POST", KeptBytes(_MOST_BYTES))
         head = RequestHead(_PATH)
         body = msgspec.json.encode({"model": self.model, **question.fields})
         capture.begin(self._dialect, head)
@@ -149,7 +150,7 @@ class LiveBackend:
         for notice in notices:
             capture.note(notice)
         status, code = (200, "") if failure is None else (failure.status, failure.code or "")
-        interaction = capture.interaction(status, code, "", number)
+        interaction = capture.interaction(status, code, "", x=number)
         self.interactions.append(interaction)
         sent = None if exchange is None else exchange.request
         return Answer(tuple(events), notices, _reads(interaction), failure, sent, monotonic() - began)

@@ -5,14 +5,14 @@ costs one check at a handful of places of a request, and nothing at a chunk: the
 of the backend are replaced by ones that keep what goes through them (`gateway.server.inspect.captured`).
 """
 
+import marshal
 from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from gateway.adapter import BackendRequest
-from gateway.core.conversation import Turn
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
@@ -35,82 +35,76 @@ from gateway.recording.recording import Interaction
 from gateway.recording.remake import failure_of
 from gateway.recording.route import policy_fields
 from gateway.server.inspect.conversation import conversation_name, first_user_turn
+from gateway.server.inspect.cost import TokenCounts
 from gateway.server.inspect.kept_bytes import BackendHead, ClientHead, Close, KeptBytes, Piece, milliseconds
 from gateway.server.inspect.recorded_heads import request_headers, request_path
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
 
-_NO_HEAD: Final = RequestHead("")
-# The values that were read from a body of so many bytes are not kept beside it.
-_LARGE: Final = 16 * 1024
+
+class Sent(msgspec.Struct, frozen=True, array_like=True):
+    """What of the request to the backend a recording holds."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    http2: bool
 
 
-class Capture:
-    """One request. What a viewer or a recording needs is made when it is asked for; while the request is served, only
-    references and times are taken."""
+class Route:
+    """The route of a request: the client's name of the model, its entry in the settings, and the backend."""
 
-    __slots__ = (
-        *("_answer_head", "_backend", "_began", "_body", "_clock", "_continues", "_conversation", "_cut", "_dialect"),
-        *("_failure", "_first_user", "_head", "_id", "_kept", "_marks", "_method", "_model", "_most", "_notices"),
-        *("_over", "_quiet", "_route", "_sent", "_usage"),
-    )
+    __slots__ = ("backend", "entry", "model")
 
-    def __init__(self, request_id: str, method: str, most: int) -> None:
-        """`most`: so many bytes of the answer are kept, and a body of more is not shown."""
-        self._began = monotonic()
-        self._id = request_id
-        self._method = method
-        self._most = most
-        self._dialect: Dialect | None = None
-        self._head = _NO_HEAD
-        self._body: bytes | None = None
-        self._model = ""
-        self._backend: Backend | None = None
-        self._route: ModelSettings | None = None
-        self._sent: BackendRequest | None = None
-        self._answer_head: AnswerHead | None = None
-        self._clock: list[int] = []
-        self._kept = KeptBytes(most)
-        self._notices: list[tuple[float, Notice]] = []
-        self._failure: Failure | None = None
-        self._cut: Cut | None = None
-        self._usage: Tokens | None = None
-        # The time of each field of Marks.
-        self._marks: dict[str, float] = {}
-        self._quiet = b""
-        self._continues = False
-        self._first_user: Turn | None = None
-        self._conversation = ""
-        self._over = False
+    def __init__(self, model: str, entry: ModelSettings, backend: Backend) -> None:
+        self.model = model
+        self.entry = entry
+        self.backend = backend
+
+
+class Capture(msgspec.Struct, array_like=True):
+    """One request. While it is served, only references and times are taken; what a viewer or a recording needs is made
+    when it is asked for. `kept` holds what goes over both wires, and a body that exceeds its bound is not shown. `keys`
+    are the client's own secrets in the head of its request; `conversation` is a name that is equal for requests whose
+    first user messages are equal, and empty while there is none."""
+
+    id: str
+    method: str
+    kept: KeptBytes
+    keys: tuple[str, ...] = ()
+    conversation: str = ""
+    route: Route | None = None
+    _began: float = msgspec.field(default_factory=monotonic)
+    _dialect: str = ""
+    _head: RequestHead = RequestHead("")
+    _body: bytes | None = None
+    _sent: Sent | None = None
+    _answer: AnswerLine | None = None
+    _clock: list[int] = []
+    _notices: list[tuple[float, Notice]] = []
+    _failure: Failure | None = None
+    # The notices and the failure, when everything is packed.
+    _packed: bytes = b""
+    _cut: Cut | None = None
+    # The time of each field of Marks.
+    _marks: dict[str, float] = {}
+    _quiet: bytes = b""
+    _continues: bool = False
+    _over: bool = False
 
     @property
     def size(self) -> int:
         """The memory that the contents take, in bytes."""
         sent = self._sent
-        return len(self._body or b"") + (0 if sent is None else len(sent.body)) + self._kept.size
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The client's own secrets in the head of its request."""
-        if self._dialect is None:
-            return ()
-        keys = (place.read(self._head).decode("utf-8", "replace") for place in self._dialect.key_places)
-        return tuple(key for key in keys if key)
-
-    @property
-    def conversation(self) -> str:
-        """A name that is equal for requests whose first user messages are equal; empty while there is none."""
-        self._name_conversation()
-        return self._conversation
-
-    def _name_conversation(self) -> None:
-        if self._first_user is not None:
-            self._conversation = conversation_name(self._first_user)
-            self._first_user = None
+        return len(self._body or b"") + (0 if sent is None else len(sent.body)) + self.kept.size
 
     def begin(self, dialect: Dialect, head: RequestHead) -> None:
         """Takes the head of the request."""
-        self._dialect, self._head = dialect, head
+        self._dialect = dialect.name
+        self._head = RequestHead(head.path, head.query, dict(head.headers))
+        keys = (place.read(head).decode("utf-8", "replace") for place in dialect.key_places)
+        self.keys = tuple(key for key in keys if key)
 
     def read_request(self, body: bytes) -> None:
         """Takes the body of the client's request."""
@@ -119,17 +113,15 @@ class Capture:
 
     def choose_route(self, model: str, route: ModelSettings, backend: Backend) -> None:
         """Takes the route, before anything is prepared for it."""
-        self._model, self._route, self._backend = model, route, backend
+        self.route = Route(model, route, backend)
 
     def prepare(self, exchange: Exchange) -> None:
         """Takes the request to the backend."""
-        self._sent = exchange.request
+        sent = exchange.request
+        self._sent = Sent(sent.method, sent.path, dict(sent.headers), sent.body, sent.http2)
         # A turn of an earlier request has an index below those of this one.
         self._continues = any(turn.index is not None and turn.index < 0 for turn in exchange.conversation.turns)
-        self._first_user = first_user_turn(exchange.prepared.repaired.turns)
-        if len(self._body or b"") > _LARGE:
-            # Its text is not kept a second time.
-            self._name_conversation()
+        self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
         self._marks["prepared"] = monotonic()
 
     def send(self) -> None:
@@ -139,7 +131,7 @@ class Capture:
     def receive_head(self, status: int, headers: Mapping[str, str], compressed: bool) -> None:
         """Takes the head of the backend's response."""
         self._marks["head"] = now = monotonic()
-        self._kept.add(BackendHead(now, status, headers, compressed))
+        self.kept.add(BackendHead(now, status, dict(headers), compressed))
 
     def read(self, data: bytes) -> None:
         """Takes a read of the backend's response."""
@@ -147,29 +139,29 @@ class Capture:
             marks, now = self._marks, monotonic()
             marks.setdefault("first", now)
             marks["last"] = now
-            self._kept.add_piece(Piece("backend", now, data))
+            self.kept.add_piece(Piece("backend", now, data))
 
     def close(self, trailers: Mapping[str, str]) -> None:
         """Records that the body of the backend's response is complete."""
         if not self._over:
-            self._kept.add(Close(monotonic(), trailers))
+            self.kept.add(Close(monotonic(), dict(trailers)))
 
     def open(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Takes the head of the client's response."""
-        self._kept.add(ClientHead(monotonic(), status, headers))
+        self.kept.add(ClientHead(monotonic(), status, headers))
 
     def write(self, data: bytes) -> None:
         """Takes a write to the client."""
         if data == self._quiet:
             self._quiet = b""  # kept already, when it was made
         elif data:
-            self._kept.add_piece(Piece("client", monotonic(), data))
+            self.kept.add_piece(Piece("client", monotonic(), data))
 
     def keep_alive(self, data: bytes) -> None:
         """Takes what keeps the client's connection alive; it will be written in a moment."""
         if data:
             self._quiet = data
-            self._kept.add_piece(Piece("client", monotonic(), data, quiet=True))
+            self.kept.add_piece(Piece("client", monotonic(), data, quiet=True))
 
     def answer_head(self, head: AnswerHead) -> AnswerHead:
         """Takes the facts of the answer. Returns them with a clock that is recorded."""
@@ -179,16 +171,12 @@ class Capture:
             self._clock.append(now := clock())
             return now
 
-        self._answer_head = head
-        return msgspec.structs.replace(head, clock=read_clock)
+        self._answer = AnswerLine(0, head.unique, head.created, (), head.stored)
+        return replace(head, clock=read_clock)
 
     def note(self, notice: Notice) -> None:
         """Takes a notice."""
         self._notices.append((monotonic(), notice))
-
-    def use(self, prompt: int | None, completion: int | None) -> None:
-        """Takes the token counts."""
-        self._usage = Tokens(prompt, completion)
 
     def fail(self, error: GatewayError) -> None:
         """Takes the error that ends the request."""
@@ -210,43 +198,64 @@ class Capture:
     def texts(self) -> list[bytes]:
         """Returns what of the contents can be searched: the body, what was sent, and either side of the answer."""
         found = [b"" if self._body is None else self._body, b"" if self._sent is None else self._sent.body]
-        return [*found, self._kept.joined("backend"), self._kept.joined("client")]
+        return [*found, self.kept.joined("backend"), self.kept.joined("client")]
 
-    def interaction(self, status: int, code: str, phase: str, x: int = 1) -> Interaction:
+    def packed(self) -> bytes:
+        """Returns everything but the route in one piece of memory, which `unpacked` reads."""
+        said = (self._notices, self._failure)
+        # msgpack writes no numbers of more than 64 bits and no half of a surrogate pair, which words of a backend may
+        # hold; marshal does, but takes longer.
+        words = marshal.dumps(msgspec.to_builtins(said)) if self._notices or self._failure else b""
+        return _ENCODER.encode(replace(self, route=None, _notices=[], _failure=None, _packed=words))
+
+    @classmethod
+    def unpacked(cls, packed: bytes, route: Route | None) -> "Capture":
+        """Returns what was packed, with its route."""
+        capture = _DECODER.decode(packed)
+        capture.route = route
+        if capture._packed:
+            said = msgspec.convert(marshal.loads(capture._packed), tuple[list[tuple[float, Notice]], Failure | None])
+            capture._notices, capture._failure = said
+        return capture
+
+    def interaction(
+        self, status: int, code: str, phase: str, tokens: TokenCounts | None = None, x: int = 1
+    ) -> Interaction:
         """Returns the request as a part of a recording."""
         marks = Marks(**{name: self._since(at) for name, at in self._marks.items()})
-        end = EndLine(x, status, code, phase, self._usage, marks, self._cut, self._failure)
-        answer = self._answer_head
+        usage = None if tokens is None else Tokens(tokens.prompt, tokens.completion)
+        end = EndLine(x, status, code, phase, usage, marks, self._cut, self._failure)
+        answer = self._answer
         return Interaction(
             self._request(x),
             self._route_line(x),
             self._sent_line(x),
-            None if answer is None else AnswerLine(x, answer.unique, answer.created, tuple(self._clock), answer.stored),
-            self._kept.steps(x, self._began),
+            None if answer is None else replace(answer, x=x, clock=tuple(self._clock)),
+            self.kept.steps(x, self._began),
             tuple(NoticeLine(x, self._since(at), notice) for at, notice in self._notices),
             end,
         )
 
     def _request(self, x: int) -> RequestLine:
         head, body = self._head, self._body
-        name = "" if self._dialect is None else self._dialect.name
         absent = self._absence(body)
         kept = None if body is None or absent else data_of(body)
-        return RequestLine(x, self._id, name, self._method, request_path(head), request_headers(head), kept, absent)
+        path, headers = request_path(head), request_headers(head)
+        return RequestLine(x, self.id, self._dialect, self.method, path, headers, kept, absent)
 
     def _absence(self, body: bytes | None) -> Absence | None:
         if body is None:
             return "never_kept"
-        return "over_the_cap" if len(body) > self._most else None
+        return "over_the_cap" if len(body) > self.kept.most else None
 
     def _route_line(self, x: int) -> RouteLine | None:
-        route, backend = self._route, self._backend
-        if route is None or backend is None:
+        if self.route is None:
             return None
+        route, backend = self.route.entry, self.route.backend
         entry = backend.settings
         return RouteLine(
             x,
-            self._model,
+            self.route.model,
             backend.name,
             entry.adapter,
             route.name or "",
@@ -263,8 +272,12 @@ class Capture:
         sent, t = self._sent, self._since(self._marks["prepared"])
         absent = self._absence(sent.body)
         body = None if absent else data_of(sent.body)
-        return SentLine(x, sent.method, sent.path, t, dict(sent.headers), body, sent.http2, absent)
+        return SentLine(x, sent.method, sent.path, t, sent.headers, body, sent.http2, absent)
 
     def _since(self, at: float) -> float:
         """Returns the milliseconds since the head of the request."""
         return milliseconds(at - self._began)
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(Capture)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from gateway.core.events import UsageReport
 from gateway.server.inspect.summary import Cost
 from gateway.settings import Price
@@ -9,18 +11,33 @@ from gateway.settings import Price
 _MILLION: Final = 1_000_000
 
 
-def cost_of(usage: UsageReport | None, price: Price | None) -> Cost | None:
+class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
+    """The tokens of a request so far as they are known; `cached` are those of the prompt that the provider read from
+    its cache, and `estimated`: the backend did not count them."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None
+    estimated: bool = False
+
+
+def token_counts(usage: UsageReport) -> TokenCounts:
+    """Returns the tokens of a report."""
+    cached = _cached_tokens(usage) if usage.extra else None
+    return TokenCounts(usage.prompt_tokens, usage.completion_tokens, cached, usage.estimated)
+
+
+def cost_of(tokens: TokenCounts | None, price: Price | None) -> Cost | None:
     """Returns the cost; None where the model has no price, or the tokens are not known."""
-    if price is None or usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+    if price is None or tokens is None or tokens.prompt is None or tokens.completion is None:
         return None
-    cached = min(cached_tokens(usage) or 0, usage.prompt_tokens)
+    cached = min(tokens.cached or 0, tokens.prompt)
     for_cached = price.input if price.cached_input is None else price.cached_input
-    amount = (usage.prompt_tokens - cached) * price.input + cached * for_cached + usage.completion_tokens * price.output
-    return Cost(round(amount / _MILLION, 9), price.currency, usage.estimated)
+    amount = (tokens.prompt - cached) * price.input + cached * for_cached + tokens.completion * price.output
+    return Cost(round(amount / _MILLION, 9), price.currency, tokens.estimated)
 
 
-def cached_tokens(usage: UsageReport) -> int | None:
-    """Returns how many tokens of the prompt the provider read from its cache; None where it does not say."""
+def _cached_tokens(usage: UsageReport) -> int | None:
     details = usage.extra.get("prompt_tokens_details")
     found = details.get("cached_tokens") if isinstance(details, dict) else None
     return found if isinstance(found, int) and not isinstance(found, bool) else None

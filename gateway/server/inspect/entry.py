@@ -1,41 +1,61 @@
-"""Holds what the ring of requests knows of one of them."""
+"""Defines what the ring knows of a request, while it is served and afterwards.
+
+What stays of an ended one is one piece of memory: each further object would lie among those that later requests use,
+and make them slower (bench.inspector).
+"""
+
+from typing import Final, TypeAlias
 
 import msgspec
 
 from gateway.core.events import UsageReport
-from gateway.server.inspect.capture import Capture
+from gateway.server.inspect.cost import TokenCounts, token_counts
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
 
 
-class Entry(msgspec.Struct):
-    """One request. While it is served it has its `context`, then its `outcome`. `started` is the time of its head, and
-    `changed` that of its latest change (monotonic clock); `told` is what watchers were told last of it, and `held` the
-    memory of its contents when it ended, in bytes."""
+class LiveRequest(msgspec.Struct):
+    """A request that is served. `changed` is the time of its latest change (monotonic clock), and `told` what watchers
+    were told last of it. When it has ended, `ended` is what stays of it."""
 
     seq: int
-    worker: int
-    id: str
-    dialect: str
-    started: float
+    context: RequestContext
     changed: float
-    context: RequestContext | None
-    capture: Capture | None
-    held: int = 0
-    evicted: bool = False
-    streamed: bool = False
     rules: tuple[str, ...] = ()
     usage: UsageReport | None = None
-    outcome: Outcome | None = None
     told: Summary | None = None
+    ended: bytes = b""
 
+    @property
+    def tokens(self) -> TokenCounts | None:
+        """The tokens, where they are known."""
+        return None if self.usage is None else token_counts(self.usage)
 
-def summary_of(entry: Entry, epoch_s: float) -> Summary:
-    """Returns what is known of a request now, without its cost. `epoch_s` is the Unix time at which the monotonic clock
-    began."""
-    context, outcome = entry.context, entry.outcome
-    if context is not None:
-        outcome = Outcome(
+    @property
+    def id(self) -> str:
+        """The id of the request."""
+        return self.context.id
+
+    @property
+    def dialect(self) -> str:
+        """The name of the client's dialect."""
+        return self.context.dialect
+
+    @property
+    def started(self) -> float:
+        """The time of its head (monotonic clock)."""
+        return self.context.started
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the response is streamed."""
+        return self.context.streamed
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is known of the outcome so far; it has no status yet."""
+        context = self.context
+        return Outcome(
             context.method,
             shown(context.path[:SHOWN]),
             context.key,
@@ -46,31 +66,95 @@ def summary_of(entry: Entry, epoch_s: float) -> Summary:
             context.ms,
             context.changed,
         )
-    assert outcome is not None  # a request has a context or an outcome
-    capture, usage = entry.capture, entry.usage or UsageReport()
-    contents: Contents = "evicted" if entry.evicted else "never_kept" if capture is None else "kept"
+
+
+class EndedRequest(msgspec.Struct, frozen=True, array_like=True):
+    """A request that has ended. `started` is the time of its head and `changed` that of its end (monotonic clock);
+    `captured`: its contents were kept at first."""
+
+    seq: int
+    id: str
+    dialect: str
+    started: float
+    changed: float
+    streamed: bool
+    captured: bool
+    rules: tuple[str, ...]
+    tokens: TokenCounts | None
+    outcome: Outcome
+
+
+KnownRequest: TypeAlias = LiveRequest | EndedRequest
+
+
+class ContentsState(msgspec.Struct, frozen=True):
+    """Whether the contents of a request can be had, the memory that they take, and the name of its conversation."""
+
+    contents: Contents = "never_kept"
+    bytes: int = 0
+    conversation: str = ""
+
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(EndedRequest)
+
+
+def packed(live: LiveRequest, outcome: Outcome) -> bytes:
+    """Returns what stays of a request that ends. JSON: its numbers may have any size, and its order is that of `seq`,
+    which always has as many digits."""
+    context = live.context
+    return _ENCODER.encode(
+        EndedRequest(
+            live.seq,
+            context.id,
+            context.dialect,
+            context.started,
+            live.changed,
+            context.streamed,
+            context.capture is not None,
+            live.rules,
+            live.usage and token_counts(live.usage),
+            outcome,
+        )
+    )
+
+
+def unpacked(ended: bytes) -> EndedRequest:
+    """Returns what stayed of a request."""
+    return _DECODER.decode(ended)
+
+
+def error_code(outcome: Outcome) -> str:
+    """Returns the code of the error that ended a request; empty: none."""
+    return "" if outcome.code == NO_ERROR else outcome.code
+
+
+def summary_of(known: KnownRequest, state: ContentsState, epoch_s: float, worker: int) -> Summary:
+    """Returns what is known of a request now, without its cost. `epoch_s` is the Unix time at which the monotonic clock
+    began."""
+    outcome, tokens = known.outcome, known.tokens or TokenCounts()
     return Summary(
-        seq=entry.seq,
-        id=entry.id,
-        began=round(entry.started + epoch_s, 3),
+        seq=known.seq,
+        id=known.id,
+        began=round(known.started + epoch_s, 3),
         method=outcome.method,
         path=outcome.path,
-        dialect=entry.dialect,
+        dialect=known.dialect,
         key=outcome.key,
         model=outcome.model,
         backend=outcome.backend,
-        live=context is not None,
+        live=isinstance(known, LiveRequest),
         ms=outcome.ms,
         status=outcome.status,
-        code="" if outcome.code == NO_ERROR else outcome.code,
-        stream=entry.streamed if context is None else context.streamed,
+        code=error_code(outcome),
+        stream=known.streamed,
         changes=outcome.changes,
-        rules=entry.rules,
-        prompt_tokens=usage.prompt_tokens,
-        completion_tokens=usage.completion_tokens,
-        contents=contents,
-        bytes=0 if capture is None else capture.size,
-        worker=entry.worker,
-        conversation="" if capture is None else capture.conversation,
-        tokens_estimated=usage.estimated,
+        rules=known.rules,
+        prompt_tokens=tokens.prompt,
+        completion_tokens=tokens.completion,
+        contents=state.contents,
+        bytes=state.bytes,
+        worker=worker,
+        conversation=state.conversation,
+        tokens_estimated=tokens.estimated,
     )

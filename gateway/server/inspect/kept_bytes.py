@@ -3,8 +3,7 @@
 Every time is that of the monotonic clock, in seconds.
 """
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -15,7 +14,7 @@ from gateway.server.inspect.recorded_heads import backend_headers, headers_of
 
 
 # Values that hold no container cost the collector nothing.
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class Piece(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="piece"):
     """A read or a write; `quiet` as in BytesLine."""
 
     side: Side
@@ -24,7 +23,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     quiet: bool = False
 
 
-class BackendHead(msgspec.Struct, frozen=True):
+class BackendHead(msgspec.Struct, frozen=True, array_like=True, tag="backend_head"):
     """The head of the backend's response; `compressed` as in HeadLine."""
 
     at: float
@@ -33,15 +32,15 @@ class BackendHead(msgspec.Struct, frozen=True):
     compressed: bool
 
 
-class ClientHead(msgspec.Struct, frozen=True):
+class ClientHead(msgspec.Struct, frozen=True, array_like=True, tag="client_head"):
     """The head of the client's response."""
 
     at: float
     status: int
-    headers: Iterable[tuple[bytes, bytes]]
+    headers: Sequence[tuple[bytes, bytes]]
 
 
-class Close(msgspec.Struct, frozen=True):
+class Close(msgspec.Struct, frozen=True, array_like=True, tag="close"):
     """The backend's body is complete."""
 
     at: float
@@ -54,25 +53,23 @@ _PIECE: Final = 112
 Kept: TypeAlias = Piece | BackendHead | ClientHead | Close
 
 
-class KeptBytes:
-    """What went over both wires, in order. `size` is the memory that it takes, in bytes: of a stream in small pieces
-    several times its data."""
+class KeptBytes(msgspec.Struct, array_like=True):
+    """What went over both wires, in order: at most `most` bytes of memory. `size` is the memory that it takes: of a
+    stream in small pieces several times its data."""
 
-    __slots__ = ("_first", "_half", "_last", "_last_size", "_missing", "size")
-
-    def __init__(self, most: int) -> None:
-        self._half = most // 2
-        self._first: list[Kept] = []
-        self._last: deque[Kept] | None = None
-        self._last_size = 0
-        self._missing: dict[Side, int] = {}
-        self.size = 0
+    most: int
+    size: int = 0
+    _first: list[Kept] = []
+    # None until the first half is full.
+    _last: list[Kept] | None = None
+    _last_size: int = 0
+    _missing: dict[Side, int] = {}
 
     def add_piece(self, piece: Piece) -> None:
         """Adds a read or a write, and drops from the middle what is too much."""
         size = len(piece.data) + _PIECE
         self.size += size
-        if self._last is None and self.size <= self._half:
+        if self._last is None and self.size <= self.most // 2:
             self._first.append(piece)
         else:
             self._add_last(piece, size)
@@ -86,12 +83,13 @@ class KeptBytes:
 
     def _add_last(self, piece: Piece, size: int) -> None:
         if self._last is None:
-            self._last = deque()
+            self._last = []
         last = self._last
         last.append(piece)
         self._last_size += size
-        while self._last_size > self._half and len(last) > 1:
-            self._drop(last.popleft())
+        while self._last_size > self.most // 2 and len(last) > 1:
+            # A list: no deque can be packed. It moves some thousand references at most.
+            self._drop(last.pop(0))
 
     def _drop(self, kept: Kept) -> None:
         if not isinstance(kept, Piece):

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Final
 
-from gateway.server.inspect.entry import Entry
+from gateway.server.inspect.entry import KnownRequest
 from gateway.server.inspect.filter import Word, read_filter
 from gateway.server.inspect.requests import Change, Listed, RequestContents
 from gateway.server.inspect.ring import RequestRing
@@ -43,16 +43,29 @@ class OwnRequests:
             found = await self._with_words(found, wanted.words)
         return Listed(ring.page(found, before, limit), len(found), ring.total)
 
-    async def _with_words(self, entries: Sequence[Entry], words: Sequence[Word]) -> list[Entry]:
+    async def _with_words(self, known: Sequence[KnownRequest], words: Sequence[Word]) -> list[KnownRequest]:
         """Returns the requests whose contents hold the words."""
-        found: list[Entry] = []
-        known = self._secrets()
-        left = iter(entries)
-        while batch := _batch(left):
-            contents = [(texts, [*known, *keys]) for _, texts, keys in batch]
+        found: list[KnownRequest] = []
+        secrets = self._secrets()
+        left = iter(known)
+        while batch := self._batch(left):
+            contents = [(texts, [*secrets, *keys]) for _, texts, keys in batch]
             held = await self._thread.run(_which_hold, contents, words)
-            found += [entry for (entry, _, _), holds_them in zip(batch, held, strict=True) if holds_them]
+            found += [one for (one, _, _), holds_them in zip(batch, held, strict=True) if holds_them]
         return found
+
+    def _batch(self, known: Iterator[KnownRequest]) -> list[tuple[KnownRequest, list[bytes], tuple[str, ...]]]:
+        """Returns the next requests whose contents are here, with their texts and the client's secrets: so many that a
+        thread has enough to do. While they are put together nobody else is served."""
+        batch: list[tuple[KnownRequest, list[bytes], tuple[str, ...]]] = []
+        size = 0
+        for one in known:
+            if (capture := self._ring.capture_of(one)) is not None:
+                batch.append((one, capture.texts(), capture.keys))
+                size += capture.size + _LEAST_SIZE
+                if size >= _SEARCHED_AT_ONCE:
+                    break
+        return batch
 
     async def summary(self, request_id: str) -> Summary | None:
         return self._ring.summary(request_id)
@@ -68,20 +81,6 @@ class OwnRequests:
 
     def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         return self._ring.watchers.watch(after)
-
-
-def _batch(entries: Iterator[Entry]) -> list[tuple[Entry, list[bytes], tuple[str, ...]]]:
-    """Returns the next requests whose contents are here, with their texts and the client's secrets: so many that a
-    thread has enough to do. While they are put together nobody else is served."""
-    batch: list[tuple[Entry, list[bytes], tuple[str, ...]]] = []
-    size = 0
-    for entry in entries:
-        if entry.capture is not None:
-            batch.append((entry, entry.capture.texts(), entry.capture.keys))
-            size += entry.capture.size + _LEAST_SIZE
-            if size >= _SEARCHED_AT_ONCE:
-                break
-    return batch
 
 
 def _which_hold(contents: Sequence[tuple[Sequence[bytes], Sequence[str]]], words: Sequence[Word]) -> list[bool]:

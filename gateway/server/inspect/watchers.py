@@ -6,18 +6,19 @@ wait for those who watch (bench.inspector).
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway.server.inspect.entry import Entry
+from gateway.server.inspect.entry import EndedRequest, KnownRequest, LiveRequest, unpacked
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.summary import Summary
+from gateway.server.telemetry.request_context import RequestContext
 
-# Watchers are told so often what has changed: of at most so many changes at once, and so many each time. Contents are
-# kept of as many requests.
+# Watchers are told so often what has changed: of at most so many requests at once, and so many each time. The contents
+# of those are kept.
 _TICK_S: Final = 0.2
 _MOST_TOLD: Final = 500
 _EACH_TICK: Final = 10
@@ -31,50 +32,55 @@ Queue: TypeAlias = asyncio.Queue[Sequence[Change] | None]
 class Watchers:
     """Everybody who watches, by the queue that each reads.
 
-    `entries` are the requests in the order of their beginning, `shown` returns what is shown of one, and `number` that
-    of its latest change."""
+    `live` are the requests that are served, in the order of their beginning, and `known` returns all, newest first;
+    `shown` returns what is shown of one, and `number` that of a change at a time."""
 
     def __init__(
-        self, entries: Mapping[str, Entry], shown: Callable[[Entry], Summary], number: Callable[[Entry], int]
+        self,
+        live: Mapping[RequestContext, LiveRequest],
+        known: Callable[[], Iterable[KnownRequest]],
+        shown: Callable[[KnownRequest], Summary],
+        number: Callable[[float], int],
     ) -> None:
         self.queues: set[Queue] = set()
-        self._entries = entries
+        self._live = live
+        self._known = known
         self._shown = shown
         self._number = number
         self._ticking: asyncio.Task[None] | None = None
-        # What is to be told and what is served now, by `seq`; how many changes were told and how many contents begun to
-        # be kept lately; and how many changes each watcher missed.
-        self._untold: dict[int, Entry] = {}
-        self._served: dict[int, Entry] = {}
-        self._told_lately = 0
-        self._begun_lately = 0
+        # What is to be told, by `seq`; how many requests were taken lately; how many were not since the last time, and
+        # when the first of them began; and how many changes each watcher missed.
+        self._untold: dict[int, LiveRequest] = {}
+        self._taken_lately = 0
+        self._not_taken = 0
+        self._first_not_taken = 0.0
         self._missed: dict[Queue, int] = {}
 
-    def takes_contents(self) -> bool:
-        """Returns whether the contents of a request that begins now are kept for them, and counts it then."""
-        if self._begun_lately >= _MOST_TOLD:
+    def begin(self, live: LiveRequest) -> bool:
+        """Takes a request that has begun, and returns True; or False: there are too many, and it is counted as
+        missed."""
+        if self._taken_lately >= _MOST_TOLD:
+            if not self._not_taken:
+                self._first_not_taken = live.changed
+            self._not_taken += 1
             return False
-        self._begun_lately += 1
+        self._taken_lately += 1
+        self._untold[live.seq] = live
         return True
 
-    def begin(self, entry: Entry) -> None:
-        """Takes a request that has begun."""
-        self._untold[entry.seq] = self._served[entry.seq] = entry
-
-    def end(self, entry: Entry) -> None:
-        """Takes a request that has ended."""
-        self._served.pop(entry.seq, None)
-        self._untold[entry.seq] = entry
+    def end(self, live: LiveRequest) -> None:
+        """Takes a request that has ended, if they were told of it or will be."""
+        if live.told is not None or live.seq in self._untold:
+            self._untold[live.seq] = live
 
     async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         """Yields the changes from now on, and first those after the one of this number that are still known."""
         queue: Queue = asyncio.Queue()
         if after is not None:
-            known = sorted(self._entries.values(), key=lambda entry: entry.changed)
-            if changes := [self._change(entry, "begun") for entry in known if self._number(entry) > after]:
-                queue.put_nowait(changes)
-        if not self.queues:
-            self._served = {entry.seq: entry for entry in self._entries.values() if entry.context is not None}
+            known = sorted(self._known(), key=lambda one: one.changed)
+            later = [one for one in known if self._number(one.changed) > after]
+            if later:
+                queue.put_nowait([self._change(one, "begun") for one in later])
         self.queues.add(queue)
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._tick())
@@ -88,8 +94,7 @@ class Watchers:
                 self._ticking.cancel()
                 self._ticking = None
                 self._untold.clear()
-                self._served.clear()
-                self._begun_lately = self._told_lately = 0
+                self._taken_lately = self._not_taken = 0
 
     async def _tick(self) -> None:
         while True:
@@ -99,15 +104,13 @@ class Watchers:
     def tell(self) -> None:
         """Tells of each request that has begun, changed or ended since the last time, once."""
         untold, self._untold = self._untold, {}
-        room = _MOST_TOLD - self._told_lately
-        changes = [self._change(entry, "begun") for entry in islice(untold.values(), room)]
-        missed = len(untold) - len(changes)
-        changes += islice(self._changed_between(untold), room - len(changes))
-        self._told_lately = max(0, self._told_lately + len(changes) - _EACH_TICK)
-        self._begun_lately = max(0, self._begun_lately - _EACH_TICK)
-        changes.sort(key=lambda change: change.number)
+        missed, self._not_taken = self._not_taken, 0
+        changes = [self._change(live, "begun") for live in untold.values()]
+        changed = [*islice(self._changed_between(untold), max(0, _MOST_TOLD - self._taken_lately))]
+        self._taken_lately = max(0, self._taken_lately + len(changed) - _EACH_TICK)
+        changes = sorted((*changes, *changed), key=lambda change: change.number)
         if missed:
-            changes.insert(0, Change("missed", self._number(next(iter(untold.values()))), missed=missed))
+            changes.insert(0, Change("missed", self._number(self._first_not_taken), missed=missed))
         if changes:
             self._put(changes)
 
@@ -120,12 +123,10 @@ class Watchers:
     def _changed_between(self, untold: Container[int]) -> Iterator[Change]:
         """Yields the requests that are served and have changed, but for those of these numbers. They are looked at
         here, so that a change costs the request itself nothing."""
-        for entry in [*self._served.values()]:
-            if self._entries.get(entry.id) is not entry:
-                del self._served[entry.seq]  # it gave way to newer ones
-            elif entry.seq not in untold and entry.told != _lasting(self._shown(entry)):
-                entry.changed = time.monotonic()
-                yield self._change(entry, "changed")
+        for live in self._live.values():
+            if live.seq not in untold and live.told != _lasting(self._shown(live)):
+                live.changed = time.monotonic()
+                yield self._change(live, "changed")
 
     def _put(self, changes: Sequence[Change]) -> None:
         for queue in self.queues:
@@ -136,11 +137,14 @@ class Watchers:
             else:
                 self._missed[queue] = lost + sum(change.missed or 1 for change in changes)
 
-    def _change(self, entry: Entry, kind: str) -> Change:
+    def _change(self, known: KnownRequest, kind: str) -> Change:
         """Returns the change of a request: of this kind while it is served, else that it has ended."""
-        summary = self._shown(entry)
-        entry.told = _lasting(summary)
-        return Change(kind if summary.live else "ended", self._number(entry), summary)
+        if isinstance(known, EndedRequest) or known.ended:
+            ended = known if isinstance(known, EndedRequest) else unpacked(known.ended)
+            return Change("ended", self._number(ended.changed), self._shown(ended))
+        summary = self._shown(known)
+        known.told = _lasting(summary)
+        return Change(kind, self._number(known.changed), summary)
 
 
 def _lasting(summary: Summary) -> Summary:

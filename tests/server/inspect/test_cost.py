@@ -3,7 +3,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.core.events import UsageReport
-from gateway.server.inspect.cost import cached_tokens, cost_of
+from gateway.server.inspect.cost import cost_of, token_counts
 from gateway.server.inspect.summary import Cost
 from gateway.settings import Price, read_settings
 from gateway.testing.gateway import running_gateway
@@ -35,12 +35,12 @@ def used(prompt: int | None, completion: int | None, cached: Json = None, estima
 def test_the_cost_follows_from_the_tokens(
     usage: UsageReport | None, price: Price | None, expected: Cost | None
 ) -> None:
-    assert cost_of(usage, price) == expected
+    assert cost_of(None if usage is None else token_counts(usage), price) == expected
 
 
 @pytest.mark.parametrize("cached", ["many", True, [1]])
 def test_a_strange_count_is_none(cached: Json) -> None:
-    assert cached_tokens(used(1, 1, cached)) is None
+    assert token_counts(used(1, 1, cached)).cached is None
 
 
 @pytest.mark.parametrize(
