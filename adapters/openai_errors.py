@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.backend_status import public_text, status_error
+from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED, public_text, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendRejected
 from gateway.framing.json_text import NotJson, decode_json
 
+# Servers of the same API that have another code for a prompt that is too long, or none: the type of llama.cpp, and the
+# words of vLLM.
+_TOO_LONG_TYPE: Final = "exceed_context_size_error"
+_TOO_LONG_WORDS: Final = "maximum context length is"
 # Maps what providers write as `code` or `type` of an error inside a 200 to the status that it stands for.
 _MEANT: Final[Mapping[str, int]] = {
     "rate_limit_exceeded": 429,
@@ -18,14 +22,11 @@ _MEANT: Final[Mapping[str, int]] = {
     "server_overloaded": 503,
     "server_is_overloaded": 503,
     "slow_down": 503,
-    "context_length_exceeded": 400,
+    CONTEXT_LENGTH_EXCEEDED: 400,
+    _TOO_LONG_TYPE: 400,
     "content_policy_violation": 400,
     "invalid_prompt": 400,
 }
-_TOO_LONG: Final = "context_length_exceeded"
-# Servers of the same API that have another code for it, or none: the type of llama.cpp, and the words of vLLM.
-_TOO_LONG_TYPE: Final = "exceed_context_size_error"
-_TOO_LONG_WORDS: Final = "maximum context length is"
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
@@ -36,8 +37,7 @@ def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> Back
     except NotJson:
         return status_error(status, headers)
     fields = _find(document)
-    code = _TOO_LONG if 400 <= status < 500 and _is_too_long(fields) else _text(fields.get("code"))
-    error = status_error(status, headers, message=message_of(fields), code=code)
+    error = status_error(status, headers, message=message_of(fields), code=_code_of(fields, status))
     if error.status == status < 500:
         error.param = public_text(param) if (param := _text(fields.get("param"))) else None
     return error
@@ -50,15 +50,17 @@ def reported_failure(failure: Json) -> BackendError:
     code, kind = fields.get("code"), _text(fields.get("type"))
     status = code if isinstance(code, int) and not isinstance(code, bool) else _MEANT.get(_text(code) or kind or "")
     if status is not None and 400 <= status <= 599:
-        return status_error(status, {}, message=message_of(fields), code=_text(code) or kind)
+        return status_error(status, {}, message=message_of(fields), code=_code_of(fields, status) or kind)
     error = BackendRejected("The backend reported an error in its response.")
     error.words = message_of(fields) or ""
     return error
 
 
-def _is_too_long(fields: Mapping[str, Json]) -> bool:
-    """Return whether an error object says that a prompt is longer than the model's context."""
-    return fields.get("type") == _TOO_LONG_TYPE or _TOO_LONG_WORDS in (message_of(fields) or "")
+def _code_of(fields: Mapping[str, Json], status: int) -> str | None:
+    """Return the code of an error object: for a prompt that is longer than the model's context OpenAI's own, whichever
+    server says it."""
+    too_long = fields.get("type") == _TOO_LONG_TYPE or _TOO_LONG_WORDS in (message_of(fields) or "")
+    return CONTEXT_LENGTH_EXCEEDED if too_long and 400 <= status < 500 else _text(fields.get("code"))
 
 
 def _find(document: Json) -> dict[str, Json]:

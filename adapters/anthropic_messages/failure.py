@@ -6,7 +6,7 @@ Source: Anthropic, API reference, errors.
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.backend_status import status_error
+from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendRejected
 from gateway.framing.json_text import NotJson, decode_json
@@ -70,6 +70,6 @@ def _message_of(error: Mapping[str, Json]) -> str | None:
 def _code_of(error: Mapping[str, Json]) -> str | None:
     """Return the code. Only other servers of this API send one; of its own errors the message tells them apart."""
     if (message := _message_of(error)) is not None and message.startswith(_TOO_LONG):
-        return "context_length_exceeded"
+        return CONTEXT_LENGTH_EXCEEDED
     code = error.get("code")
     return code if isinstance(code, str) and code else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from gateway.core.backend_status import status_error
+from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED, status_error
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import BackendError, BackendRejected
 from gateway.framing.json_text import NotJson, decode_json
@@ -12,7 +12,6 @@ from gateway.framing.json_text import NotJson, decode_json
 KEY_REASONS: Final = frozenset({"API_KEY_INVALID", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"})
 _UNAUTHORIZED: Final = 401
 _TOO_LONG: Final = "maximum number of tokens"
-_TOO_LONG_CODE: Final = "context_length_exceeded"
 
 
 def decode_failure(status: int, headers: Mapping[str, str], body: bytes) -> BackendError:
@@ -49,7 +48,7 @@ def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> Backe
         if isinstance(delay, str) and "retry-after" not in headers:
             known = {**headers, "retry-after": delay.removesuffix("s")}
     # The API's own code is the status; other servers write a word.
-    code = _TOO_LONG_CODE if message and status == 400 and _TOO_LONG in message else _text(said.get("code"))
+    code = CONTEXT_LENGTH_EXCEEDED if message and status == 400 and _TOO_LONG in message else _text(said.get("code"))
     return status_error(status, known, message=message, code=code)
 
 

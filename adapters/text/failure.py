@@ -4,12 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.core.backend_status import public_text, status_error
+from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED, public_text, status_error
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendRejected, OwnWords
 from gateway.framing.json_text import NotJson, decode_json
-
-CONTEXT: Final = "context_length_exceeded"
 
 # llama.cpp: `exceed_context_size_error`; vLLM and similar servers: "maximum context length is"; TGI: "`inputs` tokens +
 # `max_new_tokens` must be <="; others: "context window", "prompt is too long".
@@ -52,9 +50,11 @@ def reported_failure(failure: Json) -> BackendError:
 
 def overflow(message: str | None) -> BackendError:
     """Create the error for a prompt that is longer than the model's context."""
-    own = OwnWords("The conversation is longer than the model's context.", CONTEXT)
+    own = OwnWords("The conversation is longer than the model's context.", CONTEXT_LENGTH_EXCEEDED)
     sentence = public_text(message) if message else own.message
-    error = BackendRejected(sentence, status=400, kind="invalid_request", code=CONTEXT, param="messages")
+    error = BackendRejected(
+        sentence, status=400, kind="invalid_request", code=CONTEXT_LENGTH_EXCEEDED, param="messages"
+    )
     error.own_words = own
     return error
 

@@ -19,9 +19,11 @@ MAX_MESSAGE: Final = 300
 # For an overloaded backend that sends no delay; clients back off for a shorter time without a `retry-after` header.
 SOON: Final[Mapping[str, str]] = {"retry-after": "1"}
 NO_RETRY: Final[Mapping[str, str]] = {"x-should-retry": "false"}
+# The code of a prompt that is longer than the model's context, which each wire says in its own way.
+CONTEXT_LENGTH_EXCEEDED: Final = "context_length_exceeded"
 # These codes mean the same for every backend; any other code counts as the backend's own text.
 KNOWN_CODES: Final = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "rate_limit_exceeded", "context_length_exceeded"}
+    {"insufficient_quota", "billing_hard_limit_reached", "rate_limit_exceeded", CONTEXT_LENGTH_EXCEEDED}
 )
 # An exhausted quota and a rate limit both answer with 429, but only the rate limit ends by waiting.
 _FINAL_CODES: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached"})

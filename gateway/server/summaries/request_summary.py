@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.events import Event, UsageReport
@@ -14,9 +15,6 @@ from gateway.server.summaries.recall import Recalled, recall
 
 if TYPE_CHECKING:
     from gateway.server.summaries.summaries import Summaries
-
-# The code of a refusal because of length, of every backend that says so.
-TOO_LONG: Final = "context_length_exceeded"
 
 # A body of so many bytes is looked through in a thread.
 LARGE: Final = 128 * 1024
@@ -60,7 +58,7 @@ class RequestSummary:
 
     def refuse(self, error: BackendError) -> None:
         """Has a summary considered where the history was too long."""
-        if error.code == TOO_LONG:
+        if error.code == CONTEXT_LENGTH_EXCEEDED:
             self.refused = True
             self._summaries.consider(self)
 

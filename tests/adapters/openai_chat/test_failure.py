@@ -3,8 +3,10 @@ import json
 import pytest
 
 from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from adapters.openai_chat.decoder import ChatDecoder
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError
+from tests.adapters.openai_chat.wires import sse
 
 
 def failed(status: int, body: bytes, **headers: str) -> BackendError:
@@ -36,19 +38,27 @@ def test_the_message_is_found_where_providers_put_it(document: Json) -> None:
     assert failed(400, json.dumps(document).encode()).message == "Bad things."
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"code": "context_length_exceeded", "message": "Too long."},
-        # llama.cpp
-        {"code": 400, "type": "exceed_context_size_error", "message": "request (8059 tokens) exceeds the context"},
-        # vLLM
-        {"code": 400, "type": "BadRequestError", "message": "This model's maximum context length is 4096 tokens."},
-    ],
-    ids=json.dumps,
-)
+TOO_LONG: list[Json] = [
+    {"code": "context_length_exceeded", "message": "Too long."},
+    # llama.cpp
+    {"code": 400, "type": "exceed_context_size_error", "message": "request (8059 tokens) exceeds the context"},
+    # vLLM
+    {"code": 400, "type": "BadRequestError", "message": "This model's maximum context length is 4096 tokens."},
+]
+
+
+@pytest.mark.parametrize("error", TOO_LONG, ids=json.dumps)
 def test_a_prompt_that_is_too_long_has_its_code_whichever_server_says_it(error: Json) -> None:
     assert failed(400, json.dumps({"error": error}).encode()).code == "context_length_exceeded"
+
+
+@pytest.mark.parametrize(
+    "error", [*TOO_LONG, {"type": "exceed_context_size_error", "message": "Too long."}], ids=json.dumps
+)
+def test_a_prompt_that_is_too_long_has_its_code_also_in_a_stream(error: Json) -> None:
+    with pytest.raises(BackendError) as caught:
+        ChatDecoder(1 << 20, 1).feed(sse({"error": error}))
+    assert (caught.value.status, caught.value.code) == (400, "context_length_exceeded")
 
 
 @pytest.mark.parametrize(
