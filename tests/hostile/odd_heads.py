@@ -38,6 +38,7 @@ TWICE: Final = (
     *((b"authorization: Bearer no", KEY.strip()), (KEY.strip(), b"authorization: Bearer no"), (KEY.strip(),) * 2),
     *((b"content-encoding: gzip", b"content-encoding: identity"),),
     *((b"sec-fetch-site: cross-site", b"sec-fetch-site: same-origin"),),
+    *((b"origin: http://evil.example", b"origin: http://127.0.0.1"),),
     *((b"x-dragoman-state: off", b"x-dragoman-state: on"),),
 )
 # Where proxies and frameworks look for an address, a method or a path.

@@ -12,7 +12,8 @@ JSON: Final = b"application/json"
 LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 # Decisions about these headers must not depend on which of two lines a reader uses.
 SINGLE: Final = frozenset(
-    {b"content-encoding", b"content-length", b"content-type", b"host", b"sec-fetch-site", b"x-dragoman-state"}
+    {b"content-encoding", b"content-length", b"content-type", b"host", b"origin", b"sec-fetch-site"}
+    | {b"x-dragoman-state"}
 )
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
