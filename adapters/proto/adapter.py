@@ -40,7 +40,7 @@ class ProtoAdapter:
         self._request = find_request(options, method, self._rules, max_event)
         self._metadata = check_metadata(options.metadata)
         self._state = state_name(options, method)
-        _check_end(options, self._rules.tells_end, self._carrier.reports_status)
+        _check_end(options, self._rules.reads_end, self._carrier.reports_status)
         self.capabilities = self._request.capabilities
         self._path = _path(options, method.path)
         self._options = options
@@ -109,8 +109,8 @@ def _path(options: ProtoOptions, of_method: str) -> str:
     return of_method if options.path is None else options.path
 
 
-def _check_end(options: ProtoOptions, tells_end: bool, reports_status: bool) -> None:
-    if options.ends == "finish" and not tells_end:
+def _check_end(options: ProtoOptions, reads_end: bool, reports_status: bool) -> None:
+    if options.ends == "finish" and not reads_end:
         raise mapping_error("read", "no rule tells the end of the response; add a `finish`, or set `ends`")
     if (options.ends == "status") > reports_status:
         raise mapping_error("ends", f"the carrier {options.carrier!r} reports no status")

@@ -7,7 +7,7 @@ import msgspec
 
 from adapters.call_tracker import CallTracker
 from adapters.proto.openai_json import OpenAIChunks
-from adapters.proto.token_counts import Counts
+from adapters.proto.token_counts import Counts, CountsMode
 from adapters.text.call_filter import CallFilter
 from adapters.text.frames import utf8
 from gateway.core.conversation import EMPTY, Json, JsonObject
@@ -32,9 +32,8 @@ _REPLACED: Final = "\ufffd"
 class AnswerFacts(msgspec.Struct, frozen=True):
     """What the events of a response depend on beside its bytes.
 
-    `seed` makes derived ids differ from those of earlier responses, `stops` are the client's stop sequences, and
-    `passes`: the client speaks OpenAI's chat completions. `provider` and `field` name opaque state in
-    `extra_content`.
+    `seed` makes derived ids differ from those of earlier responses, and `stops` are the client's stop sequences.
+    `passes`: the client speaks OpenAI's chat completions. `provider` and `field` name opaque state in `extra_content`.
     """
 
     seed: int
@@ -203,7 +202,7 @@ class AnswerWriter:
                 self._touch()
                 self.events.append(event)
 
-    def usage(self, counts: Counts, mode: str) -> None:
+    def usage(self, counts: Counts, mode: CountsMode) -> None:
         """Combine token counts with those before them."""
         if counts == Counts():
             return

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
+from adapters.proto.token_counts import CountsMode
 from gateway.core.descriptor_set import DescriptorSet
 from gateway.core.events import Reason
 from gateway.tool_calls.parsers.formats import DEFAULT_FORMAT
@@ -61,7 +62,7 @@ class UsageRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total: Path | None = None
     reasoning: Path | None = None
     cached: Path | None = None
-    mode: Literal["last", "sum", "max"] = "last"
+    mode: CountsMode = "last"
 
 
 class ErrorRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,7 +15,7 @@ from adapters.proto.options import ErrorRule, OpaqueRule, Path, ReadRule, UsageR
 from adapters.proto.places import Kind, conditions, find_items, find_place, single_message
 from adapters.proto.readers import Reader, read_all, read_each, read_if, read_if_there, read_inside
 from adapters.proto.text_rule import TEXT, compile_texts
-from adapters.proto.token_counts import Counts
+from adapters.proto.token_counts import COUNTS, Counts
 from adapters.text.failure import reported_failure
 from gateway.core.backend_status import status_error
 from gateway.core.conversation import Json
@@ -27,13 +27,12 @@ Judge: TypeAlias = Callable[[Any], BackendError | None]
 _WORD: Final[Leaves] = {"text": "text"}
 _COUNT: Final[Leaves] = {"integer": "a whole number"}
 _CODE: Final[Leaves] = {"text": "text", "integer": "a whole number", "enum": "an enum"}
-_COUNTED: Final = ("prompt", "completion", "total", "reasoning", "cached")
 
 
 class Rules:
-    """All rules of one mapping. `tells_end`, `reads_calls`, `reads_stop`, `reads_state`: whether any of them tells the
-    end, or reads calls, the stop sequence that was met, or opaque state. `reads_openai`: one reads chunks of OpenAI's
-    chat completions."""
+    """All rules of one mapping. `reads_end`, `reads_calls`, `reads_stop`, `reads_state`: whether any of them reads the
+    end, calls, the stop sequence that was met, or opaque state. `reads_openai`: one reads chunks of OpenAI's chat
+    completions."""
 
     def __init__(self, rules: tuple[ReadRule, ...], kind: Kind) -> None:
         """Raises OptionError with the place of the fault."""
@@ -45,7 +44,7 @@ class Rules:
                 judges = self._errors.setdefault(_needed(rule, rule.error, kind), [])
                 judges.append(compiler.error(rule, kind, f"read[{n}]"))
         self._readers = [compiler.rule(rule, kind, f"read[{n}]") for n, rule in enumerate(rules)]
-        self.tells_end = compiler.tells_end
+        self.reads_end = compiler.reads_end
         self.reads_calls = compiler.reads_calls
         self.reads_stop = compiler.reads_stop
         self.reads_state = compiler.reads_state
@@ -66,7 +65,7 @@ class Rules:
 
 class _Compiler:
     def __init__(self) -> None:
-        self.tells_end = False
+        self.reads_end = False
         self.reads_calls = False
         self.reads_stop = False
         self.reads_state = False
@@ -122,7 +121,7 @@ class _Compiler:
             readers.append(read_if_there([rule.finish.oneof or rule.finish.at], kind, _finish(finish)))
         if rule.usage is not None:
             readers.append(_usage(rule.usage, kind, f"{place}.usage"))
-        self.tells_end |= rule.finish is not None or rule.openai
+        self.reads_end |= rule.finish is not None or rule.openai
         self.reads_calls |= rule.call is not None or rule.openai
         self.reads_stop |= rule.stopped_by is not None
         self.reads_state |= rule.opaque is not None
@@ -180,7 +179,7 @@ def _state(rule: OpaqueRule, kind: Kind, place: str) -> Getter:
 
 
 def _usage(rule: UsageRule, kind: Kind, place: str) -> Reader:
-    written = {name: path for name in _COUNTED if (path := getattr(rule, name)) is not None}
+    written = {name: path for name in COUNTS if (path := getattr(rule, name)) is not None}
     if not written:
         raise mapping_error(place, "the rule reads nothing")
     getters = [(name, find_place(path, kind, f"{place}.{name}", _COUNT).get) for name, path in written.items()]

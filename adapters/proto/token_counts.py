@@ -1,13 +1,14 @@
 """Combines the token counts that the messages of one response report."""
 
-from typing import Final
+from typing import Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.events import UsageReport
 
-_COUNTS: Final = ("prompt", "completion", "total", "reasoning", "cached")
+# How later counts combine with those before them: the last known of each, their sum, or the larger ones.
+CountsMode: TypeAlias = Literal["last", "sum", "max"]
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -19,15 +20,17 @@ class Counts(msgspec.Struct, frozen=True):
     reasoning: int = 0
     cached: int = 0
 
-    def combined(self, other: "Counts", mode: str) -> "Counts":
-        """Return these counts with later ones: the last known of each, their sum, or the larger ones."""
+    def combined(self, other: "Counts", mode: CountsMode) -> "Counts":
+        """Return these counts with later ones."""
         match mode:
             case "sum":
-                return Counts(*[getattr(self, name) + getattr(other, name) for name in _COUNTS])
+                return Counts(*[getattr(self, name) + getattr(other, name) for name in COUNTS])
             case "max":
-                return Counts(*[max(getattr(self, name), getattr(other, name)) for name in _COUNTS])
+                return Counts(*[max(getattr(self, name), getattr(other, name)) for name in COUNTS])
+            case "last":
+                return Counts(*[getattr(other, name) or getattr(self, name) for name in COUNTS])
             case _:
-                return Counts(*[getattr(other, name) or getattr(self, name) for name in _COUNTS])
+                assert_never(mode)
 
     def report(self) -> UsageReport:
         """Return the counts as an event."""
@@ -38,3 +41,6 @@ class Counts(msgspec.Struct, frozen=True):
         if self.reasoning:
             extra["completion_tokens_details"] = {"reasoning_tokens": self.reasoning}
         return UsageReport(self.prompt or None, self.completion or None, total or None, extra=extra)
+
+
+COUNTS: Final = Counts.__struct_fields__
