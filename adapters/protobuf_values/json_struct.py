@@ -4,7 +4,7 @@ import math
 import sys
 from typing import Final
 
-from google.protobuf.struct_pb2 import Struct, Value
+from google.protobuf.struct_pb2 import NULL_VALUE, Struct, Value
 
 from gateway.core.conversation import Json, JsonObject
 
@@ -42,7 +42,7 @@ def _write_value(target: Value, value: Json, depth: int) -> int:
         case bool():
             target.bool_value = value
         case None:
-            target.null_value = 0  # type: ignore[assignment]  # the stub wants the enum's own class, which is an int
+            target.null_value = NULL_VALUE
         case int() | float():
             return _write_number(target, value)
         case list():
@@ -66,7 +66,7 @@ def _write_number(target: Value, value: int | float) -> int:
         target.number_value = _nearest(value)
         return int(abs(value) > MAX_EXACT)
     if math.isnan(value):
-        target.null_value = 0  # type: ignore[assignment]  # the stub wants the enum's own class
+        target.null_value = NULL_VALUE
         return 1
     target.number_value = max(-sys.float_info.max, min(value, sys.float_info.max))
     return int(math.isinf(value))
