@@ -14,6 +14,9 @@ Fields = TypeVar("Fields", bound=msgspec.Struct)
 FreeObject: TypeAlias = dict[str, Any]
 # No backend counts further, and most read a number as 64 bits.
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+# The model in the published document, and where a request may leave it out. Any: a subclass may not widen a type.
+ModelName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\S")]
+OptionalModelName: TypeAlias = Annotated[Any, msgspec.Meta(extra_json_schema={"type": "string", "pattern": r"\S"})]
 
 _WORDS: Final[Mapping[str, str]] = {
     "str": "text",

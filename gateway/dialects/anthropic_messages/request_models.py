@@ -3,14 +3,11 @@
 Unknown fields are legal. The published OpenAPI document is made from these types.
 """
 
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-# Any: msgspec cannot read the recursive Json type.
-FreeObject: TypeAlias = dict[str, Any]
-# No backend counts further, and most read a number as 64 bits.
-Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
 
 
 class MessagesTool(msgspec.Struct, frozen=True):
@@ -102,7 +99,7 @@ class CountTokensRequest(MessagesFields, frozen=True, kw_only=True):
     For the published document only. It also holds the fields that the reader checks with error texts of its own.
     """
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    model: ModelName
     messages: Annotated[list[Any], msgspec.Meta(min_length=1, extra_json_schema=_MESSAGES)]
 
 
@@ -116,6 +113,6 @@ class ExplainMessagesRequest(CountTokensRequest, frozen=True, kw_only=True):
     """A request; without a model it is for the first one. `profile` and `settings` (policy keys) override those of the
     model."""
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
+    model: OptionalModelName = msgspec.UNSET
     profile: str | None = None
     settings: FreeObject | None = None

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gateway.core.conversation import Violation
 from gateway.core.notices import Notice
-from gateway.dialects.anthropic_messages.request_models import FreeObject
+from gateway.dialects.field_types import FreeObject
 from gateway.dialects.usage import UsageNote
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-# Any: msgspec cannot read the recursive Json type.
-FreeObject: TypeAlias = dict[str, Any]
+from gateway.dialects.field_types import FreeObject
+
 # The API counts in 32 bits.
 Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 # What ends the word of an enumeration that says nothing.

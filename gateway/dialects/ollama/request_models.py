@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from gateway.dialects.field_types import FreeObject, Whole
+from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
 
 
 class OllamaFunction(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class OllamaChatRequest(ChatFields, frozen=True, kw_only=True):
     For the published document only. It also holds the fields that the reader checks with error texts of its own.
     """
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    model: ModelName
     messages: Annotated[list[Any], msgspec.Meta(extra_json_schema=_MESSAGE)] | None = None
     format: Literal["", "json"] | FreeObject | None = None
     think: _Think = None
@@ -106,7 +106,7 @@ class OllamaGenerateRequest(RequestFields, frozen=True, kw_only=True):
     For the published document only. It leaves out the fields that only a raw model could honour.
     """
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    model: ModelName
     prompt: str | None = None
     system: str | None = None
     images: list[str] | None = None
@@ -130,6 +130,6 @@ class OllamaExplainRequest(OllamaChatRequest, frozen=True, kw_only=True):
     """A chat request of Ollama; without a model it is for the first one. `profile` and `settings` (policy keys)
     override those of the model."""
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
+    model: OptionalModelName = msgspec.UNSET
     profile: str | None = None
     settings: FreeObject | None = None

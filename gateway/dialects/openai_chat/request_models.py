@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from gateway.core.conversation import ToolChoice
-from gateway.dialects.field_types import FreeObject, Whole
+from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
 from gateway.dialects.openai_fields import OpenAIFields
 
 
@@ -103,7 +103,7 @@ class ChatCompletionRequest(RequestFields, frozen=True, kw_only=True):
     For the published document only. It also holds the fields that the reader checks with error texts of its own.
     """
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    model: ModelName
     messages: Annotated[list[Any], msgspec.Meta(min_length=1, extra_json_schema=_MESSAGES)]
     tools: list[Annotated[Tool, msgspec.Meta(extra_json_schema=_TOOL)]] | None = None
     tool_choice: Annotated[Any, msgspec.Meta(extra_json_schema=_TOOL_CHOICE)] = None
@@ -115,7 +115,7 @@ class ExplainRequest(ChatCompletionRequest, frozen=True, kw_only=True):
     """A chat completions request; without a model it is for the first one. `profile` and `settings` (policy keys)
     override those of the model."""
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
+    model: OptionalModelName = msgspec.UNSET
     n: int | None = None
     profile: str | None = None
     settings: FreeObject | None = None

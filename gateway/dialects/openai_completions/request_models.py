@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from gateway.dialects.field_types import FreeObject, Whole
+from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
 from gateway.dialects.openai_fields import OpenAIFields
 
 # The limit of tokens of a request that sets none.
@@ -31,7 +31,7 @@ class CompletionRequest(CompletionFields, frozen=True, kw_only=True):
     For the published document only. It leaves out the values that only a raw model could honour.
     """
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    model: ModelName
     prompt: str | Annotated[list[str], msgspec.Meta(min_length=1, max_length=1)]
     max_tokens: Whole | None = DEFAULT_MAX_TOKENS
     n: Literal[1] | None = None
@@ -46,6 +46,6 @@ class CompletionExplainRequest(CompletionRequest, frozen=True, kw_only=True):
     """A completions request; without a model it is for the first one. `profile` and `settings` (policy keys) override
     those of the model."""
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
+    model: OptionalModelName = msgspec.UNSET
     profile: str | None = None
     settings: FreeObject | None = None

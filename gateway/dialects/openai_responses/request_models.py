@@ -4,15 +4,11 @@ Unknown fields are legal. The published OpenAPI document is made from these type
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-# Any: msgspec cannot read the recursive Json type.
-FreeObject: TypeAlias = dict[str, Any]
-
-# No backend counts further, and most read a number as 64 bits.
-Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+from gateway.dialects.field_types import FreeObject, ModelName, OptionalModelName, Whole
 
 
 class TextFormat(msgspec.Struct, frozen=True):
@@ -98,7 +94,7 @@ class ResponsesRequest(RequestFields, frozen=True, kw_only=True):
     For the published document only. It also holds the fields that the reader checks with error texts of its own.
     """
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    model: ModelName
     input: Annotated[Any, msgspec.Meta(extra_json_schema=_INPUT)]
     background: Literal[False] | None = None
     conversation: None = None
@@ -109,7 +105,7 @@ class ExplainResponsesRequest(ResponsesRequest, frozen=True, kw_only=True):
     """A Responses request; without a model it is for the first one. `profile` and `settings` (policy keys) override
     those of the model."""
 
-    model: Annotated[str, msgspec.Meta(pattern=r"\S")] | msgspec.UnsetType = msgspec.UNSET  # type: ignore[assignment]  # optional here
+    model: OptionalModelName = msgspec.UNSET
     profile: str | None = None
     settings: FreeObject | None = None
 
