@@ -1,23 +1,16 @@
-"""Reads and checks the settings of compression, which depend on those of the models."""
+"""Checks the settings of compression, which depend on those of the models."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from gateway.core.conversation import Json, JsonObject
+from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.settings.check import check_keys, nearest, read_object, read_struct
+from gateway.settings.check import nearest
 from gateway.settings.model_names import ModelNames
 from gateway.settings.values import CompressSettings, ModelSettings
 
 # A worker has one number of running summaries, whichever models they are of.
 MODEL_COMPRESS_KEYS: Final = frozenset(CompressSettings.__struct_fields__) - {"max_running"}
-
-
-def compress_settings(defaults: JsonObject, own: Json, where: str) -> CompressSettings:
-    """Returns the settings of one model: those of the file, changed by the model's entry. Raises SettingsError."""
-    entry = read_object(own, where)
-    check_keys(entry, MODEL_COMPRESS_KEYS, where)
-    return read_struct({**defaults, **entry}, CompressSettings, where)
 
 
 def without_unset_limits(policy: Mapping[str, Json], limits: Iterable[str]) -> dict[str, Json]:

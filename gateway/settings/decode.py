@@ -22,8 +22,8 @@ def with_place(path: Path, message: str) -> str:
     """A message about a key whose value turned out to be wrong after the file was read, with the file and the line; any
     other message as it is."""
     try:
-        located = with_line(path.read_text(encoding="utf-8-sig"), message)
-    except (OSError, UnicodeDecodeError):
+        located = with_line(read_text(path), message)
+    except SettingsError:
         return message
     return message if located == message else f"{path}: {located}"
 

@@ -8,10 +8,17 @@ import msgspec
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import SettingsError
 from gateway.core.profiles import Profile
-from gateway.settings.check import check_keys, nearest, path_of, read_object, read_struct
-from gateway.settings.compression import compress_settings, without_unset_limits
+from gateway.settings.check import S, check_keys, nearest, path_of, read_object, read_struct
+from gateway.settings.compression import MODEL_COMPRESS_KEYS, without_unset_limits
 from gateway.settings.policies import POLICY_KEYS, read_policy, without_aliases
-from gateway.settings.values import BackendSettings, KeeperSettings, ModelSettings, Price, ResponsesSettings
+from gateway.settings.values import (
+    BackendSettings,
+    CompressSettings,
+    KeeperSettings,
+    ModelSettings,
+    Price,
+    ResponsesSettings,
+)
 
 # A backend entry may set these limits; a native backend has no others.
 LIMITS: Final = ("max_tool_results", "max_history_messages")
@@ -56,26 +63,22 @@ def read_model(
         **{key: value for key, value in entry.items() if key in POLICY_KEYS},
     }
     inherited = frozenset(LIMITS) - own.keys()
-    compress = compress_settings(defaults.compress, entry.get("compress", {}), path_of(where, "compress"))
+    compress = _part("compress", entry, defaults.compress, MODEL_COMPRESS_KEYS, CompressSettings, where)
     given = {**defaults.policy, **own}
     policy = read_policy(without_unset_limits(given, LIMITS) if compress.enabled else given, profiles, where)
-    responses = _responses(defaults.responses, entry.get("responses", {}), path_of(where, "responses"))
-    keeper = _keeper(defaults.keeper, entry.get("keeper", {}), path_of(where, "keeper"))
+    responses = _part("responses", entry, defaults.responses, MODEL_RESPONSES_KEYS, ResponsesSettings, where)
+    keeper = _part("keeper", entry, defaults.keeper, MODEL_KEEPER_KEYS, KeeperSettings, where)
     given_price = entry.get("price")
     price = None if given_price is None else read_struct(given_price, Price, path_of(where, "price"))
     return ModelSettings(backend, name, policy, inherited, length, compress, responses, keeper, price)
 
 
-def _responses(defaults: JsonObject, own: Json, where: str) -> ResponsesSettings:
-    entry = read_object(own, where)
-    check_keys(entry, MODEL_RESPONSES_KEYS, where)
-    return read_struct({**defaults, **entry}, ResponsesSettings, where)
-
-
-def _keeper(defaults: JsonObject, own: Json, where: str) -> KeeperSettings:
-    entry = read_object(own, where)
-    check_keys(entry, MODEL_KEEPER_KEYS, where)
-    return read_struct({**defaults, **entry}, KeeperSettings, where)
+def _part(name: str, entry: JsonObject, defaults: JsonObject, keys: frozenset[str], kind: type[S], where: str) -> S:
+    """Returns a part of the entry, which may set these keys, over the same part of the top level."""
+    place = path_of(where, name)
+    own = read_object(entry.get(name, {}), place)
+    check_keys(own, keys, place)
+    return read_struct({**defaults, **own}, kind, place)
 
 
 def _of_all_models(backend: BackendSettings) -> dict[str, Json]:
