@@ -1,6 +1,5 @@
-"""Tells every setting in use and what sets it, for the inspector's page: a line of the file, an option, a default."""
+"""Lists every setting in use and what sets it, for the inspector's page: a line of the file, an option, a default."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,6 @@ OPTION: Final = "an option or a variable"
 NO_FILE: Final = "the program"
 WAITS: Final = "the file has another value, which waits for a restart"
 NOT_READ: Final = "the file has another value, which is not read yet, or refused: the log says why"
-_ABSENT: Final = None
 
 
 class SettingRow(msgspec.Struct, frozen=True):
@@ -36,8 +34,8 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 class SettingsView(msgspec.Struct, frozen=True):
-    """All settings in use, without secrets. `file` is the name of their file, empty where there is none, and `fault`
-    what is wrong with it now."""
+    """All settings in use. `file` is the name of their file, empty where there is none, and `fault` what is wrong with
+    it now."""
 
     file: str
     fault: str
@@ -54,17 +52,15 @@ class _File(msgspec.Struct, frozen=True):
 
 def settings_view(state: GatewayState) -> SettingsView:
     """Returns the settings in use by this process. It reads the file."""
-    source, running = state.source, _json(flat_values(state.settings))
-    fault, found, name = "", None, ""
-    if source is not None:
-        name = source.path.name
-        try:
-            found = _read(source, state)
-        except SettingsError as error:
-            fault = with_place(source.path, error.message)
-    rows = tuple(_rows(running, found, state.waiting))
-    view = SettingsView(name, fault, rows)
-    return msgspec.json.decode(state.redact(msgspec.json.encode(view).decode()), type=SettingsView)
+    source, running = state.source, flat_values(state.settings)
+    if source is None:
+        return SettingsView("", "", tuple(_rows_without_file(running, NO_FILE)))
+    try:
+        found = _read(source, state)
+    except SettingsError as error:
+        fault = with_place(source.path, error.message)
+        return SettingsView(source.path.name, fault, tuple(_rows_without_file(running, NO_FILE)))
+    return SettingsView(source.path.name, "", tuple(_rows(running, found, state.waiting)))
 
 
 def _read(source: "SettingsSource", state: GatewayState) -> _File:
@@ -74,21 +70,23 @@ def _read(source: "SettingsSource", state: GatewayState) -> _File:
     native = frozenset(name for name, one in state.backends.adapters.items() if one.capabilities.native)
     file = OriginalFile(source.path.name, text, raw if isinstance(raw, dict) else {})
     origins = {one.path: one for one in effective_values(file, settings, {}, native)}
-    return _File(_json(flat_values(settings)), _json(flat_values(source.load())), origins)
+    return _File(flat_values(settings), flat_values(source.load()), origins)
 
 
-def _rows(running: Mapping[str, Any], found: _File | None, waiting: tuple[str, ...]) -> Iterator[SettingRow]:
-    if found is None:
-        defaults = _json(flat_values(Settings()))
-        for path, value in running.items():
-            yield SettingRow(path, value, DEFAULT if defaults.get(path, _ABSENT) == value else NO_FILE)
-        return
+def _rows_without_file(running: Mapping[str, Any], origin: str) -> Iterator[SettingRow]:
+    """Yields the rows where no file says what sets a value; `origin` does of those that are no defaults."""
+    defaults = flat_values(Settings())
     for path, value in running.items():
-        wanted = found.wanted.get(path, _ABSENT)
+        yield SettingRow(path, value, DEFAULT if defaults.get(path) == value else origin)
+
+
+def _rows(running: Mapping[str, Any], found: _File, waiting: tuple[str, ...]) -> Iterator[SettingRow]:
+    for path, value in running.items():
+        wanted = found.wanted.get(path)
         if wanted != value:
             waits = any(f"{path}.".startswith(f"{one}.") for one in waiting)
             yield SettingRow(path, value, WAITS if waits else NOT_READ, (), True, wanted)
-        elif found.values.get(path, _ABSENT) != value:
+        elif found.values.get(path) != value:
             yield SettingRow(path, value, OPTION, _over(found.origins.get(path)))
         else:
             origin = found.origins.get(path)
@@ -97,9 +95,3 @@ def _rows(running: Mapping[str, Any], found: _File | None, waiting: tuple[str, .
 
 def _over(overridden: EffectiveValue | None) -> tuple[Origin, ...]:
     return () if overridden is None else (Origin(overridden.value, overridden.origin), *overridden.over)
-
-
-def _json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns values as JSON has them: lists for tuples."""
-    found: dict[str, Any] = json.loads(msgspec.json.encode(values))
-    return found

@@ -10,16 +10,15 @@ from starlette.responses import Response
 
 from gateway.core.errors import InvalidRequest
 from gateway.recording.lines import RedactionLevel
-from gateway.server.api.dialect_routes import read_client_body
 from gateway.server.inspect.inspector import Inspector, absence
-from gateway.server.inspect.responses import API, json_response, span
+from gateway.server.inspect.responses import API, json_response, read_value, span
 from gateway.server.inspect.views.answer import answer_view
 from gateway.server.inspect.views.detail import Detail, detail
 from gateway.server.inspect.views.page import Span, paged
 from gateway.server.inspect.views.remade import Remade
 from gateway.server.inspect.views.rows import MessageRow, message_rows
 from gateway.server.inspect.views.sent import sent_view
-from gateway.server.inspect.views.what_if import read_rules
+from gateway.server.inspect.views.what_if import Rules
 from gateway.server.telemetry.log import LOGGER
 
 # A body with the rules of a what-if is no larger.
@@ -97,5 +96,5 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
     @app.post(f"{API}/explain", include_in_schema=False)
     async def explain(request: Request) -> Response:
         """What would be sent for a request under other rules. Nothing is sent."""
-        rules = read_rules(await read_client_body(request, _MOST_RULES))
+        rules = await read_value(request, Rules, _MOST_RULES, "rules")
         return json_response(await inspector().what_if(rules, level(request, rules.id)))

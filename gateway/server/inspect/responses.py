@@ -1,7 +1,7 @@
 """Reads the parameters of the inspector's routes, and writes their answers."""
 
-from collections.abc import Mapping
-from typing import Any, Final, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 from starlette.requests import Request
@@ -10,9 +10,11 @@ from starlette.responses import Response
 from gateway.core.errors import InvalidRequest
 from gateway.dialects.openapi import JSON
 from gateway.recording.lines import RedactionLevel
+from gateway.server.api.dialect_routes import read_client_body
 from gateway.server.inspect.access import INSPECT
 from gateway.server.inspect.views.page import Span
 
+T = TypeVar("T")
 API: Final = f"{INSPECT}/api"
 # No page of another origin may read an answer, and nothing keeps a copy.
 HEADERS: Final[Mapping[str, str]] = {
@@ -48,6 +50,21 @@ def level(request: Request) -> RedactionLevel:
     raise InvalidRequest(f"Unknown level {name[:40]!r}. Known levels: {known_levels}.", param="redact")
 
 
+async def read_value(request: Request, kind: type[T], most: int, what: str) -> T:
+    """Returns the body of a request, JSON of at most so many bytes, as a value; `what` names it in the error. Raises
+    InvalidRequest."""
+    body = await read_client_body(request, most)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"The {what} cannot be read: {error}.") from error
+
+
 def json_response(value: Any, status: int = 200) -> Response:
     """Returns a value of any type that msgspec writes as JSON."""
     return Response(msgspec.json.encode(value), status, HEADERS, JSON)
+
+
+def redacted_response(value: Any, redact: Callable[[str], str]) -> Response:
+    """Returns what `json_response` does, without the secrets that `redact` takes out of its text."""
+    return Response(redact(msgspec.json.encode(value).decode()), headers=HEADERS, media_type=JSON)

@@ -1,6 +1,5 @@
-"""Tells the settings that a running gateway uses, for `dragoman config show --running`."""
+"""Lists the settings that a running gateway uses, for `dragoman config show --running`."""
 
-import json
 from typing import Any
 
 import msgspec
@@ -11,8 +10,8 @@ from gateway.settings.flat_values import flat_values
 
 
 class RunningSettings(msgspec.Struct, frozen=True):
-    """The values in use by their paths, without secrets, and the keys whose values in the file wait for a restart.
-    `reloads`: a change of the file is read while the gateway runs."""
+    """The values in use by their paths, and the keys whose values in the file wait for a restart. `reloads`: a change
+    of the file is read while the gateway runs."""
 
     version: str
     values: dict[str, Any]  # JSON
@@ -23,5 +22,4 @@ class RunningSettings(msgspec.Struct, frozen=True):
 def running_settings(gateway_state: GatewayState) -> RunningSettings:
     """Returns the settings in use by this process."""
     settings = gateway_state.settings
-    text = gateway_state.redact(msgspec.json.encode(flat_values(settings)).decode())
-    return RunningSettings(gateway_version(), json.loads(text), gateway_state.waiting, settings.server.reload)
+    return RunningSettings(gateway_version(), flat_values(settings), gateway_state.waiting, settings.server.reload)

@@ -8,12 +8,11 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.core.errors import InvalidRequest
 from gateway.server.api.dialect_routes import read_client_body
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.inspect.doctor import Doctor, doctor_view
 from gateway.server.inspect.inspector import Inspector
-from gateway.server.inspect.responses import API, json_response
+from gateway.server.inspect.responses import API, json_response, read_value, redacted_response
 
 _MOST_BODY: Final = 2**10
 
@@ -35,20 +34,16 @@ def add_send_routes(app: FastAPI, gateway_state: GatewayState, inspector: Callab
     doctor = Doctor(gateway_state)
 
     @app.get(f"{API}/doctor", include_in_schema=False)
-    async def price() -> Response:
-        """What asking a backend costs."""
+    async def backends() -> Response:
+        """The backends that can be asked, and how many questions each is asked at most."""
         return json_response(doctor_view(gateway_state))
 
     @app.post(f"{API}/doctor", include_in_schema=False)
     async def ask(request: Request) -> Response:
         """Asks a backend the questions of the doctor. The answer has its findings."""
         inspector().resend.check()
-        body = await read_client_body(request, _MOST_BODY)
-        try:
-            asked = msgspec.json.decode(body, type=_Asked)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InvalidRequest(f"The backend cannot be read: {error}.") from error
-        return json_response(await doctor.ask(asked.backend))
+        asked = await read_value(request, _Asked, _MOST_BODY, "backend")
+        return redacted_response(await doctor.ask(asked.backend), gateway_state.redact)
 
     @app.post(f"{API}/requests/{{request_id}}/send", include_in_schema=False)
     async def send(request: Request, request_id: str) -> Response:

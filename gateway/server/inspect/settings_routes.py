@@ -1,4 +1,4 @@
-"""Adds the routes below /inspect/api that tell the settings: to the page, and to `dragoman config show --running`."""
+"""Adds the routes below /inspect/api that show the settings: to the page, and to `dragoman config show --running`."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.inspect.effective_settings import settings_view
 from gateway.server.inspect.inspector import Inspector
-from gateway.server.inspect.responses import API, json_response
+from gateway.server.inspect.responses import API, json_response, redacted_response
 from gateway.server.inspect.running_settings import running_settings
 from gateway.server.inspect.shown_settings import shown_settings
 
@@ -26,9 +26,9 @@ def add_settings_routes(app: FastAPI, gateway_state: GatewayState, inspector: Ca
     @app.get(f"{API}/running-settings", include_in_schema=False)
     async def running() -> Response:
         """The settings in use, without secrets."""
-        return json_response(running_settings(gateway_state))
+        return redacted_response(running_settings(gateway_state), gateway_state.redact)
 
     @app.get(f"{API}/effective-settings", include_in_schema=False)
     async def effective() -> Response:
-        """The settings in use, and what sets each."""
-        return json_response(await asyncio.to_thread(settings_view, gateway_state))
+        """The settings in use, without secrets, and what sets each."""
+        return redacted_response(await asyncio.to_thread(settings_view, gateway_state), gateway_state.redact)

@@ -32,14 +32,6 @@ class WhatIf(msgspec.Struct, frozen=True):
     refusal: str | None
 
 
-def read_rules(body: bytes) -> Rules:
-    """Reads the rules from JSON. Raises InvalidRequest."""
-    try:
-        return msgspec.json.decode(body, type=Rules)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"The rules cannot be read: {error}.") from error
-
-
 def changed_policy(policy: Policy, rules: Rules, settings: Settings) -> Policy:
     """Returns a policy with other rules. Raises InvalidRequest for rules that are none."""
     limits = {"max_tool_results": rules.max_tool_results, "max_history_messages": rules.max_history_messages}
