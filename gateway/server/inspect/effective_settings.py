@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OPTION: Final = "an option or a variable"
 NO_FILE: Final = "the program"
+REFUSED: Final = "the file as it was before, an option or a variable"
 WAITS: Final = "the file has another value, which waits for a restart"
 NOT_READ: Final = "the file has another value, which is not read yet, or refused: the log says why"
 
@@ -59,7 +60,7 @@ def settings_view(state: GatewayState) -> SettingsView:
         found = _read(source, state)
     except SettingsError as error:
         fault = with_place(source.path, error.message)
-        return SettingsView(source.path.name, fault, tuple(_rows_without_file(running, NO_FILE)))
+        return SettingsView(source.path.name, fault, tuple(_rows_without_file(running, REFUSED)))
     return SettingsView(source.path.name, "", tuple(_rows(running, found, state.waiting)))
 
 

@@ -67,6 +67,8 @@ async def test_each_value_has_its_origin_and_no_secret_is_in_it(
         path.write_text("{]")
         found, rows = await view(gateway)
         assert "line 1" in found["fault"] and rows["repair"]["value"] == "off"
+        assert rows["max_tool_results"]["origin"] == "the file as it was before, an option or a variable"
+        assert rows["inspector.keep_mb"]["origin"] == "default"
 
 
 async def test_what_the_command_line_sets_says_so(tmp_path: Path) -> None:
