@@ -60,7 +60,7 @@ class GatewayState:
         self.demo_backends = DemoBackends()
         self.transport = Transport(int(settings.limits.max_response_mb * 2**20), last_for_backends())
         self.scheduler = DeadlineScheduler()
-        self.event_bus = EventBus(self.redact_keys)
+        self.event_bus = EventBus(self.without_secrets)
         self.model_lists = ModelLists()
         self.metrics = Metrics()
         self.metrics.running_requests.set_function(lambda: self.scheduler.size)
@@ -113,8 +113,8 @@ class GatewayState:
         text = self.backends.redact(text)
         return text if self.tracing is None else self.tracing.redact(text)
 
-    def redact_keys(self, text: str) -> str:
-        """Returns the text without these secrets, and without what looks like a key: for events and spans, which others
+    def without_secrets(self, text: str) -> str:
+        """Returns the text without these secrets, and without what looks like one: for events and spans, which others
         than the client read."""
         return without_secrets(self.redact(text))
 
@@ -197,7 +197,7 @@ class GatewayState:
         if self.tracing is None:
             yield
             return
-        exporter = self.tracing.start(self.redact_keys)
+        exporter = self.tracing.start(self.without_secrets)
         self.metrics.spans.set_function(lambda: exporter.exported)
         self.metrics.span_drops.set_function(lambda: exporter.dropped)
         try:

@@ -39,7 +39,7 @@ _REASONS: Final = {
 class Inspector:
     """The latest requests, for those who may look. `ring` observes all requests of this worker, `requests` are those of
     all workers. `settings` and `configured` return the settings in use, and the gateway's own secrets, which
-    `redact_error` takes out of the errors of backends."""
+    `redact_own` takes out of a text."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Inspector:
         access: InspectorAccess,
         settings: Callable[[], Settings],
         configured: Callable[[], Sequence[str]],
-        redact_error: Callable[[str], str],
+        redact_own: Callable[[str], str],
     ) -> None:
         self.access = access
         self.ring = RequestRing(known)
@@ -56,7 +56,7 @@ class Inspector:
         self.folder: RecordingFolder | None = None
         self._settings = settings
         self._configured = configured
-        self._redact_error = redact_error
+        self._redact_own = redact_own
         self._reveals = known.reveal
         self._own = OwnRequests(self.ring, self.thread, self._secrets, self.check_reveal)
         self.requests: AllRequests | RecordedRequests = AllRequests(self._own)
@@ -117,7 +117,7 @@ class Inspector:
         contents = await self.contents(request_id)
         known = self._secrets(contents)
         made = await self.thread.run(
-            remade_redacted, contents.interaction, level, self._seed, known, self._settings(), self._redact_error
+            remade_redacted, contents.interaction, level, self._seed, known, self._settings(), self._redact_own
         )
         if not summary.live:
             self._remade[key] = made

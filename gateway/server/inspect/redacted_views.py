@@ -29,11 +29,11 @@ def remade_redacted(
     seed: bytes,
     known: Sequence[str],
     settings: Settings,
-    redact_error: Callable[[str], str],
+    redact_own: Callable[[str], str],
 ) -> Remade:
-    """Makes the stages again from redacted bytes. The checks are those of the captured ones; `redact_error` is what the
+    """Makes the stages again from redacted bytes. The checks are those of the captured ones; `redact_own` is what the
     gateway applied to the errors of backends."""
-    captured = remake(interaction, settings, redact_error)
+    captured = remake(interaction, settings, redact_own)
     (shown,) = remade_alike([interaction], level, seed, known, settings)
     # They quote what they are about: the code of an outcome may be the backend's own word.
     checks = tuple(
