@@ -29,6 +29,20 @@ async def test_a_backend_is_asked_after_a_question(opened: Open) -> None:
         await findings.wait_for()
 
 
+async def test_the_settings_that_the_doctor_suggests_are_shown(opened: Open) -> None:
+    entry: Json = {"adapter": "openai_chat", "base_url": "demo:chat?defect=refuses_two_system"}
+    own: dict[str, Json] = {**settings(send=True), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+    async with running_gateway(own) as gateway, opened(gateway.base_url) as viewer:
+        await InspectorPage(viewer).open()
+        await viewer.page.keyboard.press("x")
+        dialog = viewer.page.get_by_role("dialog", name="Doctor")
+        await dialog.get_by_role("button", name="Ask it up to").click()
+        suggested = dialog.get_by_role("region", name="Suggested settings")
+        await suggested.wait_for(timeout=120_000)
+        lines = (await suggested.inner_text()).splitlines()
+        assert len(lines) == 2 and lines[0].startswith("profiles.b: {") and lines[1] == 'backends.b.profile: "b"'
+
+
 async def test_nothing_is_asked_where_the_settings_do_not_say_so(opened: Open) -> None:
     async with running_gateway(settings()) as gateway, opened(gateway.base_url) as viewer:
         await InspectorPage(viewer).open()

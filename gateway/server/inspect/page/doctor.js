@@ -40,7 +40,7 @@ function Examination({ allowed, backends, questions }) {
     );
   };
   const report = reports.get(name);
-  return html`<div class="what-if">
+  return html`<div class="choices">
       <label
         >Backend
         <select value=${name} onChange=${(event) => setName(event.target.value)}>
@@ -72,15 +72,28 @@ function Examination({ allowed, backends, questions }) {
 function Report({ report }) {
   const faulty = report.findings.filter(({ finding }) => FAULTY.includes(finding.verdict));
   const good = report.findings.filter(({ finding }) => finding.verdict === "ok");
+  const skipped = report.findings.length - good.length - faulty.length;
   return html`<p><strong>${visible(report.name)}</strong> <span class="dim">${visible(report.about)}</span></p>
-    <p>${counted(good.length, "check")} in order, ${counted(faulty.length, "finding")}.</p>
-    <div class="settings-box" tabindex="0" role="group" aria-label="Findings">
+    <p>
+      ${counted(good.length, "check")} in order, ${counted(faulty.length, "finding")}${
+        skipped > 0 && `, ${counted(skipped, "check")} not tried`
+      }.
+    </p>
+    <div class="scroll-box" tabindex="0" role="group" aria-label="Findings">
       <ul class="notices">
         ${faulty.map((one) => html`<${Finding} key=${one.id} checked=${one} />`)}
       </ul>
     </div>
     ${report.can.length > 0 && html`<p><span class="dim">It can:</span> ${visible(report.can.join(", "))}</p>`}
-    ${report.cannot.length > 0 && html`<p><span class="dim">It cannot:</span> ${visible(report.cannot.join(", "))}</p>`}`;
+    ${report.cannot.length > 0 && html`<p><span class="dim">It cannot:</span> ${visible(report.cannot.join(", "))}</p>`}
+    ${report.suggestions.length > 0 && html`<${Suggestions} keys=${report.suggestions} />`}`;
+}
+
+// The doctor has tried them. The page writes no file.
+function Suggestions({ keys }) {
+  const lines = keys.map(({ path, value }) => `${path.join(".")}: ${JSON.stringify(value)}`);
+  return html`<p class="dim">Suggested in settings.json, and tried; <code>dragoman doctor --write</code> writes it:</p>
+    <pre class="bytes" tabindex="0" role="region" aria-label="Suggested settings">${visible(lines.join("\n"))}</pre>`;
 }
 
 function Finding({ checked: { id, name, finding } }) {

@@ -50,7 +50,7 @@ function passes(row, words, all) {
 
 function Table({ rows }) {
   if (rows.length === 0) return html`<p class="empty">No setting passes.</p>`;
-  return html`<div class="settings-box" tabindex="0" role="group" aria-label="Settings">
+  return html`<div class="scroll-box" tabindex="0" role="group" aria-label="Settings">
     <table class="settings">
       <thead>
         <tr>

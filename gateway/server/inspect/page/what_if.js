@@ -23,7 +23,7 @@ export function WhatIf({ id, settings, route, query }) {
     event.preventDefault();
     setAsked({ body: { id, ...choices(new FormData(event.target)) }, times: asked.times + 1 });
   };
-  return html`<form class="what-if" onSubmit=${submit}>
+  return html`<form class="choices" onSubmit=${submit}>
       <label
         >Profile
         <select name="profile">
