@@ -50,7 +50,7 @@ function Page() {
 function Inspector({ settings }) {
   const [, redraw] = useState(0);
   const [state, setState] = useState("connecting");
-  const [opened, setOpened] = useState(openedByAddress);
+  const [opened, setOpened] = useState(() => ofAddress("request"));
   const [at, setAt] = useState({ current: opened, moves: 0 });
   const [follow, setFollow] = useState(true);
   const [entered, setEntered] = useState(null);
@@ -67,7 +67,7 @@ function Inspector({ settings }) {
   useStream(requests, setState);
   useTicks(requests);
   useEffect(() => {
-    const onAddress = () => setOpened(openedByAddress());
+    const onAddress = () => setOpened(ofAddress("request"));
     addEventListener("hashchange", onAddress);
     document.addEventListener("keydown", onKey);
     return () => {
@@ -176,10 +176,7 @@ function Inspector({ settings }) {
     ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
 }
 
-function openedByAddress() {
-  return ofAddress("request");
-}
-
+// A part of the address behind `#`: the opened request, and the one it is compared with.
 function ofAddress(name) {
   return new URLSearchParams(location.hash.slice(1)).get(name);
 }

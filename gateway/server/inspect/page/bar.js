@@ -12,7 +12,10 @@ const STREAM = {
   recorded: "a recording",
 };
 
-/** `state` is that of the stream; `children` is the filter; `onDialog` gets the name of a dialog. A recording has no gateway. */
+/**
+ * `state` is that of the stream; `children` is the filter; `onDialog` gets the name of a dialog. A recording has no
+ * gateway, and so no dialogs about one.
+ */
 export function Bar({ settings, state, requests, onDialog, children }) {
   const [theme, setTheme] = useState("system");
   const change = () => {

@@ -6,8 +6,8 @@ import { Status } from "./list.js";
 import { visible } from "./text.js";
 
 /**
- * `route` is null where none was chosen; `mayReveal`: the gateway shows words. `onFilter` gets a filter; `onSend` is null
- * where there is no gateway that could send the request again.
+ * `route` is null where none was chosen; `mayReveal`: the gateway shows words. `onFilter` gets a filter; `onSend` is
+ * null where there is no gateway that could send the request again.
  */
 export function Head({ id, summary, route, reveal, mayReveal, onCopy, onSend, onReveal, onClose, onFilter }) {
   return html`<header class="request-head">

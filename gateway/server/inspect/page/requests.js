@@ -8,8 +8,8 @@ const REFRESH_MS = 600;
 
 /**
  * `rows` are summaries, newest first, so far as they are loaded; `matching` of `total` pass the filter. `held` are
- * changes that wait while the list is paused. `keep` is how many the gateway
- * keeps, and so the page. `onChange` is called after each change.
+ * changes that wait while the list is paused. `keep` is how many the gateway keeps, and so the page. `onChange` is
+ * called after each change.
  *
  * The gateway alone knows the language of the filter: while there is one, a new request makes the list be asked for
  * again, and the changes themselves only update rows that are shown.
