@@ -4,6 +4,7 @@ Names are those of the conventions for HTTP (1.44) and for generative AI, where 
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Final
 
 from gateway.adapter import BackendRequest, ProviderAdapter
@@ -113,8 +114,15 @@ def provider(backend: Backend) -> str:
     name = backend.settings.profile or "none"
     if name == "none":
         module = backend.settings.adapter.partition(":")[0].rpartition(".")[2]
-        name = backend.adapter.provider if isinstance(backend.adapter, ProviderAdapter) else module
+        name = _named_provider(type(backend.adapter)) or module
     return PROVIDERS.get(name, name)
+
+
+@cache
+def _named_provider(adapter: type) -> str:
+    """Returns the provider that a class of adapters names, or an empty text. Once for each class: the check of a
+    protocol looks for its members every time, and this one is asked for each request."""
+    return adapter.provider if isinstance(adapter, ProviderAdapter) else ""
 
 
 def _usage(usage: UsageReport) -> Iterator[tuple[str, Attribute]]:
