@@ -23,7 +23,7 @@ from gateway.server.process.lifecycle_log import log_end, log_stop
 from gateway.server.process.reload_policy import keep_restart_only
 from gateway.server.process.runtime_directory import RuntimeDirectory
 from gateway.server.process.settings_reload import SettingsSource
-from gateway.server.telemetry.log import LEVELS, LOGGER, ForgivingFile, ForgivingStream, LineFormatter
+from gateway.server.telemetry.log import LEVELS, LOGGER, LineFormatter, LogFile, StderrHandler
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.worker_metrics import WorkerMetrics
 from gateway.settings import LogSettings, Settings
@@ -209,12 +209,13 @@ class Supervisor:
 @contextlib.contextmanager
 def _logging(settings: LogSettings) -> Iterator[None]:
     """Writes the supervisor's few log lines synchronously: the queue's thread would not survive a fork. A line that
-    cannot be written is dropped; kept in the stream, it would end every worker, which closes the file again."""
-    handlers: list[logging.Handler] = [ForgivingStream(sys.stderr)]
+    cannot be written is dropped: left in the file's buffer, it would fail again in each worker, which closes the file
+    and would end there."""
+    handlers: list[logging.Handler] = [StderrHandler(sys.stderr)]
     if settings.file is not None:
         with contextlib.suppress(OSError):
             Path(settings.file).parent.mkdir(parents=True, exist_ok=True)
-            handlers.append(ForgivingFile(settings.file))
+            handlers.append(LogFile(settings.file))
     before = LOGGER.level
     LOGGER.setLevel(LEVELS[settings.level])
     for handler in handlers:
@@ -226,5 +227,4 @@ def _logging(settings: LogSettings) -> Iterator[None]:
         LOGGER.setLevel(before)
         for handler in handlers:
             LOGGER.removeHandler(handler)
-            if isinstance(handler, ForgivingFile):
-                handler.close()
+            handler.close()

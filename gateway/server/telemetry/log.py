@@ -116,7 +116,7 @@ class LineQueue(QueueHandler):
     @property
     def dropped(self) -> int:
         """The number of lines that exceeded the queue, could not be formatted, or could not be written to the file."""
-        lost = sum(target.lost for target in self._targets if isinstance(target, ForgivingFile))
+        lost = sum(target.lost for target in self._targets if isinstance(target, LogFile))
         return self._overflown + self._writer.unformatted + lost
 
     def handle(self, record: logging.LogRecord) -> bool:
@@ -184,14 +184,14 @@ class _LineWriter(QueueListener):
             self.unformatted += 1
 
 
-class ForgivingStream(logging.StreamHandler):  # type: ignore[type-arg]  # generic only in its stub
+class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]  # generic only in its stub
     """Standard error that ignores its own failures (a closed pipe)."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         pass
 
 
-class ForgivingFile(SharedFile):
+class LogFile(SharedFile):
     """A rotated file that counts failed writes (a full disk, a removed directory), and reopens after each."""
 
     lost = 0
@@ -209,7 +209,7 @@ class ForgivingFile(SharedFile):
 def logging_to(settings: LogSettings, redact: Callable[[str], str] = str) -> Iterator[LineQueue]:
     """Sends every record of this process to the targets of the settings, until the block ends. `redact` removes the
     secrets from every line, tracebacks included, whichever logger wrote it."""
-    targets: list[logging.Handler] = [ForgivingStream(sys.stderr)]
+    targets: list[logging.Handler] = [StderrHandler(sys.stderr)]
     problem = ""
     if settings.file is not None:
         try:
@@ -246,7 +246,7 @@ def _capturing(settings: LogSettings, queue: LineQueue) -> Iterator[LineQueue]:
 
 def _open_file(settings: LogSettings, path: Path) -> SharedFile:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return ForgivingFile(path, int(settings.max_mb * 2**20), settings.backups)
+    return LogFile(path, int(settings.max_mb * 2**20), settings.backups)
 
 
 def log_line(level: int, request_id: str, message: str, *args: object) -> None:
