@@ -42,7 +42,8 @@ class ClientConnection(asyncio.Protocol):
         self.app_state = app_state
         self.timeout_keep_alive: float = config.timeout_keep_alive
         self.server_state = server_state
-        self.connections: set[ClientConnection] = server_state.connections  # type: ignore[assignment]  # its own only
+        # The type of uvicorn's set names its own protocols; this server has no others than these.
+        self.connections: set[ClientConnection] = server_state.connections  # type: ignore[assignment]
         self.loop = _loop or asyncio.get_running_loop()
         self.on_lost: Callable[[], None] | None = None
         self.state = ClientState.HEAD
@@ -54,7 +55,8 @@ class ClientConnection(asyncio.Protocol):
         self._timer_at = math.inf
         self._waiting: list[tuple[ResponseWriter, Scope]] = []
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+    # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.connections.add(self)
         self.transport = transport
         self.flow = FlowControl(transport)

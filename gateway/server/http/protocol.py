@@ -43,7 +43,8 @@ class HttpProtocol(ClientConnection):
     encode_error: Callable[[GatewayError], ErrorAnswer]
     _sent_away = LogThrottle()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
+    # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._url = b""
         # Names and values alternate, of a head or of trailers.

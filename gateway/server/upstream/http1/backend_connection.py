@@ -101,7 +101,8 @@ class BackendConnection(SocketProtocol):
 
     # Methods for the event loop:
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as asyncio calls it
+    # asyncio gives a protocol of streams a Transport; the stub names the base of all transports.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         self._state = BACKEND_TRANSITIONS[self._state]["opened"]
         # With this limit the transport reports every byte that is not sent at once, which shows whether a request has
