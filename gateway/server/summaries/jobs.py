@@ -119,7 +119,7 @@ class SummaryJobs:
         if not await task.store.commit(lease, [attempted]):
             await self._spend(task, -request.tokens)
             return
-        self._tell(notices.started(turns, task.cover.covered_tokens, task.writer.name), task)
+        self._report(notices.started(turns, task.cover.covered_tokens, task.writer.name), task)
         try:
             written = await self._held(lease, task, request)
             await self._count(task, written, request.tokens)
@@ -191,9 +191,9 @@ class SummaryJobs:
 
     def _end(self, task: SummaryTask, outcome: str, notice: Notice) -> None:
         self._metrics.summaries.inc(task.writer.backend.name, outcome)
-        self._tell(notice, task)
+        self._report(notice, task)
 
-    def _tell(self, notice: Notice, task: SummaryTask) -> None:
+    def _report(self, notice: Notice, task: SummaryTask) -> None:
         self._reporter.report(notice, task.request_id)
 
 

@@ -18,7 +18,7 @@ class SummaryReporter:
     def __init__(self, metrics: Metrics, event_bus: EventBus) -> None:
         self._metrics = metrics
         self._event_bus = event_bus
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
 
     def report(self, notice: Notice, request_id: str) -> None:
         """Reports a notice as one of the request with this id."""
@@ -30,8 +30,8 @@ class SummaryReporter:
     def report_daily(self, notice: Notice, request_id: str, tenant: str) -> None:
         """Reports a notice that would otherwise be repeated for each request of a tenant, once a day (UTC)."""
         today = int(time.time() // DAY_S)
-        if self._told.get(tenant) != today:
-            self._told[tenant] = today
+        if self._reported.get(tenant) != today:
+            self._reported[tenant] = today
             self.report(notice, request_id)
 
 

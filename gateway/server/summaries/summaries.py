@@ -145,7 +145,7 @@ class Summaries:
         planned = await asyncio.to_thread(plan)
         if isinstance(planned, NoCover):
             if planned.reason == "futile":
-                await self._tell_futile(request, recalled, planned, limits)
+                await self._report_futile(request, recalled, planned, limits)
             return
         entry = await self._sight(request, recalled, planned)
         if entry is None:
@@ -206,7 +206,7 @@ class Summaries:
         # The number of jobs is one for all models of a worker.
         return JobLimits(compress.sightings, self._settings.compress.max_running, own or compress.tokens_per_day)
 
-    async def _tell_futile(
+    async def _report_futile(
         self, request: RequestSummary, recalled: Recalled, planned: NoCover, limits: CompressLimits
     ) -> None:
         """Reports once for a conversation that no summary would help."""

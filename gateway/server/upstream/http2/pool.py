@@ -21,14 +21,14 @@ class _Opening:
     def __init__(self, task: asyncio.Task[None]) -> None:
         self.waiters: set[asyncio.Future[None]] = set()
         self.task = task
-        task.add_done_callback(self._tell)
+        task.add_done_callback(self._end_waits)
 
     @property
     def has_room(self) -> bool:
         """Whether a further request may wait for it."""
         return len(self.waiters) < DEFAULT_STREAMS and not self.task.done()
 
-    def _tell(self, task: asyncio.Task[None]) -> None:
+    def _end_waits(self, task: asyncio.Task[None]) -> None:
         error = RemoteDisconnected() if task.cancelled() else task.exception()
         for waiter in self.waiters:
             if waiter.done():
