@@ -1,4 +1,4 @@
-"""Sets up the errors of OpenAI's APIs for the adapter."""
+"""Gives the adapter the errors of OpenAI's APIs, under a name of its own package: an adapter imports no other one."""
 
 from adapters.openai_errors import decode_failure, message_of, reported_failure
 

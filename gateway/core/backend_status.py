@@ -145,7 +145,8 @@ def _credential_notice(status: int) -> tuple[Notice, ...]:
 
 _SECRET: Final = re.compile(
     r"(?i)\bbearer\s+\S+"
-    # Behind these, words go on: skyfall-36b. A provider may have masked what follows.
+    # A separator must follow these: without it, they begin words such as skyfall-36b. `*` is of a key that its provider
+    # has masked.
     r"|\b(?:sk|pk|rk|wk|gsk|xai|hf|ghp|gho|github_pat|glpat)[-_.*][A-Za-z0-9*_.\-]{8,}"
     r"|\b(?:AIza|AKIA|ya29)[-_.]?[A-Za-z0-9*_.\-]{8,}"
     r"|\beyJ[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*){0,2}"

@@ -83,8 +83,8 @@ class Route(msgspec.Struct, frozen=True):
     `name_fields` in the body. Without an `operation` the route is an alias, which the OpenAPI document does not show.
 
     Another dialect may serve the same method and path: the route with a `mark` answers the requests that have it, the
-    one without a mark all others. A `fixed` route has its answer in `fixed`, a `refused` one its error in `refusal`; a
-    `model` route may have the answer for every model that there is in `fixed`.
+    one without a mark all others. A `fixed` route has its answer in `fixed`, a `refused` one its error in `refusal`. A
+    `model` route with a `fixed` answer sends that one for each model that exists.
     The dialect of a `count` route is a CountingDialect, that of a `stored` route a
     `gateway.dialects.stateful.StatefulDialect`.
     """

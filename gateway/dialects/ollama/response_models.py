@@ -107,7 +107,7 @@ class OllamaModel(Struct, frozen=True):
 
 
 class OllamaPulled(Struct, frozen=True):
-    """The end of the download of a model, which the gateway's backends have already."""
+    """The end of the download of a model: there is none, since a backend has the model."""
 
     status: str
 
