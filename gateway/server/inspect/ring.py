@@ -133,14 +133,10 @@ class RequestRing(RequestObserver):
                 ids.add(one.id)
                 yield one
 
-    def listed(
-        self, matches: Callable[[Summary], bool] = lambda _: True, before: int | None = None, limit: int = 200
-    ) -> list[Summary]:
-        """Returns the summaries of the newest requests that match, newest first, at most so many; `before`: only those
-        that began before the one of this `seq`."""
-        older = (known for known in self._known() if before is None or known.seq < before)
-        matching = ((known, summary) for known in older if matches(summary := self._summary(known)))
-        return [self._priced(known, summary) for known, summary in islice(matching, limit)]
+    def listed(self, before: int | None = None, limit: int = 200) -> list[Summary]:
+        """Returns the summaries of the newest requests, newest first, at most so many; `before`: only those that began
+        before the one of this `seq`."""
+        return self.page(self._known(), before, limit)
 
     async def found(self, matches: Callable[[Summary], bool]) -> list[KnownRequest]:
         """Returns the requests that match, newest first. Others are served meanwhile."""
@@ -153,7 +149,7 @@ class RequestRing(RequestObserver):
         return found
 
     def page(self, found: Iterable[KnownRequest], before: int | None, limit: int) -> list[Summary]:
-        """Returns the summaries of the first of these requests, as `listed` does."""
+        """Returns the summaries of these requests as `listed` does."""
         older = (known for known in found if before is None or known.seq < before)
         return [self._shown(known) for known in islice(older, limit)]
 
@@ -207,7 +203,9 @@ class RequestRing(RequestObserver):
         return int((changed + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
 
     def _shown(self, known: KnownRequest) -> Summary:
-        return self._priced(known, self._summary(known))
+        summary = self._summary(known)
+        cost = cost_of(known.tokens, self.price_of(summary.model))
+        return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
 
     def _summary(self, known: KnownRequest) -> Summary:
         return summary_of(known, self._state_of(known), self._epoch_s, self.worker)
@@ -218,7 +216,3 @@ class RequestRing(RequestObserver):
             return self._contents.state_of(known.seq) or ContentsState(missing)
         capture = known.context.capture
         return ContentsState() if capture is None else ContentsState("kept", capture.size, capture.conversation)
-
-    def _priced(self, known: KnownRequest, summary: Summary) -> Summary:
-        cost = cost_of(known.tokens, self.price_of(summary.model))
-        return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
