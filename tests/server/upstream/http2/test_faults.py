@@ -9,16 +9,7 @@ from h2.errors import ErrorCodes
 from h2.events import StreamReset
 
 from gateway.core.errors import BackendError, BackendTruncated
-from tests.server.upstream.http2.peer import (
-    GOAWAY,
-    HEAD,
-    Fields,
-    Peer,
-    Script,
-    frame,
-    goes_away,
-    talking,
-)
+from tests.server.upstream.http2.peer import GOAWAY, HEAD, Fields, Peer, Script, frame, goes_away, talking
 from tests.server.upstream.transport_client import everything
 
 

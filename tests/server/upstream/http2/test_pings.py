@@ -7,10 +7,7 @@ from h2.events import PingAckReceived, PingReceived
 
 from gateway.core.errors import BackendError
 from gateway.server.upstream.http2 import connection
-from tests.server.upstream.http2.peer import (
-    Peer,
-    talking,
-)
+from tests.server.upstream.http2.peer import Peer, talking
 from tests.server.upstream.transport_client import everything
 
 

@@ -5,11 +5,7 @@ import asyncio
 import pytest
 
 from gateway.server.upstream.http2 import multiplexer, pool
-from tests.server.upstream.http2.peer import (
-    Peer,
-    answers,
-    talking,
-)
+from tests.server.upstream.http2.peer import Peer, answers, talking
 
 
 async def test_an_idle_connection_is_kept_for_a_while_and_then_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,15 +8,7 @@ from h2.events import DataReceived
 
 from gateway.core.errors import BackendError
 from gateway.server.upstream.http2 import connection
-from tests.server.upstream.http2.peer import (
-    GOAWAY,
-    Peer,
-    Script,
-    answers,
-    frame,
-    goes_away,
-    talking,
-)
+from tests.server.upstream.http2.peer import GOAWAY, Peer, Script, answers, frame, goes_away, talking
 from tests.server.upstream.transport_client import everything
 
 

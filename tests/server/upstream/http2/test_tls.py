@@ -9,11 +9,7 @@ import pytest
 
 from gateway.core.errors import BackendError
 from gateway.server.upstream.http import connect
-from tests.server.upstream.http2.peer import (
-    answers,
-    asking,
-    serving,
-)
+from tests.server.upstream.http2.peer import answers, asking, serving
 
 CERTIFICATE: Final = Path(__file__).parent.parent / "http1" / "localhost.pem"
 

@@ -13,15 +13,7 @@ from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.upstream.http2.stream_response import WINDOW
 from gateway.server.upstream.transport import Transport, encode_http2_head
 from tests.server.api.test_keep_alive import comes_true
-from tests.server.upstream.http2.peer import (
-    HEAD,
-    Peer,
-    answers,
-    asking,
-    frame,
-    serving,
-    talking,
-)
+from tests.server.upstream.http2.peer import HEAD, Peer, answers, asking, frame, serving, talking
 from tests.server.upstream.transport_client import BODY, TransportClient, everything
 
 
