@@ -1,9 +1,11 @@
 """Decodes recorded answers for tests."""
 
+from typing import Final
+
 from adapters.openai_responses import OpenAIResponsesAdapter, OpenAIResponsesOptions
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.errors import BackendError
-from gateway.core.events import Event
+from gateway.core.events import Event, Finish, ResponseStart
 from gateway.core.notices import Notice
 from gateway.testing.events import join
 from gateway.testing.replay import replay
@@ -11,6 +13,9 @@ from gateway.testing.replay import replay
 ADAPTER = OpenAIResponsesAdapter(OpenAIResponsesOptions(), 1 << 20)
 OWN = "openai_responses"
 OTHER = "openai_chat"
+# The events with which every answer of the tests begins, and a complete one ends.
+START: Final = ResponseStart("r1", "m")
+STOP: Final = Finish("stop", "completed")
 
 
 def decoded(wire: bytes, dialect: str = OTHER) -> list[Event]:

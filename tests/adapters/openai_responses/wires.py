@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from gateway.core.conversation import Json, JsonObject
 
 WireEvent = dict[str, Json]
+# A call of a tool whose input is a text, as it begins.
+CUSTOM: Final[WireEvent] = {"type": "custom_tool_call", "name": "run", "call_id": "a", "input": ""}
 
 
 def sse(*events: JsonObject) -> bytes:
@@ -110,3 +113,8 @@ def usage(prompt: int = 3, completion: int = 4) -> WireEvent:
 def whole(*items: Json, status: str = "completed", **fields: Json) -> bytes:
     """A whole answer."""
     return json.dumps(response(status, items, **fields)).encode()
+
+
+def streamed(*events: WireEvent, last: WireEvent | None = None) -> bytes:
+    """An answer in a stream: its first event, these, and its last one."""
+    return sse(created(), *events, ended() if last is None else last)
