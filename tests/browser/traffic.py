@@ -1,23 +1,13 @@
-"""The requests that the tests look at, and the gateways that keep them."""
+"""The requests that the tests look at, and the settings of the gateways that keep them."""
 
-from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
 from gateway.core.conversation import Json
-from gateway.demo.settings import DEMO_SETTINGS
 from gateway.testing.gateway import RunningGateway
+from tests.server.inspect.test_routes import settings as settings
 
 # A question whose answer breaks off after two chunks.
 TRUNCATED: Final[list[Json]] = [{"role": "user", "content": "Hello [[demo:truncated after=2]]"}]
-
-
-def settings(server: Mapping[str, Json] | None = None, **inspector: Json) -> dict[str, Json]:
-    """Returns the settings of a gateway with the demo backends whose inspector keeps all contents."""
-    return {
-        **cast("dict[str, Json]", DEMO_SETTINGS),
-        "server": {"api_keys_env": None, **(server or {})},
-        "inspector": {"contents": "always", **inspector},
-    }
 
 
 def history(model: str) -> list[Json]:

@@ -1,14 +1,19 @@
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import pytest
+from starlette.routing import Route
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.demo.settings import DEMO_SETTINGS
 from gateway.recording.recording import Recording, read_recording
+from gateway.server.api.app import create_app
+from gateway.server.inspect.responses import API
+from gateway.settings import read_settings
 from gateway.testing.gateway import RunningGateway, running_gateway
 
 DEMO: Final = cast("dict[str, Json]", DEMO_SETTINGS)
@@ -17,6 +22,7 @@ SAID: Final = "Weltraumbahnhof Baikonur"
 
 
 def settings(server: Mapping[str, Json] | None = None, **inspector: Json) -> dict[str, Json]:
+    """Returns the settings of a gateway with the demo backends whose inspector keeps all contents."""
     return {
         **DEMO,
         "server": {"api_keys_env": None, **(server or {})},
@@ -149,50 +155,82 @@ async def test_who_reads_the_stream_has_contents_kept() -> None:
         assert answer.status_code == 404
 
 
+# Every route below /inspect/api: its method, its path, and its status for who may look. `x` is no request.
 ROUTES: Final = (
-    "requests",
-    "requests/x",
-    "settings",
-    "requests/x/messages",
-    "requests/x/sent",
-    "requests/x/answer",
-    "export?id=x",
-    "stream",
-    "nothing",
+    ("GET", "requests", 200),
+    ("DELETE", "requests", 204),
+    ("GET", "requests/x", 404),
+    ("GET", "requests/x/messages", 404),
+    ("GET", "requests/x/sent", 404),
+    ("GET", "requests/x/answer", 404),
+    ("GET", "requests/x/diff", 404),
+    ("POST", "requests/x/send", 403),
+    ("POST", "explain", 400),
+    ("GET", "export?id=x", 404),
+    ("GET", "stream", 200),
+    ("GET", "settings", 200),
+    ("GET", "running-settings", 200),
+    ("GET", "effective-settings", 200),
+    ("GET", "doctor", 200),
+    ("POST", "doctor", 403),
+    ("GET", "rules/TOOL_ORPHAN", 200),
 )
 
 
-@pytest.mark.parametrize("route", ROUTES)
-async def test_nobody_looks_where_others_may_reach_the_gateway(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = [
-        settings({"api_keys_env": "KEYS"}),
-        settings({"allowed_hosts": ["gateway.example"]}),
-        settings(enabled="off"),
-    ]
+def test_every_route_is_in_the_table() -> None:
+    """So that the tests of who may look try it."""
+    served = {
+        (method, re.sub(r"\{\w+\}", "x", route.path).removeprefix(API))
+        for route in create_app(read_settings({})).routes
+        if isinstance(route, Route) and route.path.startswith(API)
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    listed = [(method, f"/{path.partition('?')[0]}".replace("TOOL_ORPHAN", "x")) for method, path, _ in ROUTES]
+    assert set(listed) == served and len(listed) == len(served)
+
+
+async def status(gateway: RunningGateway, method: str, path: str, headers: Mapping[str, str]) -> tuple[int, str]:
+    """Returns the status of an answer, which may be without end, and the code of its error."""
+    body: Any = {} if method == "POST" else None
+    url = f"/inspect/api/{path}"
+    async with gateway.client.stream(method, url, json=body, headers=dict(headers)) as answer:
+        text = await answer.aread() if answer.status_code >= 400 else b"{}"
+        return answer.status_code, json.loads(text).get("error", {}).get("code", "")
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        settings({"api_keys_env": "KEYS"}, send=True),
+        settings({"allowed_hosts": ["gateway.example"]}, send=True),
+        settings(enabled="off", send=True),
+    ],
+    ids=["keys", "hosts", "off"],
+)
+async def test_nobody_looks_where_others_may_reach_the_gateway(
+    closed: dict[str, Json], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KEYS", "client-key")
-    for one in closed:
-        async with running_gateway(one) as gateway:
-            assert gateway.app.gateway_state.inspector is None
+    async with running_gateway(closed) as gateway:
+        assert gateway.app.gateway_state.inspector is None
+        for method, path in [*((method, path) for method, path, _ in ROUTES), ("GET", "nothing")]:
             for headers in ({}, {"authorization": "Bearer client-key"}, ADMIN):
-                answer = await gateway.client.get(f"/inspect/api/{route}", headers=headers)
-                assert (answer.status_code, answer.json()["error"]["code"]) == (404, "inspector_off")
+                assert await status(gateway, method, path, headers) == (404, "inspector_off"), path
 
 
-@pytest.mark.parametrize("route", ROUTES[:-2])
-async def test_the_admin_key_opens_and_no_other(route: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_admin_key_opens_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", "admin-secret")
     monkeypatch.setenv("KEYS", "client-key")
     async with running_gateway(settings({"api_keys_env": "KEYS"}, enabled="on")) as gateway:
-        for wrong in (
-            {},
-            {"authorization": "Bearer client-key"},
-            {"authorization": "admin-secret"},
-            {"x-api-key": "admin-secret"},
-        ):
-            answer = await gateway.client.get(f"/inspect/api/{route}", headers=wrong)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_admin_key")
-        answer = await gateway.client.get(f"/inspect/api/{route}", headers=ADMIN)
-        assert answer.status_code in (200, 404) and "invalid_admin_key" not in answer.text
+        for method, path, opened in ROUTES:
+            for wrong in (
+                {},
+                {"authorization": "Bearer client-key"},
+                {"authorization": "admin-secret"},
+                {"x-api-key": "admin-secret"},
+            ):
+                assert await status(gateway, method, path, wrong) == (401, "invalid_admin_key"), path
+            assert (await status(gateway, method, path, ADMIN))[0] == opened, path
         # It is no client's key.
         assert (await gateway.client.get("/v1/models", headers=ADMIN)).status_code == 401
 
@@ -225,9 +263,10 @@ async def test_what_shows_all_clients_needs_the_admin_key_where_there_is_one(
     ],
 )
 async def test_pages_of_other_origins_get_nothing(head: dict[str, str]) -> None:
-    async with running_gateway(settings()) as gateway:
-        for method in ("GET", "DELETE"):
-            answer = await gateway.client.request(method, "/inspect/api/requests", headers=head)
+    async with running_gateway(settings(send=True)) as gateway:
+        for method, path, _ in ROUTES:
+            answer = await gateway.client.request(method, f"/inspect/api/{path}", headers=head)
+            assert answer.json()["error"]["code"] == "cross_site_request", path
             assert answer.status_code == 403 and "access-control-allow-origin" not in answer.headers
         for own in ({"sec-fetch-site": "same-origin"}, {"sec-fetch-site": "none"}, {"origin": gateway.base_url}):
             answer = await gateway.client.get("/inspect/api/requests", headers=own)
