@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import httpx
 
 from gateway.core.conversation import Json
+from gateway.diagnostics.doctor.probes import chosen
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.inspect.test_resend import backend_requests
 from tests.server.inspect.test_routes import settings
@@ -25,13 +26,17 @@ async def test_nothing_is_asked_unless_the_settings_say_so() -> None:
 
 async def test_a_backend_is_asked_and_its_findings_are_told() -> None:
     entry: Json = {"adapter": "openai_chat", "base_url": "demo:chat?defect=no_done"}
-    own: dict[str, Json] = {**settings(send=True), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+    models: Json = {"demo-chat": {"backend": "b"}}
+    own: dict[str, Json] = {**settings(send=True), "backends": {"b": entry}, "models": models}
     async with running_gateway(own) as gateway:
         answer = await asked(gateway, {"backend": "b"})
         assert answer.status_code == 200, answer.text
         section = answer.json()
-        assert section["name"] == "b" and len(section["findings"]) > 10
-        assert "ok" in {one["finding"]["verdict"] for one in section["findings"]}
+        verdicts = {one["id"]: one["finding"]["verdict"] for one in section["findings"]}
+        assert section["name"] == "b" and verdicts.keys() == {probe.id for probe in chosen(slow=False)}
+        assert [check for check, verdict in verdicts.items() if verdict not in ("ok", "skipped")] == ["D224"]
+        form = await gateway.client.post("/inspect/api/doctor", data={"backend": "b"})
+        assert form.status_code == 415
         assert (await asked(gateway, {"backend": "nobody"})).json()["error"]["code"] == "unknown_backend"
         for wrong in ({"backend": 3}, {}):
             assert (await asked(gateway, wrong)).status_code == 400

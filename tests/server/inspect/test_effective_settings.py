@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import httpx
 import pytest
@@ -12,6 +12,9 @@ from gateway.settings import load_settings
 from gateway.testing.gateway import RunningGateway, gateway_command, running_gateway
 from tests.server.inspect.test_routes import settings
 
+SECRET_HEADER: Final = "header-secret-1"
+CREDENTIAL: Final = "credential-secret-1"
+
 
 def own(**more: Any) -> dict[str, Any]:
     """Settings with a backend that has secrets. (Any: JSON.)"""
@@ -19,7 +22,7 @@ def own(**more: Any) -> dict[str, Any]:
         "adapter": "openai_chat",
         "base_url": "http://127.0.0.1:9/v1",
         "api_key_env": "MINE",
-        "headers": {"x-team": "header-secret-1"},
+        "headers": {"x-team": SECRET_HEADER},
     }
     return {**settings(), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}, **more}
 
@@ -40,7 +43,7 @@ async def view(gateway: RunningGateway) -> tuple[dict[str, Any], dict[str, dict[
 async def test_each_value_has_its_origin_and_no_secret_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MINE", "credential-secret-1")
+    monkeypatch.setenv("MINE", CREDENTIAL)
     path = written(tmp_path / "settings.json", own(repair="strict", max_tool_results=7))
     async with running_gateway(own(repair="strict", max_tool_results=7)) as gateway:
         gateway.app.gateway_state.source = SettingsSource(path, lambda: load_settings(path))
@@ -51,9 +54,8 @@ async def test_each_value_has_its_origin_and_no_secret_is_in_it(
         assert rows["max_tool_results"]["origin"] == f"settings.json:{line}"
         assert rows["max_tool_results"]["over"] == [{"value": 10, "origin": "default"}]
         assert rows["limits.max_response_mb"]["origin"] == "default"
-        text = json.dumps(found)
-        for secret in ("header-secret-1", "credential-secret-1"):
-            assert secret not in text
+        assert rows["backends.b.headers.x-team"]["value"] == "(hidden)"
+        assert SECRET_HEADER not in json.dumps(found) and CREDENTIAL not in json.dumps(found)
         # The file changes: one value waits for a restart, one is not read yet.
         written(path, own(repair="off", max_tool_results=7, limits={"max_response_mb": 9}))
         _, rows = await view(gateway)
@@ -69,6 +71,26 @@ async def test_each_value_has_its_origin_and_no_secret_is_in_it(
         assert "line 1" in found["fault"] and rows["repair"]["value"] == "off"
         assert rows["max_tool_results"]["origin"] == "the file as it was before, an option or a variable"
         assert rows["inspector.keep_mb"]["origin"] == "default"
+
+
+async def test_a_secret_of_a_file_that_is_not_read_yet_is_hidden_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE", CREDENTIAL)
+    path = written(tmp_path / "settings.json", own())
+    async with running_gateway(own()) as gateway:
+        gateway.app.gateway_state.source = SettingsSource(path, lambda: load_settings(path))
+        entry = {
+            **own()["backends"]["b"],
+            "base_url": "http://user:url-secret-2@127.0.0.1:9/v1",
+            "headers": {"x-team": "header-secret-2"},
+        }
+        written(path, own(backends={"b": entry}))
+        found, rows = await view(gateway)
+        address = rows["backends.b.base_url"]
+        assert (address["value"], address["file"]) == ("http://127.0.0.1:9/v1", "http://(hidden)@127.0.0.1:9/v1")
+        for secret in ("url-secret-2", "header-secret-2", SECRET_HEADER):
+            assert secret not in json.dumps(found)
 
 
 async def test_what_the_command_line_sets_says_so(tmp_path: Path) -> None:

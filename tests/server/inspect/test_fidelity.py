@@ -78,7 +78,7 @@ async def test_every_dialect_with_every_demo_backend(dialect: str) -> None:
                 assert answer.status_code == 200, answer.text
         assert len(interactions(gateway)) == 2 * len(DEMO_MODELS)
         for one in interactions(gateway):
-            assert one.sent is not None and one.reads and one.writes and one.close is not None
+            assert one.sent is not None and one.reads and one.writes and one.close is not None and not one.gaps
             assert one.end is not None and one.end.status == 200 and one.end.cut is None
             marks = one.end.marks
             order = [marks.read, marks.prepared, marks.connected, marks.head, marks.first, marks.last, marks.end]
