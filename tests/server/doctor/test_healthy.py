@@ -1,4 +1,4 @@
-"""Every kind of demo backend is in order, and the questions are as many as were told."""
+"""Every kind of demo backend is in order, and the questions are no more than was told."""
 
 import pytest
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from functools import partial
 
 import pytest
@@ -42,12 +43,12 @@ async def cuts_silence(connection: Connection) -> None:
 async def test_a_silence_that_was_long_enough_is_in_order() -> None:
     finding = await silent(writes_silently, SILENT_S)
     assert finding.verdict == "ok"
-    assert finding.detail.startswith("complete after 0.")
-    assert finding.detail.endswith("s of silence")
+    assert re.fullmatch(r"complete after \d+\.\d s of silence", finding.detail)
 
 
 async def test_a_shorter_silence_is_told_as_such() -> None:
-    finding = await silent(writes_silently, SILENT_S * 5)
+    # As many times as may still count: a busy machine is silent for longer.
+    finding = await silent(writes_silently, SILENT_S * 9)
     assert (finding.verdict, finding.detail.partition("; ")[2]) == ("ok", "a longer silence could not be had")
 
 
@@ -59,7 +60,7 @@ async def test_an_answer_without_silence_shows_nothing() -> None:
 async def test_a_connection_that_is_cut_while_it_is_silent_is_found() -> None:
     finding = await silent(cuts_silence, SILENT_S)
     assert finding.verdict == "todo"
-    assert finding.detail.startswith("an answer that is silent fails after 0.")
+    assert re.match(r"an answer that is silent fails after \d+\.\d s: ", finding.detail)
 
 
 def refusing(above: int, error: str) -> Script:
