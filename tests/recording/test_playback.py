@@ -73,6 +73,7 @@ async def test_a_replayed_backend_is_recorded_as_it_was(model: str) -> None:
         }
         second = await recorded(bodies, settings)
         assert playing.matcher.unused == () and playing.misses == []
+    assert [one.end for one in results(first)] == [(200, "", None)] * 2 and all(one.response for one in results(first))
     assert results(second) == results(first)
 
 
@@ -86,7 +87,7 @@ async def test_a_fault_is_replayed(fault: str) -> None:
             "models": {"demo-chat": {"backend": "demo-chat"}},
         }
         second = await recorded(bodies, settings)
-    assert second[0].end is not None and first[0].end is not None
+    assert second[0].end is not None and first[0].end is not None and first[0].end.code
     assert (second[0].end.status, second[0].end.code) == (first[0].end.status, first[0].end.code)
 
 

@@ -121,8 +121,8 @@ def test_what_a_killed_writer_left_is_dropped() -> None:
     (recording,) = golden_recordings()[:1]
     written = write_recording(recording)
     for end in range(written.index(b"\n") + 1, len(written), 211):
-        read = read_recording(written[:end])
-        assert recording.lines[: len(read.lines)] == read.lines
+        whole = written[:end].count(b"\n") - 1  # the first is the header's
+        assert read_recording(written[:end]).lines == recording.lines[:whole]
 
 
 def test_the_caps_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,12 +143,20 @@ def test_no_secret_is_left_anywhere(kind: str, level: RedactionLevel) -> None:
     assert core not in written and core not in _unescaped(written) and base64.b64encode(core)[2:-4] not in written
     assert redacted.removed > 0
     # A secret that is cut over many events is one secret.
-    (interaction,) = redacted.recording.interactions()
-    for side in (interaction.reads, interaction.writes):
-        joined = b"".join(line.data.content for line in side)
-        pieces = [json.loads(line[6:]) for line in joined.decode().split("\n") if line.startswith("data: {")]
-        said = "".join(choice["delta"].get("content") or "" for piece in pieces for choice in piece.get("choices", ()))
-        assert core.decode() not in said
+    for whole, clean in zip(_streamed(recording), _streamed(redacted.recording), strict=True):
+        assert core.decode() in whole and core.decode() not in clean
+
+
+def _streamed(recording: Recording) -> tuple[str, str]:
+    """The text of the backend's stream, and that of the client's."""
+    (interaction,) = recording.interactions()
+    read, written = (b"".join(line.data.content for line in side) for side in (interaction.reads, interaction.writes))
+    return _text(read), _text(written)
+
+
+def _text(stream: bytes) -> str:
+    pieces = [json.loads(line[6:]) for line in stream.decode().split("\n") if line.startswith("data: {")]
+    return "".join(choice["delta"].get("content") or "" for piece in pieces for choice in piece.get("choices", ()))
 
 
 @settings(max_examples=30, deadline=None)
