@@ -11,6 +11,7 @@ import pytest
 
 from gateway.cli import main
 from gateway.demo.settings import DEMO_SETTINGS
+from tests.paths import ROOT
 from tests.server.backend import Connection, answer, faulty_backend
 
 CANARY = "CANARY-key-5d0e"
@@ -55,7 +56,7 @@ def test_a_healthy_machine_takes_one_line_a_section(
     assert second.startswith("chat           ok       demo:chat, openai_chat, model demo-chat: ")
 
 
-SHIPPED: Any = json.loads((Path(__file__).parents[2] / "settings.json").read_text())
+SHIPPED: Any = json.loads((ROOT / "settings.json").read_text())
 
 
 @pytest.mark.parametrize("settings", [DEMO_SETTINGS, SHIPPED], ids=["demo", "shipped"])

@@ -76,6 +76,7 @@ def test_the_places_explain_the_whole_message(name: str) -> None:
     found = explained(mapping, {} if name == "parts" else {"tool_choice": "auto"})
     # One field may hold a whole object, or a list of texts.
     fields = {one.field: one for one in found.fields}
+    assert leaves(found.decoded)
     for path in leaves(found.decoded):
         assert any(path == field or path.startswith((f"{field}.", f"{field}[")) for field in fields), path
     for one in found.fields:

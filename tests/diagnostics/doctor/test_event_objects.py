@@ -1,4 +1,5 @@
-"""The fields that an adapter declares of its events are those of the official client, and any other one is named."""
+"""The fields that an adapter declares of its events include those of the official client, where the project has one
+(OpenAI's), and any other one is named."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
@@ -33,7 +34,7 @@ def test_every_field_of_the_official_client_is_known() -> None:
     assert names([ChatCompletionChunk]) <= CHAT[""]
     assert names([Choice]) <= CHAT["choices[]"]
     assert names([ChoiceDelta]) <= CHAT["choices[].delta"]
-    assert names(events()) <= RESPONSES[""]
+    assert {"type", "delta", "response"} <= names(events()) <= RESPONSES[""]
     assert names([Response]) <= RESPONSES["response"]
 
 

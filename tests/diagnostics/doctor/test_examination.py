@@ -93,7 +93,9 @@ async def test_a_need_that_was_not_chosen_skips_nothing() -> None:
 async def test_no_text_of_a_finding_holds_a_secret() -> None:
     said = Finding("todo", f"a {SECRET}", f"b {SECRET}", f"c {SECRET} sk-abcdefghijklmnop")
     probes = (Probe("D1", "a", "?", finding_of(said)), Probe("D2", "b", "?", crash))
-    for one in await examine(ScriptedBackend(), probes, lambda probe: None):
+    found = await examine(ScriptedBackend(), probes, lambda probe: None)
+    assert [one.id for one in found] == ["D1", "D2"]
+    for one in found:
         texts = one.finding.detail + one.finding.advice + one.finding.evidence
         assert "[redacted]" in texts
         assert SECRET not in texts
