@@ -1,5 +1,6 @@
 """The inspector's page as its users see it: rows, the opened request, its views, by their roles and names."""
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -10,6 +11,11 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator
 
 STAGES: Final = ("client", "repaired", "trimmed", "sent")
+# The forms of a copy: the button, and how the page calls what it copied.
+COPIES: Final = {
+    **{form: form for form in ("curl", "Python", "pytest", "Recording", "HAR")},
+    "Link": "The link",
+}
 # The table of messages -> one list of cells for each row; null for a stage where the message is not.
 _READ_MESSAGES: Final = """() => [...document.querySelectorAll("table.stages tbody tr")]
   .filter(row => !row.matches(".fold, .notice-row"))
@@ -99,6 +105,18 @@ class InspectorPage:
             while await more.count():
                 await more.first.click()
                 await self.settled()
+
+    async def copies(self) -> AsyncIterator[str]:
+        """Copies the opened request in one form after the other, and yields what is on the clipboard each time."""
+        await self.page.get_by_role("button", name="Copy", exact=True).click()
+        dialog = self.page.get_by_role("dialog", name="Copy the request")
+        await dialog.wait_for()
+        assert await dialog.locator(".forms button").all_inner_texts() == [*COPIES]
+        for button, copy in COPIES.items():
+            await dialog.get_by_role("button", name=button, exact=True).click()
+            await dialog.get_by_text(f"{copy} is on the clipboard.").wait_for()
+            copied: str = await self.page.evaluate("() => navigator.clipboard.readText()")
+            yield copied
 
     async def messages(self) -> list[list[ShownCell | None]]:
         """Returns the rows of the messages, with a cell for each stage."""

@@ -156,12 +156,8 @@ async def _look_everywhere(page: InspectorPage, request_id: str) -> dict[str, st
 
 
 async def _copies(page: InspectorPage) -> None:
-    await page.page.get_by_role("button", name="Copy", exact=True).click()
-    dialog = page.page.get_by_role("dialog")
-    for form in await dialog.locator(".forms button").all():
-        await form.click()
-        await page.settled()
-    await nothing_made(page.viewer)
+    async for _ in page.copies():
+        await nothing_made(page.viewer)
     await page.page.keyboard.press("Escape")
 
 

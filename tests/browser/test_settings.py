@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Final
 
+from gateway.core.conversation import Json
 from gateway.server.process.settings_reload import SettingsSource
 from gateway.settings import load_settings
 from gateway.testing.gateway import running_gateway
@@ -13,11 +15,15 @@ from tests.browser.traffic import settings
 
 pytestmark = BROWSER
 
+SECRET: Final = "header-secret-1"
+
 
 async def test_what_somebody_has_set_is_shown_first_and_the_rest_is_found(tmp_path: Path, opened: Open) -> None:
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({**settings(), "max_tool_results": 7}))
-    async with running_gateway({**settings(), "max_tool_results": 7}) as gateway, opened(gateway.base_url) as viewer:
+    entry: Json = {"adapter": "openai_chat", "base_url": "demo:chat", "headers": {"x-team": SECRET}}
+    own: dict[str, Json] = {**settings(), "max_tool_results": 7, "backends": {"b": entry}, "models": {}}
+    path.write_text(json.dumps(own))
+    async with running_gateway(own) as gateway, opened(gateway.base_url) as viewer:
         gateway.app.gateway_state.source = SettingsSource(path, lambda: load_settings(path))
         page = InspectorPage(viewer)
         await page.open()
@@ -27,6 +33,9 @@ async def test_what_somebody_has_set_is_shown_first_and_the_rest_is_found(tmp_pa
         await row.get_by_text("settings.json:1").wait_for()
         assert await row.get_by_text("over 10 (default)").count() == 1
         assert await dialog.get_by_role("row").filter(has_text="max_response_mb").count() == 0
+        await dialog.get_by_role("searchbox").fill("headers.x-team")
+        await dialog.get_by_role("row").filter(has_text="headers.x-team").get_by_text("(hidden)").wait_for()
+        assert SECRET not in await page.whole_text()
         await dialog.get_by_role("searchbox").fill("limits max_response")
         await dialog.get_by_role("row").filter(has_text="max_response_mb").get_by_text("default").wait_for()
         await dialog.get_by_role("button", name="Close").click()
