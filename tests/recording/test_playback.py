@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import httpx
 import msgspec
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.demo.player.playback import Wait
+from gateway.demo.player.playback import Cut, Part, Wait
 from gateway.demo.settings import DEMO_SETTINGS
 from gateway.recording.lines import BytesLine, RecordingError, data_of
 from gateway.recording.playback import recorded_response, serve_recording
@@ -77,8 +77,17 @@ async def test_a_replayed_backend_is_recorded_as_it_was(model: str) -> None:
     assert results(second) == results(first)
 
 
-@pytest.mark.parametrize("fault", ["truncated after=1", "reset after=1", "status code=429", "malformed"])
-async def test_a_fault_is_replayed(fault: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [
+        ("truncated after=2", 200, "upstream_stream_truncated"),
+        ("disconnect after=2 how=fin", 200, "upstream_stream_truncated"),
+        ("disconnect after=1 how=reset", 502, "upstream_stream_truncated"),
+        ("bad_json after=1", 502, "upstream_invalid_event"),
+        ("status code=429", 429, "rate_limit_exceeded"),
+    ],
+)
+async def test_a_fault_is_replayed(fault: str, status: int, code: str) -> None:
     bodies = [question(f"[[demo:{fault}]]", model="demo-chat", stream=True)]
     first = await recorded(bodies, cast("dict[str, Json]", DEMO_SETTINGS))
     async with serve_recording(new_recording(first), speed=0) as playing:
@@ -87,8 +96,9 @@ async def test_a_fault_is_replayed(fault: str) -> None:
             "models": {"demo-chat": {"backend": "demo-chat"}},
         }
         second = await recorded(bodies, settings)
-    assert second[0].end is not None and first[0].end is not None and first[0].end.code
-    assert (second[0].end.status, second[0].end.code) == (first[0].end.status, first[0].end.code)
+    for one in (*first, *second):
+        assert one.end is not None and (one.end.status, one.end.code) == (status, code)
+    assert [one.end for one in results(second)] == [one.end for one in results(first)]
 
 
 async def test_clients_get_what_clients_got() -> None:
@@ -122,6 +132,17 @@ async def test_the_pauses_are_those_of_the_recording() -> None:
     assert pauses(timed, 1) == [0.25, 1.0]
     assert pauses(timed, 2) == [0.125, 0.5]
     assert pauses(timed, 0) == []
+
+
+@pytest.mark.parametrize(("cut", "last"), [("fin", Cut("fin")), ("reset", Cut("reset")), ("timeout", Wait())])
+async def test_a_response_that_was_cut_ends_in_the_same_way(
+    cut: Literal["fin", "reset", "timeout"], last: Part
+) -> None:
+    (one,) = await recorded([question(model="demo-chat")], cast("dict[str, Json]", DEMO_SETTINGS))
+    assert one.end is not None
+    ended = msgspec.structs.replace(one, end=msgspec.structs.replace(one.end, cut=cut))
+    response = recorded_response(ended, "backend", 0)
+    assert response is not None and [*response.parts][-1] == last
 
 
 @pytest.mark.parametrize("how", ["truncated", "reset"])
