@@ -17,14 +17,14 @@ CREDENTIAL: Final = "credential-secret-1"
 
 
 def own(**more: Any) -> dict[str, Any]:
-    """Settings with a backend that has secrets. (Any: JSON.)"""
+    """Settings with a backend that has secrets, one of them in the wrong place. (Any: JSON.)"""
     entry = {
         "adapter": "openai_chat",
         "base_url": "http://127.0.0.1:9/v1",
         "api_key_env": "MINE",
         "headers": {"x-team": SECRET_HEADER},
     }
-    return {**settings(), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}, **more}
+    return {**settings(), "backends": {"b": entry}, "models": {"m": {"backend": "b", "name": CREDENTIAL}}, **more}
 
 
 def written(path: Path, values: dict[str, Any]) -> Path:
@@ -54,7 +54,7 @@ async def test_each_value_has_its_origin_and_no_secret_is_in_it(
         assert rows["max_tool_results"]["origin"] == f"settings.json:{line}"
         assert rows["max_tool_results"]["over"] == [{"value": 10, "origin": "default"}]
         assert rows["limits.max_response_mb"]["origin"] == "default"
-        assert rows["backends.b.headers.x-team"]["value"] == "(hidden)"
+        assert rows["backends.b.headers.x-team"]["value"] == "(hidden)" and "models.m.name" in rows
         assert SECRET_HEADER not in json.dumps(found) and CREDENTIAL not in json.dumps(found)
         # The file changes: one value waits for a restart, one is not read yet.
         written(path, own(repair="off", max_tool_results=7, limits={"max_response_mb": 9}))

@@ -56,3 +56,22 @@ async def test_what_is_made_again_equals_what_was_sent(said: bytes, path: str, m
                 for view in ("", "/messages", "/sent", "/answer"):
                     text = (await gateway.client.get(f"/inspect/api/requests/{request_id}{view}{reveal}")).text
                     assert CREDENTIAL not in text and HEADER not in text
+
+
+async def test_no_finding_of_the_doctor_quotes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def quote(connection: Connection) -> None:
+        await connection.send(REFUSED)
+
+    monkeypatch.setenv("MINE", CREDENTIAL)
+    async with faulty_backend(quote) as backend:
+        entry: Json = {
+            "adapter": "openai_chat",
+            "base_url": backend.base_url,
+            "api_key_env": "MINE",
+            "headers": {"x-more": HEADER},
+        }
+        own: dict[str, Json] = {**settings(send=True), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+        async with running_gateway(own) as gateway:
+            found = await gateway.client.post("/inspect/api/doctor", json={"backend": "b"}, timeout=120)
+            assert found.status_code == 200 and "Wrong key" in found.text
+            assert CREDENTIAL not in found.text and HEADER not in found.text
