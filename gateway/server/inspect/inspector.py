@@ -31,7 +31,7 @@ from gateway.settings import InspectorSettings, Settings
 _MOST_REMADE: Final = 8
 _REASONS: Final = {
     "never_kept": "they were not kept: watch before the request begins, or set inspector.contents to always (of more "
-    "than 50 requests a second those of the others are kept only so)",
+    "than 25 requests a second those of the others are kept only so)",
     "evicted": "they gave way to those of later requests (inspector.keep_mb)",
 }
 

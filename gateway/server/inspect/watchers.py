@@ -21,7 +21,7 @@ from gateway.server.telemetry.request_context import RequestContext
 # of those are kept.
 _TICK_S: Final = 0.2
 _MOST_TOLD: Final = 500
-_EACH_TICK: Final = 10
+_EACH_TICK: Final = 5
 # A watcher that is slower by so many times misses changes.
 _MOST_WAITING: Final = 10
 
