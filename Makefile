@@ -84,11 +84,11 @@ recordings: $(DEV) ## Make every fault of every wire again from its recording (A
 
 clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	@requirements/clients/install $(CURDIR)/$(CLIENTS) $(PYTHON)
-	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs -n 2 --dist loadfile tests/clients $(ARGS)
+	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs tests/clients -n 2 --dist loadfile $(ARGS)
 
 grpc: $(DEV) ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
 	@requirements/grpc/install $(CURDIR)/$(GRPC_SERVERS) $(PYTHON)
-	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs -n 2 --dist loadfile tests/grpc_servers $(ARGS)
+	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers -n 2 --dist loadfile $(ARGS)
 
 browser: $(DEV) ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
 	@requirements/browser/install $(CURDIR)/$(BROWSER) $(CURDIR)/$(BIN)/python
