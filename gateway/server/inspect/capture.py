@@ -52,6 +52,7 @@ class Sent(msgspec.Struct, frozen=True, array_like=True):
     http2: bool
 
 
+# No Struct: it is never packed, and what it refers to lives as long as the settings.
 class Route:
     """The route of a request: the client's name of the model, its entry in the settings, and the backend."""
 
@@ -64,10 +65,10 @@ class Route:
 
 
 class Capture(msgspec.Struct, array_like=True):
-    """One request. While it is served, only references and times are taken; what a viewer or a recording needs is made
-    when it is asked for. `kept` holds what goes over both wires, and a body that exceeds its bound is not shown. `keys`
-    are the client's own secrets in the head of its request; `conversation` is a name that is equal for requests whose
-    first user messages are equal, and empty while there is none."""
+    """One request. While it is served, little more than references and times are taken; what a viewer or a recording
+    needs is made when it is asked for. `kept` holds what goes over both wires, and a body that exceeds its bound is not
+    shown. `keys` are the client's own secrets in the head of its request; `conversation` is a name that is equal for
+    requests whose first user messages are equal, and empty while there is none."""
 
     id: str
     method: str

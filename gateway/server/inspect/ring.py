@@ -53,8 +53,8 @@ class RequestRing(RequestObserver):
     numbers of requests and of changes are microseconds, so that those of the `workers` of a run follow each other: each
     worker has numbers of its own.
 
-    Every request passes here. While nobody watches, its beginning and its end cost one call each; what a viewer sees is
-    made when it is asked for."""
+    Every request passes here. While nobody watches, it costs the calls that tests/budget.json counts; what a viewer
+    sees is made when it is asked for."""
 
     def __init__(self, settings: InspectorSettings) -> None:
         self.price_of: Callable[[str], Price | None] = lambda model: None
