@@ -76,6 +76,10 @@ class KeptContents:
         span = self._spans.get(seq)
         return None if span is None else ContentsState("kept", span.size, span.conversation)
 
+    def of_conversation(self, name: str) -> list[int]:
+        """Returns the requests of a conversation."""
+        return [seq for seq, span in self._spans.items() if span.conversation == name]
+
     def clear(self) -> None:
         """Forgets everything."""
         self._spans.clear()

@@ -164,9 +164,11 @@ class RequestRing(RequestObserver):
 
     def previous(self, conversation: str, before: int) -> Summary | None:
         """Returns the newest request of a conversation with contents and a smaller `seq`, or None."""
-        earlier = (known for known in self._known() if known.seq < before)
-        found = (known for known in earlier if self._state_of(known).conversation == conversation)
-        return next((self._shown(known) for known in found), None)
+        live = (one.seq for one in self._live.values() if self._state_of(one).conversation == conversation)
+        earlier = {seq for seq in (*live, *self._contents.of_conversation(conversation)) if seq < before}
+        if not earlier:
+            return None  # so that the records of other requests are not read for the first one of a conversation
+        return next((self._shown(known) for known in self._known() if known.seq in earlier), None)
 
     def summary(self, request_id: str) -> Summary | None:
         """Returns the summary of a request, or None for one that is not here."""

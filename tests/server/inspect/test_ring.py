@@ -337,3 +337,33 @@ def test_only_what_is_served_is_looked_at_for_changes() -> None:
     assert told(waiting(queue)) == [("ended", f"req-{number}") for number in range(3)]
     ring.watchers.tell()
     assert queue.empty() and [one.id for one in ring.listed()] == ["req-2"]
+
+
+def begin_saying(ring: RequestRing, name: str, text: str) -> RequestContext:
+    context = begin(ring, name)
+    assert context.capture is not None
+    context.capture.conversation = text
+    return context
+
+
+def test_the_request_before_is_the_newest_of_the_conversation_that_has_contents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ring = ring_of(contents="always")
+    live = begin_saying(ring, "live", "a")
+    for name, text in (("old", "a"), ("other", "b"), ("new", "a"), ("last", "c")):
+        begin_saying(ring, name, text).conclude(200)
+
+    def before(name: str, conversation: str) -> str | None:
+        summary = ring.summary(name)
+        assert summary is not None
+        found = ring.previous(conversation, summary.seq)
+        return None if found is None else found.id
+
+    assert [before(name, "a") for name in ("last", "new", "old", "live")] == ["new", "old", "live", None]
+    live.conclude(200)
+    assert before("old", "a") == "live"
+    # For the first one of a conversation no record of another request is read.
+    newest, seq = ring.summary("last"), ring.listed()[0].seq
+    monkeypatch.setattr(ring, "_known", lambda: pytest.fail("records are read"))
+    assert newest is not None and newest.seq == seq and ring.previous("c", seq) is None
