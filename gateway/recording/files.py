@@ -1,7 +1,9 @@
 """Reads and writes the files of recordings. Only their owner may read them (mode 0600), and none is overwritten."""
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -27,19 +29,22 @@ def load_recording(path: Path) -> Recording:
 
 
 def save_recording(path: Path, recording: Recording) -> int:
-    """Writes a new file and returns its size. Raises InvalidRequest for one that is there already."""
-    with RecordingFile(path, recording.header) as file:
+    """Writes a new file and returns its size. Raises InvalidRequest for one that is there already, or cannot be
+    written, and RecordingError for one that would be too large; then there is none."""
+    with RecordingFile(path, recording.header) as file, _whole_or_none(path):
         for interaction in recording.interactions():
             file.append(interaction)
         return file.size
 
 
 def save_text(path: Path, text: str) -> int:
-    """Writes a new file and returns its size. Raises InvalidRequest for one that is there already."""
+    """Writes a new file and returns its size. Raises InvalidRequest for one that is there already, or cannot be
+    written; then there is none."""
     data = text.encode()
     file = _created(path)
     try:
-        _write(path, file, data)
+        with _whole_or_none(path):
+            _write(path, file, data)
     finally:
         os.close(file)
     return len(data)
@@ -47,11 +52,12 @@ def save_text(path: Path, text: str) -> int:
 
 def save_folder(path: Path, files: Mapping[str, bytes]) -> int:
     """Writes a new folder with these files and returns their size. Raises InvalidRequest for one that is there
-    already."""
+    already, or cannot be written; then there is none."""
     try:
         path.mkdir(mode=0o700)
-        for name, content in files.items():
-            (path / name).write_bytes(content)
+        with _whole_or_none(path):
+            for name, content in files.items():
+                (path / name).write_bytes(content)
     except OSError as error:
         raise InvalidRequest(f"{path}: cannot be written: {error.strerror}") from error
     return sum(map(len, files.values()))
@@ -66,10 +72,10 @@ class RecordingFile:
         self.size = 0
         self._file = _created(path)
         try:
-            self._write(encode_line(header))
+            with _whole_or_none(path):
+                self._write(encode_line(header))
         except InvalidRequest:
             self.close()
-            path.unlink(missing_ok=True)
             raise
 
     @property
@@ -105,6 +111,18 @@ class RecordingFile:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _whole_or_none(path: Path) -> Iterator[None]:
+    """Deletes a new file or folder again if the block fails."""
+    with ExitStack() as failed:
+        if path.is_dir():
+            failed.callback(shutil.rmtree, path, ignore_errors=True)
+        else:
+            failed.callback(path.unlink, missing_ok=True)
+        yield
+        failed.pop_all()
 
 
 def _created(path: Path) -> int:

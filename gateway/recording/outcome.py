@@ -84,7 +84,7 @@ def _notices(interaction: Interaction, run: OfflineRun) -> Check:
     if recorded != now:
         was, new = next(pair for pair in zip_longest(recorded, now) if pair[0] != pair[1])
         difference = f"was {_shown(was)}, now {_shown(new)}"
-    return Check("request", f"{len(recorded)} notices", difference)
+    return Check("request", f"notices: {len(recorded)}", difference)
 
 
 def _sent(interaction: Interaction, run: OfflineRun) -> Check | None:
@@ -111,7 +111,7 @@ def _answer(interaction: Interaction, run: OfflineRun) -> Check | None:
     if interaction.gaps:
         return None
     recorded = b"".join(write.data.content for write in interaction.writes)
-    size = f"{len(interaction.reads)} reads, {sum(map(len, run.events))} events, {len(interaction.writes)} writes"
+    size = f"reads: {len(interaction.reads)}, events: {sum(map(len, run.events))}, writes: {len(interaction.writes)}"
     now = run.client
     if interaction.end is not None and interaction.end.cut == "client_gone":
         # What was written to a client that had left is not known.

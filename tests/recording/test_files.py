@@ -1,6 +1,6 @@
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -78,6 +78,21 @@ def test_a_file_that_a_full_disk_cannot_begin_is_not_left(tmp_path: Path) -> Non
     after = os.dup(0)
     os.close(after)
     assert after == free, "its descriptor is closed"
+
+
+def test_what_a_full_disk_cuts_is_not_left(tmp_path: Path) -> None:
+    path, recording = tmp_path / "a", golden_recordings()[0]
+    size = save_recording(tmp_path / "whole", recording)
+    saves: list[Callable[[], int]] = [
+        lambda: save_recording(path, recording),
+        lambda: save_text(path, "x" * size),
+        lambda: save_folder(path, {"small": b"x", "large": b"x" * size}),
+    ]
+    for save in saves:
+        with _files_of_at_most(size - 1), pytest.raises(InvalidRequest, match="cannot be written"):
+            save()
+        assert not path.exists()
+    assert save_folder(path, {"small": b"x"}) == 1
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
