@@ -33,12 +33,14 @@ from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.exchange import Exchange
 from gateway.history.compress.chain import chain
 from gateway.history.prepare import repaired
+from gateway.server.inspect.ended_requests import EndedRequests
+from gateway.server.inspect.entry import EndedRequest
 from gateway.server.inspect.ring import RequestRing
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.event_bus import EventBus
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
-from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext, RequestObserver
+from gateway.server.telemetry.request_context import CHAT, Observers, Outcome, RequestContext, RequestObserver
 from gateway.server.telemetry.request_metrics import RequestMetrics
 from gateway.server.upstream.backends import Backend
 from gateway.settings import BackendSettings, InspectorSettings, check_options
@@ -169,8 +171,21 @@ def telemetry_cost(*others: RequestObserver) -> int:
 
 def listed_cost() -> int:
     """Counts the calls by which the inspector lists a streamed request while nobody looks: one for what it is told of
-    each of its beginning, its tokens and its end, and those that pack what stays of it."""
-    return telemetry_cost(RequestRing(InspectorSettings(keep=1))) - telemetry_cost()
+    each of its beginning, its tokens and its end, and those for what stays of it."""
+    return telemetry_cost(RequestRing(InspectorSettings())) - telemetry_cost()
+
+
+def packed_cost() -> float:
+    """Counts the calls that keep what stays of an ended request, its part of packing many among them."""
+    outcome = Outcome("POST", "/", "k", "m", "b", 200, "-", 1.0, "")
+    ended = [EndedRequest(float(time), "req", "d", 1.0, True, False, (), None, outcome) for time in range(640)]
+    requests = EndedRequests(1000)
+
+    def add() -> None:
+        for one in ended:
+            requests.add(one)
+
+    return calls(add) / len(ended)
 
 
 MEASURES: dict[str, Callable[[], float]] = {
@@ -193,6 +208,7 @@ MEASURES: dict[str, Callable[[], float]] = {
     "message that is looked up": lambda: identity_cost(400),
     "telemetry of a request": telemetry_cost,
     "request that is listed": listed_cost,
+    "request that has ended": packed_cost,
 }
 
 

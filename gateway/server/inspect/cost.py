@@ -11,7 +11,7 @@ from gateway.settings import Price
 _MILLION: Final = 1_000_000
 
 
-class TokenCounts(msgspec.Struct, frozen=True, array_like=True):
+class TokenCounts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The tokens of a request so far as they are known; `cached` are those of the prompt that the provider read from
     its cache, and `estimated`: the backend did not count them."""
 

@@ -1,10 +1,6 @@
-"""Defines what the ring knows of a request, while it is served and afterwards.
+"""Defines what the ring knows of a request, while it is served and afterwards."""
 
-What stays of an ended one is one piece of memory: each further object would lie among those that later requests use,
-and make them slower (bench.inspector).
-"""
-
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -15,16 +11,16 @@ from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, R
 
 
 class LiveRequest(msgspec.Struct):
-    """A request that is served. `changed` is the time of its latest change (monotonic clock), and `told` what watchers
-    were told last of it. When it has ended, `ended` is what stays of it."""
+    """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
+    clock), and `told` what watchers were told last of it. When it has ended, `ended` is what stays of it."""
 
-    seq: int
     context: RequestContext
+    started: float
     changed: float
     rules: tuple[str, ...] = ()
     usage: UsageReport | None = None
     told: Summary | None = None
-    ended: bytes = b""
+    ended: "EndedRequest | None" = None
 
     @property
     def tokens(self) -> TokenCounts | None:
@@ -40,11 +36,6 @@ class LiveRequest(msgspec.Struct):
     def dialect(self) -> str:
         """The name of the client's dialect."""
         return self.context.dialect
-
-    @property
-    def started(self) -> float:
-        """The time of its head (monotonic clock)."""
-        return self.context.started
 
     @property
     def streamed(self) -> bool:
@@ -68,14 +59,13 @@ class LiveRequest(msgspec.Struct):
         )
 
 
-class EndedRequest(msgspec.Struct, frozen=True, array_like=True):
+class EndedRequest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A request that has ended. `started` is the time of its head and `changed` that of its end (monotonic clock);
     `captured`: its contents were kept at first."""
 
-    seq: int
+    started: float
     id: str
     dialect: str
-    started: float
     changed: float
     streamed: bool
     captured: bool
@@ -95,33 +85,20 @@ class ContentsState(msgspec.Struct, frozen=True):
     conversation: str = ""
 
 
-_ENCODER: Final = msgspec.json.Encoder()
-_DECODER: Final = msgspec.json.Decoder(EndedRequest)
-
-
-def packed(live: LiveRequest, outcome: Outcome) -> bytes:
-    """Returns what stays of a request that ends. JSON: its numbers may have any size, and its order is that of `seq`,
-    which always has as many digits."""
+def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
+    """Returns what stays of a request that ends."""
     context = live.context
-    return _ENCODER.encode(
-        EndedRequest(
-            live.seq,
-            context.id,
-            context.dialect,
-            context.started,
-            live.changed,
-            context.streamed,
-            context.capture is not None,
-            live.rules,
-            live.usage and token_counts(live.usage),
-            outcome,
-        )
+    return EndedRequest(
+        live.started,
+        context.id,
+        context.dialect,
+        live.changed,
+        context.streamed,
+        context.capture is not None,
+        live.rules,
+        live.usage and token_counts(live.usage),
+        outcome,
     )
-
-
-def unpacked(ended: bytes) -> EndedRequest:
-    """Returns what stayed of a request."""
-    return _DECODER.decode(ended)
 
 
 def error_code(outcome: Outcome) -> str:
@@ -129,12 +106,12 @@ def error_code(outcome: Outcome) -> str:
     return "" if outcome.code == NO_ERROR else outcome.code
 
 
-def summary_of(known: KnownRequest, state: ContentsState, epoch_s: float, worker: int) -> Summary:
-    """Returns what is known of a request now, without its cost. `epoch_s` is the Unix time at which the monotonic clock
-    began."""
+def summary_of(known: KnownRequest, number: int, state: ContentsState, epoch_s: float, worker: int) -> Summary:
+    """Returns what is known of a request now, without its cost. `number` becomes its `seq`, and `epoch_s` is the Unix
+    time at which the monotonic clock began."""
     outcome, tokens = known.outcome, known.tokens or TokenCounts()
     return Summary(
-        seq=known.seq,
+        seq=number,
         id=known.id,
         began=round(known.started + epoch_s, 3),
         method=outcome.method,

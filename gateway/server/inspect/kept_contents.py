@@ -27,18 +27,18 @@ class _Span(msgspec.Struct, frozen=True):
 
 
 class KeptContents:
-    """The contents of at most so many requests, by `seq`, in at most so many bytes, which the system gives as they are
-    used."""
+    """The contents of at most so many requests, by the time at which each began, in at most so many bytes, which the
+    system gives as they are used."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most = most
         self._most_bytes = most_bytes
         self._block: mmap.mmap | None = None
         # In the order in which they were added, which is that of the block, from the next place on and around.
-        self._spans: dict[int, _Span] = {}
+        self._spans: dict[float, _Span] = {}
         self._next = 0
 
-    def add(self, seq: int, capture: Capture) -> None:
+    def add(self, started: float, capture: Capture) -> None:
         """Takes the contents of a request. What is larger than the block is not kept."""
         packed = capture.packed()
         size = len(packed)
@@ -53,32 +53,32 @@ class KeptContents:
         if len(self._spans) == self._most:
             del self._spans[next(iter(self._spans))]
         self._block[self._next : self._next + size] = packed
-        self._spans[seq] = _Span(self._next, size, capture.conversation, capture.route)
+        self._spans[started] = _Span(self._next, size, capture.conversation, capture.route)
         self._next += size
 
     def _make_room(self, end: int) -> None:
         """Drops what lies between the next place and this one."""
         while self._spans:
-            seq, oldest = next(iter(self._spans.items()))
+            started, oldest = next(iter(self._spans.items()))
             if oldest.start >= end or oldest.end <= self._next:
                 break
-            del self._spans[seq]
+            del self._spans[started]
 
-    def get(self, seq: int) -> Capture | None:
+    def get(self, started: float) -> Capture | None:
         """Returns the contents of a request; None: they are not here."""
-        span = self._spans.get(seq)
+        span = self._spans.get(started)
         if span is None or self._block is None:
             return None
         return Capture.unpacked(self._block[span.start : span.end], span.route)
 
-    def state_of(self, seq: int) -> ContentsState | None:
+    def state_of(self, started: float) -> ContentsState | None:
         """Returns what is known of the contents of a request without reading them; None: they are not here."""
-        span = self._spans.get(seq)
+        span = self._spans.get(started)
         return None if span is None else ContentsState("kept", span.size, span.conversation)
 
-    def of_conversation(self, name: str) -> list[int]:
-        """Returns the requests of a conversation."""
-        return [seq for seq, span in self._spans.items() if span.conversation == name]
+    def of_conversation(self, name: str) -> list[float]:
+        """Returns the times at which the requests of a conversation began."""
+        return [started for started, span in self._spans.items() if span.conversation == name]
 
     def clear(self) -> None:
         """Forgets everything."""

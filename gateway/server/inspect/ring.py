@@ -8,7 +8,6 @@ so.
 import asyncio
 import heapq
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
@@ -20,15 +19,15 @@ from gateway.core.notices import Notice
 from gateway.recording.recording import Interaction
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.cost import cost_of
+from gateway.server.inspect.ended_requests import EndedRequests
 from gateway.server.inspect.entry import (
     ContentsState,
     EndedRequest,
     KnownRequest,
     LiveRequest,
+    ended_request,
     error_code,
-    packed,
     summary_of,
-    unpacked,
 )
 from gateway.server.inspect.kept_bytes import KeptBytes
 from gateway.server.inspect.kept_contents import KeptContents
@@ -44,6 +43,9 @@ from gateway.server.telemetry.request_context import (
 from gateway.settings import InspectorSettings, Price
 
 _MOST_RULES: Final = 32
+# Requests begin so many seconds apart, for each worker, or are said to: their numbers then differ. Unix time in a float
+# is exact to a quarter of a microsecond.
+_APART_S: Final = 2e-6
 # So many summaries are made before others have their turn.
 _READ_AT_ONCE: Final = 500
 
@@ -66,10 +68,11 @@ class RequestRing(RequestObserver):
         self._most = int(settings.request_mb * 2**20)
         # In the order of their beginning, and of their end.
         self._live: dict[RequestContext, LiveRequest] = {}
-        self._ended: deque[bytes] = deque(maxlen=settings.keep)
+        self._ended = EndedRequests(settings.keep)
         self._contents = KeptContents(settings.keep, int(settings.keep_mb * 2**20))
         self.watchers = Watchers(self._live, self._known, self._shown, self._number)
-        self._seq = 0
+        # No request begins before this time.
+        self._next = 0.0
         # The Unix time at which the monotonic clock began.
         self._epoch_s = time.time() - time.monotonic()
 
@@ -78,12 +81,14 @@ class RequestRing(RequestObserver):
     def begin(self, context: RequestContext) -> None:
         if context.route != CHAT:
             return
+        # A request is known by this time, which no other has; so its number is made only when somebody asks for it.
         started = context.started
-        seq = int((started + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
-        self._seq = seq = seq if seq > self._seq else self._seq + self.workers
-        self._live[context] = live = LiveRequest(seq, context, started)
-        watched = bool(self.watchers.queues) and self.watchers.begin(live)
-        if self._always or self.on_end or (self._watched and watched):
+        if started < self._next:
+            started = self._next
+        self._next = started + _APART_S * self.workers
+        self._live[context] = live = LiveRequest(context, started, started)
+        watched = self.watchers.queues and self.watchers.begin(live)
+        if self._always or self.on_end or (watched and self._watched):
             context.capture = Capture(context.id, context.method, KeptBytes(self._most))
 
     def notice(self, context: RequestContext, notice: Notice) -> None:
@@ -103,8 +108,8 @@ class RequestRing(RequestObserver):
         live = self._live[context]
         del self._live[context]
         live.changed = context.started + context.seconds
-        live.ended = packed(live, outcome)
-        self._ended.append(live.ended)
+        live.ended = ended_request(live, outcome)
+        self._ended.add(live.ended)
         capture = context.capture
         if capture is not None:
             self._keep(live, capture, outcome)
@@ -114,7 +119,7 @@ class RequestRing(RequestObserver):
     def _keep(self, live: LiveRequest, capture: Capture, outcome: Outcome) -> None:
         """Keeps the contents of a request that ends, and passes them to those who save them."""
         capture.end()
-        self._contents.add(live.seq, capture)
+        self._contents.add(live.started, capture)
         if self.on_end:
             code = error_code(outcome)
             interaction = capture.interaction(outcome.status, code, live.context.phase, live.tokens)
@@ -125,10 +130,9 @@ class RequestRing(RequestObserver):
 
     def _known(self) -> Iterator[KnownRequest]:
         """Yields all requests, newest first; of those with the same id, which a client may choose twice, the newest."""
-        ended = map(unpacked, sorted(self._ended, reverse=True))
         ids: set[str] = set()
         live: Iterable[KnownRequest] = [*reversed(self._live.values())]
-        for one in heapq.merge(live, ended, key=lambda known: known.seq, reverse=True):
+        for one in heapq.merge(live, self._ended, key=lambda known: known.started, reverse=True):
             if one.id not in ids:
                 ids.add(one.id)
                 yield one
@@ -150,7 +154,7 @@ class RequestRing(RequestObserver):
 
     def page(self, found: Iterable[KnownRequest], before: int | None, limit: int) -> list[Summary]:
         """Returns the summaries of these requests as `listed` does."""
-        older = (known for known in found if before is None or known.seq < before)
+        older = (known for known in found if before is None or self._number(known.started) < before)
         return [self._shown(known) for known in islice(older, limit)]
 
     @property
@@ -160,15 +164,16 @@ class RequestRing(RequestObserver):
 
     def capture_of(self, known: KnownRequest) -> Capture | None:
         """Returns the contents of a request, so far as they have come; None: they are not here."""
-        return known.context.capture if isinstance(known, LiveRequest) else self._contents.get(known.seq)
+        return known.context.capture if isinstance(known, LiveRequest) else self._contents.get(known.started)
 
     def previous(self, conversation: str, before: int) -> Summary | None:
         """Returns the newest request of a conversation with contents and a smaller `seq`, or None."""
-        live = (one.seq for one in self._live.values() if self._state_of(one).conversation == conversation)
-        earlier = {seq for seq in (*live, *self._contents.of_conversation(conversation)) if seq < before}
+        live = (one.started for one in self._live.values() if self._state_of(one).conversation == conversation)
+        known = (*live, *self._contents.of_conversation(conversation))
+        earlier = {started for started in known if self._number(started) < before}
         if not earlier:
             return None  # so that the records of other requests are not read for the first one of a conversation
-        return next((self._shown(known) for known in self._known() if known.seq in earlier), None)
+        return next((self._shown(known) for known in self._known() if known.started in earlier), None)
 
     def summary(self, request_id: str) -> Summary | None:
         """Returns the summary of a request, or None for one that is not here."""
@@ -177,11 +182,10 @@ class RequestRing(RequestObserver):
 
     def _find(self, request_id: str) -> KnownRequest | None:
         """Returns the newest request with this id."""
-        written = msgspec.json.encode(request_id)
-        ended = map(unpacked, sorted((one for one in self._ended if written in one), reverse=True))
         found: list[KnownRequest] = [live for live in self._live.values() if live.id == request_id]
-        found += islice((one for one in ended if one.id == request_id), 1)
-        return max(found, key=lambda known: known.seq, default=None)
+        if (ended := self._ended.with_id(request_id)) is not None:
+            found.append(ended)
+        return max(found, key=lambda known: known.started, default=None)
 
     def contents(self, request_id: str) -> RequestContents | None:
         """Returns the contents of a request, so far as they have come. None: they are not here; its summary says
@@ -200,9 +204,9 @@ class RequestRing(RequestObserver):
         self._ended.clear()
         self._contents.clear()
 
-    def _number(self, changed: float) -> int:
-        """Returns the number of a change at this time."""
-        return int((changed + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
+    def _number(self, at: float) -> int:
+        """Returns the number of what happened at this time."""
+        return int((at + self._epoch_s) * 1e6) // self.workers * self.workers + self.worker - 1
 
     def _shown(self, known: KnownRequest) -> Summary:
         summary = self._summary(known)
@@ -210,11 +214,11 @@ class RequestRing(RequestObserver):
         return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
 
     def _summary(self, known: KnownRequest) -> Summary:
-        return summary_of(known, self._state_of(known), self._epoch_s, self.worker)
+        return summary_of(known, self._number(known.started), self._state_of(known), self._epoch_s, self.worker)
 
     def _state_of(self, known: KnownRequest) -> ContentsState:
         if isinstance(known, EndedRequest):
             missing: Contents = "evicted" if known.captured else "never_kept"
-            return self._contents.state_of(known.seq) or ContentsState(missing)
+            return self._contents.state_of(known.started) or ContentsState(missing)
         capture = known.context.capture
         return ContentsState() if capture is None else ContentsState("kept", capture.size, capture.conversation)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from gateway.server.inspect.entry import EndedRequest, KnownRequest, LiveRequest, unpacked
+from gateway.server.inspect.entry import EndedRequest, KnownRequest, LiveRequest
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.summary import Summary
 from gateway.server.telemetry.request_context import RequestContext
@@ -48,9 +48,9 @@ class Watchers:
         self._shown = shown
         self._number = number
         self._ticking: asyncio.Task[None] | None = None
-        # What is to be told, by `seq`; how many requests were taken lately; how many were not since the last time, and
-        # when the first of them began; and how many changes each watcher missed.
-        self._untold: dict[int, LiveRequest] = {}
+        # What is to be told, by the time at which it began; how many requests were taken lately; how many were not
+        # since the last time, and when the first of them began; and how many changes each watcher missed.
+        self._untold: dict[float, LiveRequest] = {}
         self._taken_lately = 0
         self._not_taken = 0
         self._first_not_taken = 0.0
@@ -65,13 +65,13 @@ class Watchers:
             self._not_taken += 1
             return False
         self._taken_lately += 1
-        self._untold[live.seq] = live
+        self._untold[live.started] = live
         return True
 
     def end(self, live: LiveRequest) -> None:
         """Takes a request that has ended, if they were told of it or will be."""
-        if live.told is not None or live.seq in self._untold:
-            self._untold[live.seq] = live
+        if live.told is not None or live.started in self._untold:
+            self._untold[live.started] = live
 
     async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
         """Yields the changes from now on, and first those after the one of this number that are still known."""
@@ -120,11 +120,11 @@ class Watchers:
         for queue in self.queues:
             queue.put_nowait(None)
 
-    def _changed_between(self, untold: Container[int]) -> Iterator[Change]:
-        """Yields the requests that are served and have changed, but for those of these numbers. They are looked at
-        here, so that a change costs the request itself nothing."""
+    def _changed_between(self, untold: Container[float]) -> Iterator[Change]:
+        """Yields the requests that are served and have changed, but for those that began at these times. They are
+        looked at here, so that a change costs the request itself nothing."""
         for live in self._live.values():
-            if live.seq not in untold and live.told != _lasting(self._shown(live)):
+            if live.started not in untold and live.told != _lasting(self._shown(live)):
                 live.changed = time.monotonic()
                 yield self._change(live, "changed")
 
@@ -139,9 +139,10 @@ class Watchers:
 
     def _change(self, known: KnownRequest, kind: str) -> Change:
         """Returns the change of a request: of this kind while it is served, else that it has ended."""
-        if isinstance(known, EndedRequest) or known.ended:
-            ended = known if isinstance(known, EndedRequest) else unpacked(known.ended)
-            return Change("ended", self._number(ended.changed), self._shown(ended))
+        if isinstance(known, EndedRequest):
+            return Change("ended", self._number(known.changed), self._shown(known))
+        if known.ended is not None:
+            return self._change(known.ended, kind)
         summary = self._shown(known)
         known.told = _lasting(summary)
         return Change(kind, self._number(known.changed), summary)
