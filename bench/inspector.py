@@ -1,25 +1,27 @@
 """Measures what the inspector costs: `python -m bench.inspector`.
 
-Each row is a gateway that is loaded at the same time as one whose inspector is off, on the same core, so that whatever
-else slows the machine slows both; a figure is the ratio of their processor time for a request, the median over the
-rounds. The row "off" shows what such a ratio is worth. A gateway that is at its limit serves as many fewer requests.
-`--minutes` instead loads one that is watched, and prints its memory, which must not grow without end.
+A gateway is loaded at its limit for a moment with its inspector off and for one with it on, by turns, so that whatever
+else slows the machine slows both. A figure is how many requests a second it serves with the inspector on, as a part of
+those without: the mean of several gateways, each the median of its turns, and the standard error of that mean. The row
+"off" is never switched on, and shows what a figure is worth. `--minutes` instead loads one that is watched, and prints
+its memory, which must not grow without end.
 
-The gateways are pinned to core 0, the backend and the load to core 1.
+The gateway is pinned to core 0, the backend and the load to core 1.
 """
 
 import argparse
 import asyncio
 import math
 import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from statistics import median
-from typing import Any, Final, TypeAlias
+from statistics import mean, median, stdev
+from typing import Final, TypeAlias
 
 import httpx
 import msgspec
@@ -30,17 +32,24 @@ from bench.cases import warm
 from bench.gateways import BACKEND_PORT, CHAT, KEY, Running, settings_file, started
 from bench.load import Target, drive
 
-# Of the first gateway; the others have the next ones.
 _PORT: Final = 9201
 _ADMIN: Final = "bench-admin-key"
 _ENVIRON: Final = {"DRAGOMAN_API_KEYS": KEY, "DRAGOMAN_ADMIN_KEY": _ADMIN}
-_OFF: Final[Mapping[str, Any]] = {"enabled": "off"}
-# How the inspector is set in each row, and whether somebody watches.
-ROWS: Final[Mapping[str, tuple[Mapping[str, Any], bool]]] = {
-    "off": (_OFF, False),
-    "on": ({"enabled": "on"}, False),
-    "on and watched": ({"enabled": "on"}, True),
-    "on, all contents": ({"enabled": "on", "contents": "always"}, False),
+
+
+class Row(msgspec.Struct, frozen=True):
+    """How the inspector is set, whether it is switched on at all, and whether somebody watches."""
+
+    contents: str = "watched"
+    on: bool = True
+    watched: bool = False
+
+
+_ROWS: Final[Mapping[str, Row]] = {
+    "off": Row(on=False),
+    "on": Row(),
+    "on and watched": Row(watched=True),
+    "on, all contents": Row(contents="always"),
 }
 _CONNECTIONS: Final = 16
 # Whether the answer is streamed, and of how many messages of how many characters a request consists.
@@ -49,9 +58,12 @@ _CASES: Final[Mapping[str, tuple[bool, int, int]]] = {
     "a stream of 100 chunks": (True, 2, 60),
     "the same, to 40 messages of 2 KB": (True, 40, 2000),
 }
+# What comes first in a turn is not counted: code and memory of the other half of the pair are still in the caches.
+_WARM_S: Final = 0.04
+_TURN_S: Final = 0.16
 
-# The ratios of each case.
-Ratios: TypeAlias = dict[str, list[float]]
+# The figures of each case, one for each gateway.
+Figures: TypeAlias = dict[str, list[float]]
 
 
 class Inspected(msgspec.Struct, frozen=True):
@@ -69,8 +81,8 @@ class Inspected(msgspec.Struct, frozen=True):
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.inspector", description="Measure what the inspector costs.")
-    parser.add_argument("--seconds", type=float, default=4, help="how long each pair is loaded in a round")
-    parser.add_argument("--rounds", type=int, default=7, help="the table shows the medians of so many")
+    parser.add_argument("--gateways", type=int, default=6, help="the table shows the means of so many")
+    parser.add_argument("--turns", type=int, default=50, help="how often each gateway is loaded off and on")
     parser.add_argument("--minutes", type=float, help="instead: load one that is watched for so long")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
@@ -82,43 +94,58 @@ def main() -> None:
             if options.minutes:
                 _soak(folder, options.minutes)
             else:
-                print(_table({row: uvloop.run(_pair(folder, row, options.rounds, options.seconds)) for row in ROWS}))
+                print(_table(_figures(folder, options.gateways, options.turns)))
+
+
+def _figures(folder: Path, gateways: int, turns: int) -> Mapping[str, Figures]:
+    """Returns the figures of each row. The rows take turns, so that an hour of the machine is no figure of one."""
+    found: dict[str, Figures] = {row: {case: [] for case in _CASES} for row in _ROWS}
+    for _ in range(gateways):
+        for name, row in _ROWS.items():
+            for case, figure in uvloop.run(_compared(folder, row, turns)).items():
+                found[name][case].append(figure)
+    return found
 
 
 @contextmanager
-def _gateway(folder: Path, number: int, inspector: Mapping[str, Any]) -> Iterator[Inspected]:
-    """Runs a gateway with these settings of the inspector on a port of its own."""
-    port, name = _PORT + number, f"inspected{number}"
-    file = settings_file(folder, name, inspector=inspector)
-    command = (sys.executable, "-m", "gateway", "serve", "--settings", str(file), "--port", str(port))
-    with started(command, port, 0, _ENVIRON, folder / f"{name}.log") as running:
-        yield Inspected(running, f"http://127.0.0.1:{port}")
+def _gateway(folder: Path, contents: str) -> Iterator[Inspected]:
+    """Runs a gateway whose inspector keeps these contents."""
+    file = settings_file(folder, "inspected", inspector={"enabled": "on", "contents": contents})
+    command = (sys.executable, "-m", "bench.switched_gateway", str(file), str(_PORT))
+    with started(command, _PORT, 0, _ENVIRON, folder / "inspected.log") as running:
+        yield Inspected(running, f"http://127.0.0.1:{_PORT}")
 
 
-async def _pair(folder: Path, row: str, rounds: int, seconds: float) -> Ratios:
-    """Runs the gateway of a row beside one whose inspector is off, and loads both."""
-    inspector, watched = ROWS[row]
-    with _gateway(folder, 0, _OFF) as base, _gateway(folder, 1, inspector) as gateway:
+async def _compared(folder: Path, row: Row, turns: int) -> Mapping[str, float]:
+    """Returns for each case what a gateway serves with its inspector on, as a part of what it serves without."""
+    with _gateway(folder, row.contents) as gateway:
         async with AsyncExitStack() as stack:
-            if watched:
+            if row.watched:
                 await stack.enter_async_context(_watching(gateway.base_url))
-            for one in (base, gateway):
-                await warm(one.target, payload.model())
-            found: Ratios = {case: [] for case in _CASES}
-            for _ in range(rounds):
-                for case, request in _CASES.items():
-                    loaded = (_cost(one, *request, seconds) for one in (base, gateway))
-                    of_base, of_row = await asyncio.gather(*loaded)
-                    found[case].append(of_row / of_base)
-            return found
+            await warm(gateway.target, payload.model())
+            return {
+                name: median([await _turn(gateway, row, case, turn) for turn in range(turns)])
+                for name, case in _CASES.items()
+            }
 
 
-async def _cost(gateway: Inspected, stream: bool, messages: int, size: int, seconds: float) -> float:
-    """Loads a gateway, and returns its processor time for a request."""
-    before = gateway.running.cpu_s
+async def _turn(gateway: Inspected, row: Row, case: tuple[bool, int, int], number: int) -> float:
+    """Loads a gateway once with its inspector off and once with it on, each as often first as second."""
+    rates = {}
+    for on in (False, True) if number % 2 else (True, False):
+        assert gateway.running.pid is not None
+        os.kill(gateway.running.pid, signal.SIGUSR2 if on and row.on else signal.SIGUSR1)
+        await _rate(gateway, case, _WARM_S)
+        rates[on] = await _rate(gateway, case, _TURN_S)
+    return rates[True] / rates[False]
+
+
+async def _rate(gateway: Inspected, case: tuple[bool, int, int], seconds: float) -> float:
+    """Loads a gateway, and returns how many requests it serves in a second."""
+    stream, messages, size = case
     body = payload.request(payload.model(), stream=stream, messages=messages, size=size)
     load = await drive(gateway.target, body, connections=_CONNECTIONS, seconds=seconds, stream=stream)
-    return math.nan if load.errors else (gateway.running.cpu_s - before) / len(load.whole)
+    return math.nan if load.errors else load.rate
 
 
 @asynccontextmanager
@@ -144,7 +171,7 @@ async def _read(stream: httpx.Response) -> None:
 
 
 def _soak(folder: Path, minutes: float) -> None:
-    with _gateway(folder, 0, {"enabled": "on", "contents": "always"}) as gateway:
+    with _gateway(folder, "always") as gateway:
         uvloop.run(_load(gateway, minutes))
 
 
@@ -160,12 +187,15 @@ async def _load(gateway: Inspected, minutes: float) -> None:
             print(f"| {passed / 60:.1f} | {requests} | {gateway.running.memory_mb:.0f} |", flush=True)
 
 
-def _table(rows: Mapping[str, Ratios]) -> str:
-    """Return the medians in Markdown."""
-    lines = [
-        f"| {row} | " + " | ".join(f"{median(of):.3f}" for of in cases.values()) + " |" for row, cases in rows.items()
-    ]
+def _table(rows: Mapping[str, Figures]) -> str:
+    """Return the means in Markdown."""
+    lines = [f"| {row} | {' | '.join(map(_cell, figures.values()))} |" for row, figures in rows.items()]
     return "\n".join([f"| inspector | {' | '.join(_CASES)} |", f"|{'---|' * (len(_CASES) + 1)}", *lines])
+
+
+def _cell(figures: Sequence[float]) -> str:
+    error = stdev(figures) / math.sqrt(len(figures)) if len(figures) > 1 else math.nan
+    return f"{mean(figures):.3f} ± {error:.3f}"
 
 
 if __name__ == "__main__":
