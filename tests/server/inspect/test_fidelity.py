@@ -140,7 +140,7 @@ async def test_a_client_that_leaves() -> None:
         body = {
             "model": "demo-chat",
             "stream": True,
-            "messages": [{"role": "user", "content": "Hi [[demo:stall after=1]]"}],
+            "messages": [{"role": "user", "content": "Hi [[demo:stall]]"}],
         }
         async with gateway.client.stream("POST", "/v1/chat/completions", json=body) as response:
             async for _ in response.aiter_bytes():
