@@ -46,7 +46,7 @@ class TwoGateways(msgspec.Struct):
         await shown(self.one.base_url, SIGHTED)
         self.model.gate.clear()
         await ask(self.one.base_url, agent_history(LONG + 1))
-        await self.model.begun.wait()
+        await self.model.has_begun()
 
     def stop(self) -> None:
         os.kill(self.one.process.pid, signal.SIGSTOP)

@@ -86,7 +86,7 @@ async def test_a_worker_that_is_killed_leaves_nothing_and_another_one_does_the_w
             await ask(command.base_url, agent_history(LONG))
             await shown(command.base_url, SIGHTED)
             await ask(command.base_url, agent_history(LONG + 1))
-            await model.begun.wait()
+            await model.has_begun()
             command.process.kill()
             await command.process.wait()
         model.gate.set()

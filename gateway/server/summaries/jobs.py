@@ -93,16 +93,14 @@ class SummaryJobs:
             return
         try:
             # What was read before the lease may have become old: another worker may have finished meanwhile.
-            index, version = await read_index(task.store, task.tenant, task.root)
+            index, _ = await read_index(task.store, task.tenant, task.root)
             if _is_due(index, task, candidate, limits, self._clock()):
-                await self._attempt(lease, task, candidate, limits, index, version)
+                await self._attempt(lease, task, candidate, limits)
         finally:
             with suppress(StoreUnavailable):
                 await task.store.release(lease)
 
-    async def _attempt(
-        self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits, index: SummaryIndex, version: int
-    ) -> None:
+    async def _attempt(self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits) -> None:
         """Counts the attempt before it is made: a worker that is killed in its midst has made one, too. What looks
         through the history runs in a thread, because requests are being served meanwhile."""
         turns = task.cover.boundary.turns
@@ -115,8 +113,7 @@ class SummaryJobs:
             over = notices.over_budget(turns, request.tokens)
             self._reporter.report_daily(over, task.request_id, task.tenant)
             return
-        attempted = index_put(task.root, index.with_attempt(self._clock()), version)
-        if not await task.store.commit(lease, [attempted]):
+        if not await self._begin(lease, task, candidate, limits):
             await self._spend(task, -request.tokens)
             return
         self._report(notices.started(turns, task.cover.covered_tokens, task.writer.name), task)
@@ -135,6 +132,20 @@ class SummaryJobs:
                 await self._spend(task, -request.tokens)
             reason = f"{error.code}: {task.writer.backend.redact(error.message)}"
             await self._fail(task, candidate, "failed", notices.failed(turns, reason))
+
+    async def _begin(self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits) -> bool:
+        """Counts an attempt, and returns whether it may be made. Requests of the conversation may be counted
+        meanwhile."""
+        for _ in range(TRIES):
+            index, version = await read_index(task.store, task.tenant, task.root)
+            now = self._clock()
+            if not _is_due(index, task, candidate, limits, now):
+                return False
+            if await task.store.commit(lease, [index_put(task.root, index.with_attempt(now), version)]):
+                return True
+            if not await task.store.renew(lease):
+                return False
+        return False
 
     async def _held(self, lease: Lease, task: SummaryTask, request: JobRequest) -> Written:
         """Waits for the answer while it renews the lease, and stops the request when that ends. Raises LeaseLost and

@@ -19,6 +19,7 @@ from gateway.testing.gateway import RunningGateway, running_gateway
 WINDOW: Final = 20_000
 # What a backend reports for a request; the scripts measure it as four bytes a token.
 BYTES_A_TOKEN: Final = 4
+PATIENCE_S: Final = 30
 
 Messages = list[Json]
 # Makes the text of a summary from the lines of the job's request.
@@ -78,6 +79,11 @@ class ScriptedModel:
             await connection.send(streamed(text))
             return
         await connection.send(completion(text, finish, len(connection.body) // BYTES_A_TOKEN if self.counts else None))
+
+    async def has_begun(self) -> None:
+        """Waits until a summary is asked for."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self.begun.wait()
 
     @property
     def sent(self) -> Messages:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -18,7 +18,7 @@ from gateway.history.compress.estimate import estimate_turn
 from gateway.history.compress.plan import CompressLimits, Cover, plan_cover
 from gateway.registry import load_dialect
 from gateway.server.state.store import Lease, Put, StateStore, StoreUnavailable
-from gateway.server.summaries.index import IndexEntry, SummaryIndex
+from gateway.server.summaries.index import IndexEntry, SummaryIndex, seen
 from gateway.server.summaries.job import RoutedModel, SummaryTask
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
 from gateway.server.summaries.notices import SummaryReporter
@@ -31,13 +31,12 @@ from gateway.server.upstream.transport import Transport
 from gateway.settings import BackendSettings, ModelSettings
 from gateway.testing.faulty import faulty_backend
 from tests.server.state.stores import STORES, Pair
-from tests.server.summaries.scripted import WINDOW, ScriptedModel, agent_history, rules_told
+from tests.server.summaries.scripted import PATIENCE_S, WINDOW, ScriptedModel, agent_history, rules_told
 
 SECRET: Final = b"secret of the tests"
 LIMITS: Final = JobLimits(sightings=2, max_running=2, tokens_per_day=None)
 # What a worker that renews often believes its lease to be: a third of it lies between two renewals.
 LEASE_S: Final = 0.03
-PATIENCE_S: Final = 30
 
 
 class Workers:
@@ -127,7 +126,7 @@ async def test_a_lease_is_renewed_while_the_model_writes(pair: Pair) -> None:
         workers.model.gate.clear()
         store = LongLeases(pair[1])
         running = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, store)))
-        await workers.model.begun.wait()
+        await workers.model.has_begun()
         await store.is_renewed(3)
         async with asyncio.timeout(PATIENCE_S):
             await workers.run(workers.worker())
@@ -197,7 +196,7 @@ async def test_a_worker_that_was_held_up_past_its_lease_stores_nothing(
         workers.model.gate.clear()
         stale = StaleStore(other)
         held_up = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, stale)))
-        await workers.model.begun.wait()
+        await workers.model.has_begun()
         await stale.end()
         # Its attempt counts, and now another worker has the lease.
         lease = await acquired(store, f"summary:{workers.task.root.hex()}")
@@ -217,7 +216,7 @@ async def test_a_job_ends_without_an_answer_when_its_key_is_forgotten(
     async with workers_on(store) as workers:
         workers.model.gate.clear()
         running = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, LongLeases(other))))
-        await workers.model.begun.wait()
+        await workers.model.has_begun()
         await store.forget("-")
         async with asyncio.timeout(PATIENCE_S):
             await running
@@ -244,7 +243,7 @@ async def test_a_worker_runs_so_many_jobs_and_no_more(pair: Pair) -> None:
         workers.model.gate.clear()
         worker = workers.worker()
         running = asyncio.create_task(workers.run(worker))
-        await workers.model.begun.wait()
+        await workers.model.has_begun()
         recalled = msgspec.structs.replace(workers.task.recalled, root=b"another root")
         other = msgspec.structs.replace(workers.task, recalled=recalled)
         await worker.run(other, workers.candidate, msgspec.structs.replace(LIMITS, max_running=1))
@@ -281,7 +280,7 @@ async def test_an_attempt_that_was_killed_counts_and_the_next_one_follows_the_le
         workers.model.gate.clear()
         unreleased = UnreleasedStore(other)
         killed = asyncio.create_task(workers.run(workers.worker(), on=cast(StateStore, unreleased)))
-        await workers.model.begun.wait()
+        await workers.model.has_begun()
         killed.cancel()
         await asyncio.wait({killed})
         await workers.run(workers.worker())
@@ -308,7 +307,7 @@ async def test_a_store_that_is_away_for_a_moment_ends_no_job(pair: Pair) -> None
         workers.model.gate.clear()
         flaky = FlakyStore(other)
         running = asyncio.create_task(workers.run(workers.worker(LEASE_S), on=cast(StateStore, flaky)))
-        await workers.model.begun.wait()
+        await workers.model.has_begun()
         await flaky.is_renewed(2)
         workers.model.gate.set()
         await running
@@ -325,6 +324,47 @@ class FlakyStore(LongLeases):
             self.away = False
             raise StoreUnavailable("slow", "renew")
         return await super().renew(lease)
+
+
+@pytest.mark.parametrize(("counted", "made"), [(1, True), (7, True), (8, False)])
+async def test_requests_that_are_counted_at_the_start_of_a_job_do_not_prevent_it(
+    counted: int, made: bool, pair: Pair
+) -> None:
+    store, other = pair
+    limits = msgspec.structs.replace(LIMITS, tokens_per_day=100_000)
+    async with workers_on(store) as workers:
+        busy = BusyStore(other, workers, counted)
+        await workers.run(workers.worker(), limits, on=cast(StateStore, busy))
+        assert await workers.summarised() == ({workers.candidate} if made else set())
+        entry = (await workers.index()).find(workers.candidate)
+        assert entry is not None and (made or entry.sightings == 2 + counted)
+        assert len((await workers.index()).attempts) == made
+        if not made:
+            # Its tokens and its lease were given back.
+            assert await spend(store, "-", 100_000, 100_000, workers.now)
+            assert await spend(store, "-", -100_000, 100_000, workers.now)
+            await workers.run(workers.worker(), limits)
+        assert len(workers.model.summarised) == 1
+
+
+class BusyStore(OtherStore):
+    """A store in which so many requests of the conversation are counted, each just before the job writes."""
+
+    def __init__(self, store: StateStore, workers: Workers, counted: int) -> None:
+        super().__init__(store)
+        self.workers = workers
+        self.left = counted
+
+    async def commit(self, lease: Lease, puts: Sequence[Put]) -> bool:
+        if self.left:
+            self.left -= 1
+            await change_index(self.workers.store, "-", self.workers.task.root, self._counted)
+        return await self.store.commit(lease, puts)
+
+    def _counted(self, index: SummaryIndex) -> SummaryIndex:
+        entry = index.find(self.workers.candidate)
+        assert entry is not None
+        return index.with_entry(seen(entry))
 
 
 async def test_tokens_are_spent_given_back_and_limited(pair: Pair) -> None:

@@ -100,7 +100,7 @@ async def test_no_request_waits_for_a_summary() -> None:
         for rounds in range(LONG + 1, LONG + 4):
             # Answered while the summary is being written, with as many requests and reads as without it.
             assert await agent.ask_only(agent_history(rounds)) == "Noted."
-        await model.begun.wait()
+        await model.has_begun()
         assert (len(model.answered), len(model.summarised)) == (4, 1)
         assert model.sent == agent_history(LONG + 3)
         model.gate.set()
@@ -326,7 +326,7 @@ async def test_a_stop_of_the_gateway_ends_what_is_being_written(caplog: pytest.L
         model.gate.clear()
         await agent.ask(agent_history(LONG))
         await agent.ask_only(agent_history(LONG + 1))
-        await model.begun.wait()
+        await model.has_begun()
         agent.gateway.app.gateway_state.drain()
         await agent.settled()
         summaries = agent.gateway.app.gateway_state.summaries
@@ -339,7 +339,7 @@ async def test_what_a_key_has_is_forgotten_while_its_summary_is_written(caplog: 
         model.gate.clear()
         await agent.ask(agent_history(LONG))
         await agent.ask_only(agent_history(LONG + 1))
-        await model.begun.wait()
+        await model.has_begun()
         store = agent.gateway.app.gateway_state.store
         await store.forget("-")
         model.gate.set()
@@ -407,7 +407,7 @@ async def test_explain_tells_what_is_known_of_a_history_at_every_stage() -> None
         assert boundary["turns"] == seen["would_cover"]["turns"]
         model.gate.clear()
         await agent.ask_only(agent_history(LONG + 1))
-        await model.begun.wait()
+        await model.has_begun()
         assert (await explained(agent, LONG + 1))["state"]["summary"]["why_not"] == "running"
         model.gate.set()
         await agent.settled()
