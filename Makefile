@@ -80,7 +80,7 @@ contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI
 	CONTRACT_TOOLS=$(CURDIR)/$(CONTRACT) $(BIN)/python -m pytest -m contract tests/contract $(ARGS)
 
 recordings: $(DEV) ## Make every fault of every wire again from its recording (ARGS= goes to pytest)
-	$(BIN)/python -m pytest -m recordings tests/server/inspect $(ARGS)
+	$(BIN)/python -m pytest -m recordings tests/server/inspect -n 3 --dist worksteal $(ARGS)
 
 clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	@requirements/clients/install $(CURDIR)/$(CLIENTS) $(PYTHON)
