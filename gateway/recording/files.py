@@ -31,7 +31,8 @@ def load_recording(path: Path) -> Recording:
 def save_recording(path: Path, recording: Recording) -> int:
     """Writes a new file and returns its size. Raises InvalidRequest for one that is there already, or cannot be
     written, and RecordingError for one that would be too large; then there is none."""
-    with RecordingFile(path, recording.header) as file, _whole_or_none(path):
+    file = RecordingFile(path, recording.header)
+    with _whole_or_none(path), file:
         for interaction in recording.interactions():
             file.append(interaction)
         return file.size
@@ -42,11 +43,11 @@ def save_text(path: Path, text: str) -> int:
     written; then there is none."""
     data = text.encode()
     file = _created(path)
-    try:
-        with _whole_or_none(path):
+    with _whole_or_none(path):
+        try:
             _write(path, file, data)
-    finally:
-        os.close(file)
+        finally:
+            os.close(file)
     return len(data)
 
 
@@ -71,12 +72,12 @@ class RecordingFile:
         self._path = path
         self.size = 0
         self._file = _created(path)
-        try:
-            with _whole_or_none(path):
+        with _whole_or_none(path):
+            try:
                 self._write(encode_line(header))
-        except InvalidRequest:
-            self.close()
-            raise
+            except InvalidRequest:
+                self.close()
+                raise
 
     @property
     def removed(self) -> bool:
@@ -115,7 +116,7 @@ class RecordingFile:
 
 @contextmanager
 def _whole_or_none(path: Path) -> Iterator[None]:
-    """Deletes a new file or folder again if the block fails."""
+    """Deletes a new file or folder again if the block fails. The block closes the file: Windows deletes no open one."""
     with ExitStack() as failed:
         if path.is_dir():
             failed.callback(shutil.rmtree, path, ignore_errors=True)
