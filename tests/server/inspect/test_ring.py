@@ -154,8 +154,10 @@ def test_a_flood_leaves_no_more_than_the_bounds() -> None:
     kept = [one for one in ring.listed(limit=1000) if one.contents == "kept"]
     assert ring.total == len(ring.listed(limit=1000)) == 200
     assert 0.9 * 2**18 < sum(one.bytes for one in kept) <= 2**18 and len(kept) == 25
-    # Contents are no objects any more.
+    # Contents are no objects any more, and of each other request less than 400 bytes stay.
     assert alive(Capture) == before
+    assert len(ring._ended) == 200 and len(ring._ended._unpacked) < 64
+    assert sum(len(piece.requests) for piece in ring._ended._packed) < 400 * (200 + 64)
 
 
 def test_contents_are_kept_only_as_the_settings_say() -> None:
