@@ -33,6 +33,8 @@ from bench.gateways import BACKEND_PORT, CHAT, KEY, Running, settings_file, star
 from bench.load import Target, drive
 
 _PORT: Final = 9201
+_BASE_URL: Final = f"http://127.0.0.1:{_PORT}"
+_TARGET: Final = Target(_BASE_URL + CHAT, (("authorization", f"Bearer {KEY}"),))
 _ADMIN: Final = "bench-admin-key"
 _ENVIRON: Final = {"DRAGOMAN_API_KEYS": KEY, "DRAGOMAN_ADMIN_KEY": _ADMIN}
 
@@ -66,18 +68,6 @@ _TURN_S: Final = 0.16
 Figures: TypeAlias = dict[str, list[float]]
 
 
-class Inspected(msgspec.Struct, frozen=True):
-    """A gateway that runs."""
-
-    running: Running
-    base_url: str
-
-    @property
-    def target(self) -> Target:
-        """What the load asks."""
-        return Target(self.base_url + CHAT, (("authorization", f"Bearer {KEY}"),))
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.inspector", description="Measure what the inspector costs.")
@@ -108,12 +98,12 @@ def _figures(folder: Path, gateways: int, turns: int) -> Mapping[str, Figures]:
 
 
 @contextmanager
-def _gateway(folder: Path, contents: str) -> Iterator[Inspected]:
+def _gateway(folder: Path, contents: str) -> Iterator[Running]:
     """Runs a gateway whose inspector keeps these contents."""
     file = settings_file(folder, "inspected", inspector={"enabled": "on", "contents": contents})
     command = (sys.executable, "-m", "bench.switched_gateway", str(file), str(_PORT))
     with started(command, _PORT, 0, _ENVIRON, folder / "inspected.log") as running:
-        yield Inspected(running, f"http://127.0.0.1:{_PORT}")
+        yield running
 
 
 async def _compared(folder: Path, row: Row, turns: int) -> Mapping[str, float]:
@@ -121,39 +111,42 @@ async def _compared(folder: Path, row: Row, turns: int) -> Mapping[str, float]:
     with _gateway(folder, row.contents) as gateway:
         async with AsyncExitStack() as stack:
             if row.watched:
-                await stack.enter_async_context(_watching(gateway.base_url))
-            await warm(gateway.target, payload.model())
+                await stack.enter_async_context(_watching())
+            await warm(_TARGET, payload.model())
             return {
                 name: median([await _turn(gateway, row, case, turn) for turn in range(turns)])
                 for name, case in _CASES.items()
             }
 
 
-async def _turn(gateway: Inspected, row: Row, case: tuple[bool, int, int], number: int) -> float:
+async def _turn(gateway: Running, row: Row, case: tuple[bool, int, int], number: int) -> float:
     """Loads a gateway once with its inspector off and once with it on, each as often first as second."""
     rates = {}
     for on in (False, True) if number % 2 else (True, False):
-        assert gateway.running.pid is not None
-        os.kill(gateway.running.pid, signal.SIGUSR2 if on and row.on else signal.SIGUSR1)
-        await _rate(gateway, case, _WARM_S)
-        rates[on] = await _rate(gateway, case, _TURN_S)
+        assert gateway.pid is not None
+        os.kill(gateway.pid, signal.SIGUSR2 if on and row.on else signal.SIGUSR1)
+        await _rate(case, _WARM_S)
+        rates[on] = await _rate(case, _TURN_S)
     return rates[True] / rates[False]
 
 
-async def _rate(gateway: Inspected, case: tuple[bool, int, int], seconds: float) -> float:
-    """Loads a gateway, and returns how many requests it serves in a second."""
+async def _rate(case: tuple[bool, int, int], seconds: float) -> float:
+    """Loads the gateway, and returns how many requests it serves in a second. Raises RuntimeError where one fails: a
+    figure of the others would be none."""
     stream, messages, size = case
     body = payload.request(payload.model(), stream=stream, messages=messages, size=size)
-    load = await drive(gateway.target, body, connections=_CONNECTIONS, seconds=seconds, stream=stream)
-    return math.nan if load.errors else load.rate
+    load = await drive(_TARGET, body, connections=_CONNECTIONS, seconds=seconds, stream=stream)
+    if load.errors:
+        raise RuntimeError(f"{load.errors} requests failed")
+    return load.rate
 
 
 @asynccontextmanager
-async def _watching(base_url: str) -> AsyncIterator[None]:
+async def _watching() -> AsyncIterator[None]:
     """Reads the stream of changes in the background, as an open page does."""
     headers = {"authorization": f"Bearer {_ADMIN}"}
     async with (
-        httpx.AsyncClient(base_url=base_url, headers=headers, timeout=None) as client,
+        httpx.AsyncClient(base_url=_BASE_URL, headers=headers, timeout=None) as client,
         client.stream("GET", "/inspect/api/stream") as stream,
     ):
         assert stream.status_code == 200
@@ -175,16 +168,16 @@ def _soak(folder: Path, minutes: float) -> None:
         uvloop.run(_load(gateway, minutes))
 
 
-async def _load(gateway: Inspected, minutes: float) -> None:
+async def _load(gateway: Running, minutes: float) -> None:
     """Loads a gateway, and prints its memory and that of its contents about every ten seconds."""
     print("| minute | requests | memory, MB |\n|---|---|---|")
     begun, requests = time.monotonic(), 0
-    async with _watching(gateway.base_url):
+    async with _watching():
         while (passed := time.monotonic() - begun) < 60 * minutes:
             body = payload.request(payload.model(), stream=True, messages=40, size=2000)
-            load = await drive(gateway.target, body, connections=16, seconds=10, stream=True)
+            load = await drive(_TARGET, body, connections=_CONNECTIONS, seconds=10, stream=True)
             requests += len(load.whole)
-            print(f"| {passed / 60:.1f} | {requests} | {gateway.running.memory_mb:.0f} |", flush=True)
+            print(f"| {passed / 60:.1f} | {requests} | {gateway.memory_mb:.0f} |", flush=True)
 
 
 def _table(rows: Mapping[str, Figures]) -> str:
