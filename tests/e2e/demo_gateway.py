@@ -16,9 +16,9 @@ from tests.e2e.answers import Answer, read_stream, read_whole
 WARP: Final = "adapters.warp:WarpAdapter"
 CHAT: Final = "adapters.openai_chat:OpenAIChatAdapter"
 # Long enough for a busy machine, short enough for a test that waits for it.
-IMPATIENT: Final[dict[str, Json]] = {"connect": 1, "first_byte": 0.6, "idle": 0.6, "total": 5}
+IMPATIENT: Final[dict[str, Json]] = {"connect": 1, "first_byte": 1.2, "idle": 1.2, "total": 8}
 # For a whole answer only the total limit holds.
-BRIEF: Final[dict[str, Json]] = {**IMPATIENT, "total": 1.5}
+BRIEF: Final[dict[str, Json]] = {**IMPATIENT, "total": 2.4}
 
 Fields: TypeAlias = Mapping[str, object]
 WHOLE: Final[Fields] = {}

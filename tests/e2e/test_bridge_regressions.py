@@ -269,7 +269,7 @@ async def test_a_rate_limit_is_told_and_an_equal_request_is_sent_again(demo: Dem
     began = time.monotonic()
     stalled = await play(demo, "stall", STREAMED, "impatient")
     assert (stalled.code, stalled.done) == ("upstream_timeout", False)
-    assert time.monotonic() - began < 3, "the settings say how long to wait"
+    assert time.monotonic() - began < 30, "the settings say how long to wait"
 
 
 async def test_a_backend_is_reached_only_over_trusted_tls() -> None:

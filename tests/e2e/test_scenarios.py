@@ -140,9 +140,8 @@ async def test_every_answer_in_every_framing(demo: DemoGateway, name: str) -> No
 async def test_answers_without_a_stream(name: str) -> None:
     """A failure has its status, streamed or not; the gateway never tries a second time by itself."""
     expected, recovers = HTTP[name]
-    agents: dict[str, dict[str, Json]] = {
-        model: {**AGENTS[model], "timeouts": {"first_byte": 0.4, "total": 1}} for model in ("flat", "structured")
-    }
+    silent: dict[str, Json] = {"timeouts": {"first_byte": 1, "total": 2}} if expected.status == 504 else {}
+    agents: dict[str, dict[str, Json]] = {model: {**AGENTS[model], **silent} for model in ("flat", "structured")}
     async with demo_gateway(agents, {}) as demo:
         for model in agents:
             for fields in (WHOLE, STREAMED):
@@ -152,9 +151,12 @@ async def test_answers_without_a_stream(name: str) -> None:
         assert len(demo.agent.requests) == (8 if recovers else 4)
 
 
-async def test_a_backend_that_finds_a_request_too_large_delays_nobody(demo: DemoGateway) -> None:
+async def test_a_backend_that_finds_a_request_too_large_delays_nobody(
+    demo: DemoGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only a client that is still sending is waited for."""
-    async with asyncio.timeout(1):
+    monkeypatch.setattr("gateway.server.api.client_response.LINGER_S", 60)
+    async with asyncio.timeout(30):
         for _ in range(3):
             assert (await play(demo, "flat", "http_413")).status == 413
 
@@ -304,29 +306,37 @@ async def test_no_answer_waits_for_the_acknowledgement_of_its_own_head(demo: Dem
 
 
 async def test_a_client_hears_something_while_the_backend_is_silent() -> None:
-    agents: dict[str, dict[str, Json]] = {"flat": {"timeouts": {"first_byte": 1, "idle": 1}}}
+    agents: dict[str, dict[str, Json]] = {"flat": {"timeouts": {"first_byte": 3, "idle": 3}}}
     async with demo_gateway(agents, {}, server={"sse_ping_s": 0.2}) as demo:
         answer = await play(demo, "flat", "stall", fields=STREAMED)
         check(answer, STREAMS["stall"], streamed=True)
         assert answer.comments >= 2
 
 
-async def test_a_long_answer_is_no_stalled_one(demo: DemoGateway) -> None:
+async def test_a_long_answer_is_no_stalled_one() -> None:
     """No timeout passes while text arrives, whether it is sent at once or held until its transaction is committed."""
 
-    async def listen(model: str, name: str, pace: str, fields: Fields) -> None:
+    limits: dict[str, Json] = {"first_byte": 2, "idle": 2}
+    agents: dict[str, dict[str, Json]] = {
+        model: {**AGENTS[model], "timeouts": limits} for model in ("flat", "structured")
+    }
+
+    async def listen(demo: DemoGateway, model: str, name: str, pace: str, fields: Fields) -> None:
+        begun = time.monotonic()
         answer = await play(demo, model, name, pace, fields=fields)
         check(answer, STREAMS[name], streamed=bool(fields))
+        assert time.monotonic() - begun > 2
 
-    pace = {"plain_text": "delay_ms=120", "numbers": "chunk=90 delay_ms=50"}
-    await asyncio.gather(
-        *(
-            listen(model, name, pace[name], fields)
-            for model in ("impatient", "structured-impatient")
-            for name in pace
-            for fields in (WHOLE, STREAMED)
+    pace = {"plain_text": "delay_ms=240", "numbers": "chunk=90 delay_ms=200"}
+    async with demo_gateway(agents, {}) as demo:
+        await asyncio.gather(
+            *(
+                listen(demo, model, name, pace[name], fields)
+                for model in agents
+                for name in pace
+                for fields in (WHOLE, STREAMED)
+            )
         )
-    )
 
 
 async def test_an_expired_token_is_refreshed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,10 +424,8 @@ async def test_a_client_that_leaves_ends_the_request_to_the_backend(
     task = asyncio.create_task(post())
     await busy(demo.agent)
     task.cancel()
-    left = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await demo.agent.idle()
-    assert time.monotonic() - left < 1
     assert demo.agent.aborted == before + 1

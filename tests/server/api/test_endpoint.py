@@ -68,8 +68,8 @@ async def test_answer_ends_though_the_backend_holds_its_socket(start: Start) -> 
         await connection.send(HEAD, events("text done", "finish"))
         await connection.gone()
 
-    gateway, backend = await start(script)
-    async with asyncio.timeout(1):
+    gateway, backend = await start(script, {**PATIENT, "idle": 120, "total": 120})
+    async with asyncio.timeout(30):
         assert frames((await gateway.chat(**STREAM)).text)[-1] == "[DONE]"
         await backend.closed.wait()
 
@@ -171,7 +171,7 @@ def slowly(script: Script) -> Script:
         async def send_one_by_one(*pieces: bytes) -> None:
             for piece in pieces:
                 await send(piece)
-                await asyncio.sleep(0.03)
+                await asyncio.sleep(0.12)
 
         connection.send = send_one_by_one  # type: ignore[method-assign]  # this one connection is slower
         await script(connection)
@@ -210,8 +210,8 @@ async def test_comments_do_not_count_as_progress(start: Start) -> None:
             await connection.send(chunk(b": still here\n\n"))
             await asyncio.sleep(0.05)
 
-    gateway, _ = await start(script, STALLED)
-    async with asyncio.timeout(1.5):
+    gateway, _ = await start(script, {**STALLED, "total": 120})
+    async with asyncio.timeout(30):
         response = await gateway.chat(**STREAM)
     assert json.loads(frames(response.text)[-1])["error"]["code"] == "upstream_timeout"
 
@@ -320,7 +320,7 @@ async def test_silence_is_broken_by_comments_and_faults_then_travel_in_band(star
     async def script(connection: Connection) -> None:
         await connection.gone()
 
-    gateway, _ = await start(script, {**PATIENT, "first_byte": 0.6}, first_event_gate_s=0.1, sse_ping_s=0.1)
+    gateway, _ = await start(script, {**PATIENT, "first_byte": 2}, first_event_gate_s=0.1, sse_ping_s=0.1)
     response = await gateway.chat(**STREAM)
     assert response.status_code == 200
     assert response.text.startswith(": ping\n\n")

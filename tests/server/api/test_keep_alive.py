@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -29,7 +30,7 @@ async def connected(gateway: RunningGateway) -> tuple[asyncio.StreamReader, asyn
     return await asyncio.open_connection(gateway.host, gateway.port)
 
 
-async def comes_true(seen: Callable[[], bool], seconds: float = 4) -> bool:
+async def comes_true(seen: Callable[[], bool], seconds: float = 30) -> bool:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while not seen():  # noqa: ASYNC110 (what is looked at tells nobody when it changes)
@@ -167,16 +168,17 @@ async def test_a_client_that_takes_nothing_of_a_whole_answer_is_cut_off(start: S
 
 
 async def test_a_client_that_takes_a_whole_answer_slowly_is_not(start: Start) -> None:
-    gateway, _ = await start(long_answer, write_timeout_s=0.3)
+    gateway, _ = await start(long_answer, write_timeout_s=1.5)
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port, limit=2**16)
     writer.write(asking(stream=False).replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
     size = 0
-    async with asyncio.timeout(8):
+    begun = time.monotonic()
+    async with asyncio.timeout(60):
         while piece := await reader.read(2**17):
             size += len(piece)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.02)
     writer.close()
-    assert size > 200 * len(TEXT)
+    assert size > 200 * len(TEXT) and time.monotonic() - begun > 1.5
 
 
 async def test_a_stream_whose_head_could_not_be_sent_yet_ends_with_a_status(start: Start) -> None:
@@ -240,7 +242,10 @@ async def test_a_failure_behind_a_keep_alive_that_waits_for_the_client_ends_the_
     await silent.wait()
     assert await comes_true(waiting)
     failing.set()
-    await asyncio.sleep(0.05)
+    if code == "server_shutdown":
+        await asyncio.sleep(0.05)
+    else:
+        assert await comes_true(lambda: not gateway.app.gateway_state.scheduler.size)
     gateway.app.gateway_state.scheduler.interrupt_all(lambda: ServerShutdown("stop"))
     writer.transport.resume_reading()  # type: ignore[attr-defined]  # as above
     received = await reader.read()

@@ -16,16 +16,16 @@ async def test_a_connection_rests_between_its_requests_and_not_for_ever(
     reader, writer = await connected(gateway)
     assert await comes_true(lambda: bool(gateway.server.server_state.connections))
     for connection in gateway.server.server_state.connections:
-        monkeypatch.setattr(connection, "timeout_keep_alive", 0.3)
+        monkeypatch.setattr(connection, "timeout_keep_alive", 1)
     loop = asyncio.get_running_loop()
     for _ in range(3):
         writer.write(GET + b"\r\n")
         assert b"200" in await reader.readuntil(b"}")
         rests = loop.time()
-        await asyncio.sleep(0.15)
-    async with asyncio.timeout(4):
+        await asyncio.sleep(0.5)
+    async with asyncio.timeout(30):
         assert await reader.read() == b""
-    assert loop.time() - rests > 0.25
+    assert loop.time() - rests > 0.9
     writer.close()
 
 
@@ -34,7 +34,7 @@ async def test_the_rest_between_two_requests_ends_with_a_head_that_has_its_own_d
     reader, writer = await connected(gateway)
     writer.write(GET + b"\r\n" + GET)
     assert b"200" in await reader.readuntil(b"}")
-    async with asyncio.timeout(1.2):
+    async with asyncio.timeout(30):
         assert await reader.read() == b""
     writer.close()
 
