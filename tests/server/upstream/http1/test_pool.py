@@ -60,7 +60,7 @@ async def test_a_doubtful_connection_is_not(
             read.clear()
             assert await client.ask(headers=headers) == b"abc"
             read.set()
-            assert await comes_true(lambda: not _open_connections(client))
+            assert await comes_true(lambda: not _open_connections(client), 20)
         assert (numbers, client.tries) == ([0, 1], 2)
 
 
@@ -100,7 +100,7 @@ async def test_who_hangs_up_at_once_is_not_believed_for_a_while(
     async with talking(hasty) as (client, _, numbers):
         await client.ask()
         read.set()
-        assert await comes_true(lambda: not _open_connections(client))
+        assert await comes_true(lambda: not _open_connections(client), 20)
         for _ in range(5):
             given = await client.send()
             await everything(given)
