@@ -110,14 +110,26 @@ async def test_a_bomb_behind_the_first_text_ends_the_stream() -> None:
     begun = packer.compress(TEXT % b"one") + packer.flush(zlib.Z_SYNC_FLUSH)
     bomb = packer.compress(b": \n\n" * 2**23) + packer.flush()
 
+    seen = asyncio.Event()
+
     async def script(connection: Connection) -> None:
         await connection.send(stream_head(b"gzip") + chunk(begun))
-        await asyncio.sleep(0.05)
+        # In one read with the bomb the first text would not come before it.
+        await seen.wait()
         await connection.send(chunk(bomb) + END)
 
     async with faulty_backend(script) as backend, running_gateway(native(backend.base_url)) as gateway:
-        response = await gateway.chat(stream=True)
-    assert '"one"' in response.text and '"upstream_response_too_large"' in response.text
+        request = {**hello(), "stream": True}
+        async with (
+            asyncio.timeout(20),
+            gateway.client.stream("POST", "/v1/chat/completions", json=request) as response,
+        ):
+            pieces = response.aiter_text()
+            text = await anext(pieces)
+            assert '"one"' in text
+            seen.set()
+            text += "".join([piece async for piece in pieces])
+    assert '"upstream_response_too_large"' in text
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"br", b"gzip, br"])

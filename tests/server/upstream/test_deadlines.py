@@ -19,7 +19,8 @@ async def test_an_overdue_wait_ends_with_its_own_error(scheduler: DeadlineSchedu
     with pytest.raises(BackendTimeout, match="sent nothing for too long"), scheduler.deadlines() as deadlines:
         deadlines.expect(loop.time() + 0.05, idle_timeout)
         await asyncio.sleep(5)
-    assert 0.04 < loop.time() - begun < 0.5
+    # Less than the sleep.
+    assert 0.04 < loop.time() - begun < 4
     assert scheduler.size == 0
     await asyncio.sleep(0)
 
@@ -30,9 +31,10 @@ async def test_progress_moves_the_deadline_but_not_the_total(scheduler: Deadline
     with pytest.raises(BackendTimeout, match="did not finish"), scheduler.deadlines() as deadlines:
         deadlines.total_due = begun + 0.2
         while True:
-            deadlines.expect(loop.time() + 3, first_byte_timeout)
+            deadlines.expect(loop.time() + 30, first_byte_timeout)
             await asyncio.sleep(0.02)
-    assert 0.2 <= loop.time() - begun < 0.6
+    # Less than the wait that moves.
+    assert 0.2 <= loop.time() - begun < 20
 
 
 async def test_the_first_interruption_counts(scheduler: DeadlineScheduler) -> None:

@@ -8,8 +8,9 @@ import pytest
 from gateway.core.errors import BackendError
 from gateway.server.upstream.http1 import pool
 from gateway.testing.faulty import END, HEAD, Connection, Script, answer, chunk
+from tests.server.api.test_keep_alive import comes_true
 from tests.server.upstream.http1.peer import OK, WHOLE, reset, says, talking
-from tests.server.upstream.transport_client import everything
+from tests.server.upstream.transport_client import TransportClient, everything
 
 
 @pytest.mark.parametrize(
@@ -28,25 +29,43 @@ async def test_a_sound_connection_is_used_again(script: Script) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "headers"),
+    ("script", "afterwards", "headers"),
     [
-        (says(OK + b"connection: close\r\ncontent-length: 3\r\n\r\nabc"), {}),
-        (says(b"HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nabc"), {}),
-        (says(OK + b"\r\nab", b"c", then=Connection.close), {}),
-        (says(WHOLE, then=Connection.close), {}),
-        (says(WHOLE + b"surplus"), {}),
-        (says(WHOLE, b"surplus"), {}),
-        (says(WHOLE + WHOLE), {}),
-        (says(answer("200 OK", b"abc", b"keep-alive: timeout=1, max=9")), {}),
-        (says(WHOLE), {"connection": "close"}),
+        (says(OK + b"connection: close\r\ncontent-length: 3\r\n\r\nabc"), says(), {}),
+        (says(b"HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\nabc"), says(), {}),
+        (says(OK + b"\r\nab", b"c", then=Connection.close), says(), {}),
+        (says(WHOLE), says(then=Connection.close), {}),
+        (says(WHOLE + b"surplus"), says(), {}),
+        (says(WHOLE), says(b"surplus"), {}),
+        (says(WHOLE + WHOLE), says(), {}),
+        (says(answer("200 OK", b"abc", b"keep-alive: timeout=1, max=9")), says(), {}),
+        (says(WHOLE), says(), {"connection": "close"}),
     ],
 )
-async def test_a_doubtful_connection_is_not(script: Script, headers: Mapping[str, str]) -> None:
-    async with talking(script) as (client, _, numbers):
+async def test_a_doubtful_connection_is_not(
+    script: Script, afterwards: Script, headers: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No connection may be closed for its age alone.
+    monkeypatch.setattr(pool, "TICK_S", 600)
+    # What follows an answer must not be in one read with it.
+    read = asyncio.Event()
+
+    async def both(connection: Connection) -> None:
+        await script(connection)
+        await read.wait()
+        await afterwards(connection)
+
+    async with talking(both) as (client, _, numbers):
         for _ in range(2):
+            read.clear()
             assert await client.ask(headers=headers) == b"abc"
-            await asyncio.sleep(0.03)
+            read.set()
+            assert await comes_true(lambda: not _open_connections(client), 20)
         assert (numbers, client.tries) == ([0, 1], 2)
+
+
+def _open_connections(client: TransportClient) -> int:
+    return sum(one.size for one in client.transport._pools.values())
 
 
 async def test_the_end_of_a_kept_connection_is_seen_before_the_loop_sees_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,12 +82,25 @@ async def test_the_end_of_a_kept_connection_is_seen_before_the_loop_sees_it(monk
 
 
 @pytest.mark.parametrize("promise", [(), (b"keep-alive: timeout=5, max=100",)])
-async def test_who_hangs_up_at_once_is_not_believed_for_a_while(promise: tuple[bytes, ...]) -> None:
-    hasty = says(answer("200 OK", b"abc", *promise), then=Connection.close)
-    async with talking(hasty) as (client, backend, numbers):
+async def test_who_hangs_up_at_once_is_not_believed_for_a_while(
+    promise: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However late the loop is, the connection was short-lived.
+    monkeypatch.setattr(pool, "SHORT_LIVED_S", 20)
+    # A close in one read with the answer would come before the connection is kept.
+    read = asyncio.Event()
+
+    async def hasty(connection: Connection) -> None:
+        await connection.send(answer("200 OK", b"abc", *promise))
+        # The others stay open, so that only the client's doubt ends them.
+        if not read.is_set():
+            await read.wait()
+            connection.close()
+
+    async with talking(hasty) as (client, _, numbers):
         await client.ask()
-        await backend.closed.wait()
-        await asyncio.sleep(0.02)
+        read.set()
+        assert await comes_true(lambda: not _open_connections(client), 20)
         for _ in range(5):
             given = await client.send()
             await everything(given)

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.core.errors import BackendError, BackendTruncated
 from gateway.server.upstream.http import connect
+from gateway.server.upstream.http1 import pool
 from gateway.testing.faulty import END, HEAD, Connection, FaultyBackend, Script, chunk
 from tests.server.upstream.http1.peer import CERTIFICATE, WHOLE, says, serving
 from tests.server.upstream.transport_client import client_of
@@ -35,7 +36,9 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("trusted")
-async def test_tls() -> None:
+async def test_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Within the limit of the wait below, no kept connection is closed for its age.
+    monkeypatch.setattr(pool, "KEEP_S", 600)
     protocols = []
 
     async def script(connection: Connection) -> None:
@@ -49,7 +52,7 @@ async def test_tls() -> None:
         assert protocols == ["http/1.1"] * 3
         given = await client.send()
         given.close()
-        await asyncio.wait_for(backend.closed.wait(), 2)
+        await asyncio.wait_for(backend.closed.wait(), 20)
 
 
 @pytest.mark.usefixtures("trusted")

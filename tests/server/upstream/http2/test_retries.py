@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from h2.errors import ErrorCodes
-from h2.events import DataReceived
+from h2.events import DataReceived, PingAckReceived
 
 from gateway.core.errors import BackendError
 from gateway.server.upstream.http2 import connection
@@ -106,6 +106,7 @@ async def test_a_connection_that_is_silent_for_long_takes_no_further_request(
     heard: bool, connections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "SILENT_S", 0.05)
+    pinged = asyncio.Event()
 
     async def script(peer: Peer) -> None:
         peer.greet()
@@ -116,6 +117,8 @@ async def test_a_connection_that_is_silent_for_long_takes_no_further_request(
                 await asyncio.sleep(0.05)
                 peer.state.ping(b"8 bytes.")
                 peer.flush()
+                await peer.next(PingAckReceived)
+                pinged.set()
         peer.answer(await peer.request())
         await peer.closed()
 
@@ -124,6 +127,9 @@ async def test_a_connection_that_is_silent_for_long_takes_no_further_request(
         assert await client.ask() == b"abc"
         silent = asyncio.create_task(client.ask())
         await asyncio.sleep(0.3)
+        if heard:
+            # The sign of life counts only if it arrives before the request is given up.
+            await pinged.wait()
         silent.cancel()
         await asyncio.wait([silent])
         assert (await client.ask(), len(peers)) == (b"abc", connections)

@@ -190,8 +190,8 @@ async def test_a_large_request_waits_for_the_window_and_hinders_no_other() -> No
 
     async with talking(script) as (client, peers), asyncio.timeout(20):
         uploaded = asyncio.create_task(client.ask(large))
-        await asyncio.sleep(0.05)
-        # The first request has used up the window of the connection, so the backend widens that first.
+        # The first request uses up the window of the connection, so the backend widens that first.
+        assert await comes_true(lambda: bool(peers) and peers[0].state.inbound_flow_control_window == 0, 10)
         peers[0].state.increment_flow_control_window(1000)
         peers[0].flush()
         assert await client.ask(b"small") == b"abc"
@@ -236,6 +236,8 @@ async def test_a_request_that_is_given_up_is_cancelled_and_the_connection_stays(
         peer.raw(frame(0, stream, b"late"))
         if phase == "sending":
             peer.state.increment_flow_control_window(2**20)
+            # The next request waits for this window, and may have begun in the same read as the reset.
+            peer.flush()
         peer.acknowledges = True
         peer.answer(await peer.request())
 
