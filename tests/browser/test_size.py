@@ -132,11 +132,11 @@ async def test_the_rows_that_are_read_stay_in_every_frame_of_a_reload(flooded: R
         await page.settled()
         shown = await _middle(page)
         await viewer.page.evaluate(_WATCH_FRAMES, shown)
-        flood(flooded, 800)
+        async with viewer.page.expect_response(lambda answer: "/requests?" in answer.url) as reload:
+            flood(flooded, 800)
         await viewer.page.get_by_text("10,000 of 10,000").wait_for()
         newest = (await flooded.client.get("/inspect/api/requests?limit=1")).json()["requests"][0]["id"]
-        async with viewer.page.expect_response(lambda answer: "/requests?" in answer.url) as reload:
-            await (await reload.value).finished()
+        await (await reload.value).finished()
         await page.settled()
         frames: list[bool] = await viewer.page.evaluate("() => window.frames_with_row")
         assert len(frames) > 5 and all(frames)

@@ -21,7 +21,7 @@ async def ask(backend: DemoBackend, marker: str, *, stream: bool = True, patienc
     """The response of a running backend to a request for this fault. Raises httpx.ReadTimeout after `patience`."""
     path, fields = REQUESTS[backend.kind]
     body = {"model": "m", "stream": stream, **fields(f"count to ten [[demo:{marker}]]")}
-    async with httpx.AsyncClient(timeout=patience) as client:
+    async with httpx.AsyncClient(timeout=httpx.Timeout(8, read=patience)) as client:
         return await client.post(f"{backend.base_url}{path}", json=body, headers=HEADERS)
 
 

@@ -49,14 +49,14 @@ def test_every_kind_has_a_case() -> None:
 @pytest.mark.parametrize("name", SERVERS)
 async def test_a_server_is_known_by_its_answers(name: str) -> None:
     async with canned_server(SERVERS[name]) as url:
-        server = await identify(url, answer_s=LONG_S)
+        server = await identify(url, connect_s=LONG_S, answer_s=LONG_S)
     assert server is not None and server.kind is not None
     assert server.kind.name == name and not server.locked
 
 
 async def test_its_models_are_listed() -> None:
     async with canned_server(OLLAMA) as url:
-        server = await identify(url, answer_s=LONG_S)
+        server = await identify(url, connect_s=LONG_S, answer_s=LONG_S)
     assert server is not None and server.models == ("llama3.2", "qwen3")
 
 
@@ -69,7 +69,7 @@ async def test_another_dragoman_is_known_with_and_without_keys(keys: str, monkey
         "models": {"m": {"backend": "b"}},
     }
     async with running_gateway(settings) as gateway:
-        server = await identify(gateway.base_url, answer_s=LONG_S)
+        server = await identify(gateway.base_url, connect_s=LONG_S, answer_s=LONG_S)
     assert server is not None and server.kind is not None
     assert (server.kind.name, server.locked, server.models) == ("dragoman", bool(keys), () if keys else ("m",))
 
@@ -77,7 +77,7 @@ async def test_another_dragoman_is_known_with_and_without_keys(keys: str, monkey
 async def test_a_list_of_models_that_wants_a_key_is_told() -> None:
     refused = reply({"error": "no key"}, 401)
     async with canned_server({"/version": reply({"version": "0.11.0"}), "/v1/models": refused}) as url:
-        server = await identify(url, answer_s=LONG_S)
+        server = await identify(url, connect_s=LONG_S, answer_s=LONG_S)
     assert server is not None and server.kind is not None
     assert (server.kind.name, server.locked) == ("vllm", True)
 
@@ -90,7 +90,7 @@ async def test_a_server_that_answers_nothing_without_a_key_is_known_by_its_refus
 ) -> None:
     refused = reply({"error": {"message": "Invalid API Key", "code": 401}}, 401, **server)
     async with canned_server({}, refused) as url:
-        found = await identify(url, answer_s=LONG_S)
+        found = await identify(url, connect_s=LONG_S, answer_s=LONG_S)
     assert found is not None and found.kind is not None
     assert (found.kind.name, found.locked, found.models) == (kind, True, ())
 

@@ -187,7 +187,7 @@ async def test_the_server_stops_when_the_client_leaves(desk: Desk) -> None:
     left = time.monotonic()
     while await desk.busy():  # noqa: ASYNC110 (another process has no event for it)
         await asyncio.sleep(0.01)
-    assert time.monotonic() - left < 1
+    assert time.monotonic() - left < 10
 
 
 @BOTH

@@ -6,7 +6,8 @@ from typing import Final
 
 from gateway.testing.gateway import RunningGateway, hello
 
-WITHIN_S: Final = 0.5
+# Half a second, if the process does not stand still in between.
+TURNS: Final = 50
 
 
 def chat_request(streams: bool) -> bytes:
@@ -22,7 +23,8 @@ async def leave(gateway: RunningGateway, asked: asyncio.Event, *, streams: bool,
     """Ask, and leave once the backend has been asked; a client that streams reads the first text, if it has `begun`."""
     reader, writer = await asyncio.open_connection(gateway.host, gateway.port)
     writer.write(chat_request(streams))
-    await asked.wait()
+    async with asyncio.timeout(30):
+        await asked.wait()
     if streams and begun:
         await reader.readuntil(b"one")
     else:
@@ -31,3 +33,12 @@ async def leave(gateway: RunningGateway, asked: asyncio.Event, *, streams: bool,
         writer.transport.abort()
     else:
         writer.close()
+
+
+async def let_go(event: asyncio.Event) -> bool:
+    """Whether the event has happened within some turns of the event loop; a process that stands still makes none."""
+    for _ in range(TURNS):
+        if event.is_set():
+            break
+        await asyncio.sleep(0.01)
+    return event.is_set()

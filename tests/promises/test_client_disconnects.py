@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway.testing.faulty import Connection, Script, chunk, faulty_backend, head
-from tests.promises.disconnecting_client import WITHIN_S, leave
+from tests.promises.disconnecting_client import leave, let_go
 from tests.promises.wire_gateway import wire_gateway
 from tests.promises.wires import WIRES
 from tests.server.samples import value_of
@@ -61,8 +61,7 @@ async def test_the_backend_is_let_go(
         wire_gateway(WIRES[wire], {"m": backend}) as gateway,
     ):
         await leave(gateway, backend.requested, streams=streams, begun=phase.begins, resets=resets)
-        async with asyncio.timeout(WITHIN_S):
-            await backend.closed.wait()
+        assert await let_go(backend.closed)
         assert gateway.app.gateway_state.scheduler.size == 0
         assert value_of(gateway.app.gateway_state.metrics, "gateway_client_aborts_total", phase.counted) == 1
         assert len(backend.seen) == 1

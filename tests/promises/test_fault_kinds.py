@@ -23,7 +23,7 @@ from gateway.testing.faults import FAULTS, FAULTS_BY_KIND
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.promises.table import GRPC_PROMISES, PROMISES
 from tests.promises.test_oddities import ODDITIES
-from tests.promises.wire_gateway import SHORT, finishes, frames
+from tests.promises.wire_gateway import SHORT, TIMEOUTS, finishes, frames
 from tests.promises.wires import WIRES
 
 PROMISED: Final = {row.id: row for row in (*PROMISES, *GRPC_PROMISES)}
@@ -39,6 +39,8 @@ DEMO: Final[Mapping[str, Mapping[str, DemoFault[Any]]]] = {
 AGENT: Final = {name: scenario.expect for name, scenario in SCENARIOS.items()}
 # Only the agent wire has a tool of the backend's own.
 OF_ONE_WIRE: Final = {"native_tool"}
+# Behind the name of a wire: the model whose limits are short, for the faults that wait for one.
+WAITS: Final = "-waits"
 
 
 def test_every_failure_is_promised_and_played_and_every_oddity_is_served() -> None:
@@ -80,9 +82,11 @@ async def gateway() -> AsyncIterator[RunningGateway]:
     }
     settings: dict[str, Json] = {
         "backends": {
-            wire: {**entry, "base_url": f"demo:{wire}", "timeouts": dict(SHORT)} for wire, entry in entries.items()
+            wire + suffix: {**entry, "base_url": f"demo:{wire}", "timeouts": dict(timeouts)}
+            for wire, entry in entries.items()
+            for suffix, timeouts in {"": TIMEOUTS, WAITS: SHORT}.items()
         },
-        "models": {wire: {"backend": wire} for wire in entries},
+        "models": {wire + suffix: {"backend": wire + suffix} for wire in entries for suffix in ("", WAITS)},
     }
     async with running_gateway(settings) as running:
         yield running
@@ -92,8 +96,9 @@ async def gateway() -> AsyncIterator[RunningGateway]:
 @pytest.mark.parametrize(("wire", "name"), [(wire, name) for wire, kinds in DEMO.items() for name in kinds])
 async def test_a_demo_fault_is_answered_as_its_kind_promises(wire: str, name: str, gateway: RunningGateway) -> None:
     marked: Json = [{"role": "user", "content": f"count to ten [[demo:{name}]]"}]
-    response = await gateway.chat(model=wire, messages=marked, stream=True)
     kind = DEMO[wire][name].kind
+    waits = kind in PROMISED and PROMISED[kind].waits
+    response = await gateway.chat(model=wire + (WAITS if waits else ""), messages=marked, stream=True)
     if kind in PROMISED:
         row = PROMISED[kind]
         begun = response.status_code == 200

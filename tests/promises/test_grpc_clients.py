@@ -10,9 +10,10 @@ import pytest
 from h2.events import Event, RequestReceived, StreamEnded, StreamReset
 from h2.settings import SettingCodes
 
+from gateway.core.conversation import Json
 from gateway.testing.gateway import running_gateway
 from tests.adapters.proto.services import answer, envelope
-from tests.promises.disconnecting_client import WITHIN_S, chat_request, leave
+from tests.promises.disconnecting_client import chat_request, leave, let_go
 from tests.promises.grpc_faults import BEGIN, END, ENTRY, TEXT
 from tests.server.samples import value_of
 from tests.server.upstream.http2.peer import Peer, serving
@@ -86,11 +87,10 @@ async def test_a_stream_is_cancelled_alone(name: str, streams: bool, resets: boo
     phase = PHASES[name]
     backend = Backend(phase)
     async with serving(backend.play) as (port, peers):
-        entry = {**ENTRY, "base_url": f"http://127.0.0.1:{port}"}
+        entry: dict[str, Json] = {**ENTRY, "base_url": f"http://127.0.0.1:{port}", "timeouts": {"connect": 60}}
         async with running_gateway({"backends": {"b": entry}, "models": {"m": {"backend": "b"}}}) as gateway:
             await leave(gateway, backend.asked, streams=streams, begun=phase.begins, resets=resets)
-            async with asyncio.timeout(WITHIN_S):
-                await backend.gone.wait()
+            assert await let_go(backend.gone)
             assert value_of(gateway.app.gateway_state.metrics, "gateway_client_aborts_total", phase.counted) == 1
             if phase.greets:
                 assert (await gateway.chat()).json()["choices"][0]["message"]["content"] == "two "
@@ -120,7 +120,7 @@ class Pouring:
 async def test_a_client_that_takes_nothing_pauses_its_own_stream_alone() -> None:
     backend = Pouring()
     async with serving(backend.play) as (port, peers):
-        entry = {**ENTRY, "base_url": f"http://127.0.0.1:{port}"}
+        entry: dict[str, Json] = {**ENTRY, "base_url": f"http://127.0.0.1:{port}", "timeouts": {"connect": 60}}
         async with running_gateway({"backends": {"b": entry}, "models": {"m": {"backend": "b"}}}) as gateway:
             reader, writer = await asyncio.open_connection(gateway.host, gateway.port, limit=1024)
             writer.write(chat_request(streams=True))

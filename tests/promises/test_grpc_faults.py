@@ -17,7 +17,8 @@ from tests.promises.table import GRPC_PROMISES, Promise
 from tests.promises.wire_gateway import LIMITS, SHORT, TIMEOUTS
 from tests.server.upstream.http2.peer import serving
 
-IMPATIENT: Final = {**SHORT, "connect": 0.3}
+# Only this fault is seen by the limit of connecting.
+NO_SETTINGS: Final = {**TIMEOUTS, "connect": 0.3, "first_byte": 60}
 
 
 def test_every_kind_has_one_promise_and_faults() -> None:
@@ -38,7 +39,9 @@ async def test_a_promise_is_kept(row: Promise, caplog: pytest.LogCaptureFixture)
         for played in plays:
             script = GRPC_FAULTS_BY_KIND[row.id][played.fault].script(played.begun)
             port, _ = await stack.enter_async_context(serving(script))
-            timeouts: Json = dict(IMPATIENT if row.waits else TIMEOUTS)
+            timeouts: Json = dict(SHORT if row.waits else TIMEOUTS)
+            if row.id == "no_settings":
+                timeouts = dict(NO_SETTINGS)
             backends[played.model] = {**ENTRY, "base_url": f"http://127.0.0.1:{port}", "timeouts": timeouts}
         settings: dict[str, Json] = {
             "server": {"sse_ping_s": 60},

@@ -11,6 +11,8 @@ from typing import Final
 import pytest
 
 from bench import payload
+from bench.load_test import idle as idle_clients
+from bench.load_test import service, slow_clients
 from bench.load_test.descriptors import LIMIT, descriptors
 from bench.load_test.figures import Figure, quantile, slope
 from bench.load_test.gateway_process import (
@@ -32,6 +34,14 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="re
 HEAD_TIMEOUT_S: Final = 6
 WRITE_TIMEOUT_S: Final = 3
 CONNECTIONS: Final = 2500
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that other tests keep busy is slow at random moments; `make load` has a quiet one."""
+    monkeypatch.setattr(service, "SERVED_MS", 10_000)
+    monkeypatch.setattr(idle_clients, "LATE_S", 10)
+    monkeypatch.setattr(slow_clients, "LATE_S", 10)
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,13 @@ from typing import Final
 import msgspec
 import pytest
 
+from gateway.core.conversation import Json
+from gateway.server.api.endpoint import SETTLE_S
+from gateway.server.api.relay import REST_S
 from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, chunk, faulty_backend, head
 from gateway.testing.gateway import RunningGateway
-from tests.promises.wire_gateway import finishes, frames, text_of, wire_gateway
+from tests.promises.wire_gateway import TIMEOUTS, finishes, frames, text_of, wire_gateway
 from tests.promises.wires import WIRES, Wire
 from tests.server.samples import value_of
 
@@ -140,11 +143,14 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
         else:
             await connection.send(END)
 
-    async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}) as gateway:
-        async with asyncio.timeout(1 if odd.holds else 5):
+    # The waits for what may follow an answer end within a second; the limits of silence are far away.
+    assert REST_S + SETTLE_S < 1
+    silent: dict[str, Json] = {**TIMEOUTS, "first_byte": 120, "idle": 120}
+    async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}, silent) as gateway:
+        async with asyncio.timeout(30):
             await asyncio.gather(_check(gateway, odd, streams=False), _check(gateway, odd, streams=True))
         if odd.holds:
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(30):
                 await backend.closed.wait()
         assert len(backend.seen) == 2
         metrics = gateway.app.gateway_state.metrics
