@@ -38,6 +38,16 @@ def _files(folder: Path, pid: int) -> list[bytes]:
     return [*written, *(content for one in _processes(pid) for content in _open_files(one))]
 
 
+async def _files_with_the_log(folder: Path, pid: int) -> list[bytes]:
+    """Waits until the log, which is among the files, tells of the request: its line may follow the answer."""
+    async with asyncio.timeout(30):
+        while True:
+            files = _files(folder, pid)
+            if any(REQUEST_ID.encode() in content for content in files):
+                return files
+            await asyncio.sleep(0.05)
+
+
 async def _ended(client: httpx.AsyncClient) -> None:
     """Waits until the request is no longer served."""
     async with asyncio.timeout(30):
@@ -75,7 +85,6 @@ async def test_nothing_of_a_conversation_is_in_a_file(tmp_path: Path, workers: s
             shown = await client.get(f"/inspect/api/requests/{REQUEST_ID}/sent", params=parameters)
             found = await client.get("/inspect/api/export", params={"id": REQUEST_ID, **parameters})
             assert SAID in found.text and shown.status_code == 200, "its contents are in memory"
-        files = _files(tmp_path, gateway.process.pid)
-    assert any(REQUEST_ID.encode() in content for content in files), "the log is among the files"
+        files = await _files_with_the_log(tmp_path, gateway.process.pid)
     assert [content for content in files if SAID.encode() in content] == []
     assert os.listdir(temporary) == []

@@ -40,7 +40,7 @@ async def until(seen: Callable[[], bool], seconds: float = 30) -> None:
 
 async def sums(gateway: GatewayCommand, *series: str) -> list[float]:
     """The values of these series, each with at least these labels."""
-    async with httpx.AsyncClient(headers=ALICE) as client:
+    async with httpx.AsyncClient(headers=ALICE, timeout=40) as client:
         text = (await client.get(f"{gateway.base_url}/metrics")).text
     return [total(text, one) for one in series]
 
@@ -222,7 +222,8 @@ async def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
             await until_refused(gateway)
             assert len(children(gateway)) >= 1
             gateway.process.send_signal(signal.SIGINT)
-            async with asyncio.timeout(4):
+            # Far below the time that the first signal leaves to streams.
+            async with asyncio.timeout(30):
                 status, _ = await gateway.ended()
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)

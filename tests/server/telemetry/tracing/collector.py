@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from gateway.core.conversation import Json
+from gateway.server.telemetry.tracing import export
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.backend import Connection, FaultyBackend, Script, answer, faulty_backend
 from tests.server.conftest import settings_for
@@ -77,10 +79,13 @@ async def collector_running(script: Script = taking) -> AsyncIterator[Collector]
 
 @asynccontextmanager
 async def traced_gateway(
-    script: Script, collector: Collector, tracing: Mapping[str, Json] | None = None, **more: Json
+    script: Script, collector: Collector, tracing: Mapping[str, Json] | None = None, close_s: float = 30, **more: Json
 ) -> AsyncIterator[tuple[RunningGateway, FaultyBackend]]:
-    """A gateway whose spans are all at the collector when the block has ended."""
+    """A gateway whose spans are all at the collector when the block has ended.
+
+    `close_s`: the time that their sending may take at the end; by default, more than a busy machine needs."""
     async with AsyncExitStack() as stack:
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(export, "CLOSE_S", close_s)
         backend = await stack.enter_async_context(faulty_backend(script))
         settings = {**settings_for(backend.base_url), "tracing": {"endpoint": collector.url, **(tracing or {})}, **more}
         yield await stack.enter_async_context(running_gateway(settings)), backend
