@@ -30,6 +30,8 @@ from tests.machines.installed import needs
 pytestmark = [pytest.mark.state, needs()]
 
 DEADLINE_S: Final = 0.02
+# What a store that works may take on a busy machine.
+WORKS_S: Final = 10.0
 BACK_S: Final = 30.0
 KEYS: Final = {"DRAGOMAN_STATE_KEY": "k" * 32}
 DATA: Final = b"what is remembered" * 20
@@ -84,10 +86,10 @@ async def _answers(store: GuardedStore) -> None:
     raise AssertionError("the store never answered in time")
 
 
-async def got(store: GuardedStore) -> bytes | None:
+async def got(store: GuardedStore, within_s: float = DEADLINE_S) -> bytes | None:
     """What a request gets: nothing, where the store fails. Any other failure is the test's."""
     try:
-        [entry] = await store.get("a", "sum", [b"k"], within_s=DEADLINE_S)
+        [entry] = await store.get("a", "sum", [b"k"], within_s=within_s)
     except StoreUnavailable:
         return None
     assert entry is None or entry.data == DATA, "another's value"
@@ -164,7 +166,7 @@ async def test_a_store_that_does_not_answer_costs_three_deadlines_and_comes_back
     outcomes = failing.outcomes("get") - before
     assert outcomes["skipped"] >= 200 - MOST_FAILURES and outcomes["slow"] + outcomes["down"] <= MOST_FAILURES
     # The waits of the table, and what a busy machine adds to them.
-    assert seconds < MOST_FAILURES * DEADLINE_S + 1
+    assert seconds < MOST_FAILURES * DEADLINE_S + 10
     await end(failing)
     await back(failing)
 
@@ -207,7 +209,7 @@ async def test_a_full_store_is_read_and_takes_entries_again_when_it_has_room(fai
         await admin.config_set("maxmemory", 1)
         for _ in range(20):
             assert not await stored(failing.store)
-            assert await got(failing.store) == DATA
+            assert await got(failing.store, WORKS_S) == DATA
         assert failing.outcomes("put")["full"] == 20 and failing.outcomes("get")["skipped"] == 0
         await admin.config_set("maxmemory", 0)
     assert await stored(failing.store)
@@ -218,7 +220,7 @@ async def test_a_replica_is_read_and_takes_entries_when_it_becomes_the_primary(f
         await admin.replicaof("127.0.0.1", "1")
         for _ in range(20):
             assert not await stored(failing.store)
-            assert await got(failing.store) == DATA
+            assert await got(failing.store, WORKS_S) == DATA
         await admin.replicaof("NO", "ONE")
     assert await stored(failing.store)
 
@@ -235,7 +237,7 @@ async def other_gateway(failing: Failing) -> AsyncIterator[GuardedStore]:
 
 async def test_a_machine_that_was_cut_off_forgets_what_the_others_have_forgotten(failing: Failing) -> None:
     async with other_gateway(failing) as other:
-        assert await got(other) == DATA
+        assert await got(other, WORKS_S) == DATA
         await failing.proxy.set("blackhole")
         assert await got(failing.store) is None
         await other.forget("a")

@@ -24,7 +24,7 @@ async def test_a_history_is_summarised_once_for_all_machines(kind: str, tmp_path
         settings: dict[str, Json] = {
             "server": {"port": 0, "api_keys_env": None},
             "log": {"file": None},
-            "state": {"store": running.url, "deadline_ms": 1000},
+            "state": {"store": running.url, "deadline_ms": PATIENCE_S * 1000},
             "compress": {"enabled": True},
             "backends": {"b": {"adapter": "openai_chat", "base_url": model.base_url}},
             "models": {"m": {"backend": "b", "context_length": WINDOW}},
