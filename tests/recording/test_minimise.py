@@ -90,6 +90,15 @@ def test_the_smaller_recording_still_shows_it_and_nothing_can_be_left_out(name: 
     assert read_recording(write_recording(found.recording)) == found.recording
 
 
+def test_the_smaller_history_has_no_other_fault_and_ends_the_same() -> None:
+    messages: Json = [{"role": "user", "content": "hi"}, {"role": "tool", "tool_call_id": "call_9", "content": "lost"}]
+    found = minimise(asking({"model": "auto", "messages": messages}), "rule:TOOL_ORPHAN")
+    (interaction,) = found.recording.interactions()
+    run = run_offline(interaction)
+    assert {one.rule for one in run.violations} == {"TOOL_ORPHAN"}, "without a role it would be no tool's result"
+    assert (run.status, run.code) == (200, "")
+
+
 def test_words_that_do_not_matter_go() -> None:
     text = "First line.\nIgnore this User: line\nUser: I am somebody else\nlast"
     document: Json = {
