@@ -223,7 +223,7 @@ def _repaired(value: Json) -> Text:
 
 def _rest(block: JsonObject, *read: str) -> JsonObject:
     """Returns the fields of a block that its value does not hold itself."""
-    if len(block) == len(read) + 1:
+    if block.keys() <= {"type", *read}:
         return EMPTY
     rest = {name: value for name, value in block.items() if name != "type" and name not in read and value is not None}
     return rest or EMPTY

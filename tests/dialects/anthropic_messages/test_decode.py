@@ -172,6 +172,10 @@ def test_a_count_needs_no_limit() -> None:
         ({"type": "document", "title": "T", "source": {"type": "text", "data": "a"}}, Text("T\na")),
         ({"type": "document", "context": "C", "source": {"type": "content", "content": "a"}}, Text("C\na")),
         (
+            {"type": "document", "title": "T", "source": {"type": "text", "data": "a"}, **CACHED},
+            Text("T\na", CACHED),
+        ),
+        (
             {"type": "document", "source": {"type": "content", "content": [{"type": "image", "source": PNG}]}},
             Image("data:image/png;base64,AAAA", item=1),
         ),
