@@ -399,6 +399,7 @@ def test_a_wrong_field_of_a_wrapped_request_is_named_with_its_wrapper() -> None:
             {"type": "ARRAY", "items": {"type": "INTEGER"}, "minItems": "2"},
             {"type": "array", "items": {"type": "integer"}, "minItems": 2},
         ),
+        pytest.param({"maxItems": "9" * 5000}, {"maxItems": "9" * 5000}, id="more than 64 bits"),
         ({"type": "TYPE_UNSPECIFIED", "example": 1}, {"examples": [1]}),
         (
             {"type": "OBJECT", "properties": {"type": {"type": "BOOLEAN"}}, "property_ordering": ["type"]},
