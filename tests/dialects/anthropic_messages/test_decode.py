@@ -272,6 +272,17 @@ def test_results_stand_before_the_rest_of_their_message() -> None:
     assert merged == [{"role": "user", "content": [result("one"), other, said]}]
 
 
+def test_empty_text_beside_results_is_no_turn() -> None:
+    empty = {"type": "text", "text": ""}
+    for content in ([result("ok"), empty], [empty, result("ok"), empty]):
+        asked = history(HELLO, CALLING, {"role": "user", "content": content})
+        assert [turn.role for turn in asked.turns[2:]] == ["tool"]
+        assert not asked.faults and not asked.notices
+    unread = {"type": "new_block"}
+    asked = history(HELLO, CALLING, {"role": "user", "content": [result("ok"), unread]})
+    assert [turn.role for turn in asked.turns[2:]] == ["tool", "user"]
+
+
 def test_the_blocks_of_tools_that_ran_elsewhere_are_reported() -> None:
     hosted = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}] * 2
     asked = history(HELLO, {"role": "assistant", "content": [*hosted, {"type": "text", "text": "found"}]})
