@@ -152,7 +152,8 @@ class ContentReader(msgspec.Struct):
         if not isinstance(given, dict):
             detail = f"input is {kind_of(given)}, not an object"
             self.faults.add("CALL_ARGS_TYPE", index, f"{place}.input", detail, identity)
-        arguments = "{}" if given is None else encode_json(given)
+        # Text in the place of an object is most likely its JSON text.
+        arguments = given if isinstance(given, str) else "{}" if given is None else encode_json(given)
         return (ToolCall(identity, name, arguments, _rest(block, "id", "name", "input"), item=position),)
 
     def _tool_result(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...]:

@@ -283,6 +283,13 @@ def test_empty_text_beside_results_is_no_turn() -> None:
     assert [turn.role for turn in asked.turns[2:]] == ["tool", "user"]
 
 
+def test_arguments_that_are_text_are_taken_as_json_text() -> None:
+    written = '{"b": 1}'
+    asked = history(HELLO, {"role": "assistant", "content": [{**CALL, "input": written}]})
+    assert [call.arguments for call in asked.turns[1].calls] == [written]
+    assert [fault.rule for fault in asked.faults] == ["CALL_ARGS_TYPE"]
+
+
 def test_the_blocks_of_tools_that_ran_elsewhere_are_reported() -> None:
     hosted = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}] * 2
     asked = history(HELLO, {"role": "assistant", "content": [*hosted, {"type": "text", "text": "found"}]})
