@@ -97,7 +97,8 @@ def _settle(
     if not repaired.turns:
         paths = conversation.paths
         param = paths.param("messages")
-        detail = f"{param} is empty after the tool results without a call are dropped"
+        why = "is empty after the tool results without a call are dropped" if conversation.turns else "holds no message"
+        detail = f"{param} {why}"
         empty = violation("MESSAGES_EMPTY", -1, param=param, detail=detail, paths=paths)
         raise violation_error([empty, *violations], paths)
     return repaired, notices
