@@ -10,6 +10,7 @@ from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.completion_fast_path import read_plain
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
 from adapters.stream_or_json import StreamOrJson
+from adapters.whole_response import EVENTS_PER_RESPONSE, response_too_large
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import invalid_event, malformed_event
@@ -19,8 +20,6 @@ from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
 _DONE: Final = b"[DONE]"
-# A whole response may be larger than any one event of a stream.
-_EVENTS_PER_ANSWER: Final = 4
 
 
 class ChatDecoder(StreamOrJson):
@@ -37,7 +36,7 @@ class ChatDecoder(StreamOrJson):
         keeps: StateRule | None = None,
     ) -> None:
         self._stream = partial(_Stream, seed, stops, passes, keeps, max_event)
-        self._document = partial(_Whole, seed, stops, passes, keeps, _EVENTS_PER_ANSWER * max_event)
+        self._document = partial(_Whole, seed, stops, passes, keeps, EVENTS_PER_RESPONSE * max_event)
 
 
 class _Stream:
@@ -141,8 +140,7 @@ class _Whole(msgspec.Struct):
     def feed(self, data: bytes) -> list[Event]:
         self.body += data
         if len(self.body) > self.limit:
-            message = f"The backend's response is larger than {self.limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+            raise response_too_large(self.limit)
         return []
 
     def close(self) -> list[Event]:
