@@ -26,9 +26,10 @@ from gateway.core.events import (
 )
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
+from gateway.dialects.event_stream import PING
 from gateway.dialects.openai_responses import stream
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
-from gateway.dialects.openai_responses.stream import PING, ResponsesStreamEncoder
+from gateway.dialects.openai_responses.stream import ResponsesStreamEncoder
 from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.testing.dialect_case import HEAD
 from gateway.testing.strategies import answers
