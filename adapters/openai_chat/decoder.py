@@ -48,13 +48,13 @@ class _Stream:
         self.done = False
         self._reader = ChunkReader(seed, stops, passes=passes, keeps=keeps)
         self._sse = SSEDecoder(max_event)
-        self._template = DeltaFastPath(self._reader.more)
+        self._fast_path = DeltaFastPath(self._reader.more)
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
         try:
             chunks = iter(self._sse.feed(data))
-            while not self.done and (chunk := self._template.read(chunks, events)) is not None:
+            while not self.done and (chunk := self._fast_path.read(chunks, events)) is not None:
                 self._guarded(chunk, events)
             if self.done and next(chunks, None) is not None:
                 self._reader.late(events)
@@ -89,7 +89,7 @@ class _Stream:
             except NotJson as error:
                 raise invalid_event(f"not JSON: {error.reason}") from error
             read = self._reader.chunk(chunk)
-            self._template.learn(data, chunk, read)
+            self._fast_path.learn(data, chunk, read)
             events += read
 
     def _incomplete(self, message: str, half: bytes | None = None) -> BackendTruncated:
