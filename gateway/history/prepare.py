@@ -91,7 +91,8 @@ def _settle(
     refused = [found for found in violations if policy.repair == "strict" or _is_beyond_repair(found)]
     if refused:
         raise violation_error(refused, conversation.paths)
-    if policy.repair == "off":
+    # Without a turn there is nothing to send, whatever the mode.
+    if policy.repair == "off" and conversation.turns:
         return conversation, [_seen(found) for found in violations]
     repaired, notices = repair(conversation, policy)
     if not repaired.turns:

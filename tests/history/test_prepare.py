@@ -46,9 +46,11 @@ def test_a_history_of_nothing_but_dropped_results_is_refused() -> None:
     assert [notice.rule for notice in error.notices] == ["MESSAGES_EMPTY", "TOOL_ORPHAN"]
 
 
-def test_a_request_whose_items_say_nothing_is_refused_with_its_faults() -> None:
+@pytest.mark.parametrize("mode", ["repair", "off"])
+def test_a_request_whose_items_say_nothing_is_refused_with_its_faults(mode: str) -> None:
     fault = violation("CONTENT_MISSING", 0, param="input[0].content")
-    error = refusal(Conversation((), faults=(fault,), paths=ITEM_PATHS), Policy())
+    given = Conversation((), faults=(fault,), paths=ITEM_PATHS)
+    error = refusal(given, msgspec.convert({"repair": mode}, Policy))
     assert error.message.startswith("The request breaks the rule MESSAGES_EMPTY: input holds no message.")
     assert [notice.rule for notice in error.notices] == ["MESSAGES_EMPTY", "CONTENT_MISSING"]
 
