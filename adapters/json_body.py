@@ -1,15 +1,12 @@
 """Reads a response that is one JSON document, for adapters whose backends may answer without a stream."""
 
 from collections.abc import Callable
-from typing import Final
 
+from adapters.whole_response import EVENTS_PER_RESPONSE, response_too_large
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.framing.json_text import NotJson, decode_json
-
-# A whole response may be larger than any one event of a stream.
-_EVENTS_PER_RESPONSE: Final = 4
 
 
 class JsonDocument:
@@ -19,15 +16,14 @@ class JsonDocument:
     def __init__(self, read: Callable[[Json], list[Event]], max_event: int) -> None:
         self.done = False
         self._read = read
-        self._limit = _EVENTS_PER_RESPONSE * max_event
+        self._limit = EVENTS_PER_RESPONSE * max_event
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> list[Event]:
         """Add bytes. Raises BackendProtocolError (`upstream_response_too_large`) above the limit."""
         self._bytes += data
         if len(self._bytes) > self._limit:
-            message = f"The backend's response is larger than {self._limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+            raise response_too_large(self._limit)
         return []
 
     def close(self) -> list[Event]:

@@ -40,5 +40,6 @@ def read_piece(data: bytes) -> PieceEvent | None:
     """Return the event. None: the bytes are another event or are not valid, and must be read in full."""
     try:
         return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    # A value before the type is passed over to find it, however deep it is.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

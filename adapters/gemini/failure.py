@@ -42,7 +42,7 @@ def _failure(status: int, headers: Mapping[str, str], said: JsonObject) -> Backe
     message = _text(said.get("message"))
     known = headers
     for detail in _details(said):
-        if detail.get("reason") in KEY_REASONS:
+        if _text(detail.get("reason")) in KEY_REASONS:
             status = _UNAUTHORIZED
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and "retry-after" not in headers:

@@ -10,6 +10,7 @@ from adapters.openai_chat.chunk import ChunkReader
 from adapters.openai_chat.completion_fast_path import read_plain
 from adapters.openai_chat.delta_fast_path import DeltaFastPath
 from adapters.stream_or_json import StreamOrJson
+from adapters.whole_response import EVENTS_PER_RESPONSE, response_too_large
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.core.events import Event
 from gateway.core.malformed_event import invalid_event, malformed_event
@@ -19,8 +20,6 @@ from gateway.framing.json_text import NotJson, decode_json
 from gateway.framing.sse import SSEDecoder
 
 _DONE: Final = b"[DONE]"
-# A whole response may be larger than any one event of a stream.
-_EVENTS_PER_ANSWER: Final = 4
 
 
 class ChatDecoder(StreamOrJson):
@@ -37,7 +36,7 @@ class ChatDecoder(StreamOrJson):
         keeps: StateRule | None = None,
     ) -> None:
         self._stream = partial(_Stream, seed, stops, passes, keeps, max_event)
-        self._document = partial(_Whole, seed, stops, passes, keeps, _EVENTS_PER_ANSWER * max_event)
+        self._document = partial(_Whole, seed, stops, passes, keeps, EVENTS_PER_RESPONSE * max_event)
 
 
 class _Stream:
@@ -49,13 +48,13 @@ class _Stream:
         self.done = False
         self._reader = ChunkReader(seed, stops, passes=passes, keeps=keeps)
         self._sse = SSEDecoder(max_event)
-        self._template = DeltaFastPath(self._reader.more)
+        self._fast_path = DeltaFastPath(self._reader.more)
 
     def feed(self, data: bytes) -> list[Event]:
         events: list[Event] = []
         try:
             chunks = iter(self._sse.feed(data))
-            while not self.done and (chunk := self._template.read(chunks, events)) is not None:
+            while not self.done and (chunk := self._fast_path.read(chunks, events)) is not None:
                 self._guarded(chunk, events)
             if self.done and next(chunks, None) is not None:
                 self._reader.late(events)
@@ -90,7 +89,7 @@ class _Stream:
             except NotJson as error:
                 raise invalid_event(f"not JSON: {error.reason}") from error
             read = self._reader.chunk(chunk)
-            self._template.learn(data, chunk, read)
+            self._fast_path.learn(data, chunk, read)
             events += read
 
     def _incomplete(self, message: str, half: bytes | None = None) -> BackendTruncated:
@@ -141,8 +140,7 @@ class _Whole(msgspec.Struct):
     def feed(self, data: bytes) -> list[Event]:
         self.body += data
         if len(self.body) > self.limit:
-            message = f"The backend's response is larger than {self.limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+            raise response_too_large(self.limit)
         return []
 
     def close(self) -> list[Event]:

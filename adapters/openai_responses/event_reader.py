@@ -33,7 +33,9 @@ _SILENT: Final = frozenset(
     }
 )
 _INCOMPLETE: Final[Mapping[str, Reason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
-_FAILED: Final = frozenset({"failed", "cancelled"})
+# Tuples: what a backend sends as its status may be unhashable.
+_FAILED: Final = ("failed", "cancelled")
+_COMPLETE: Final = ("completed", "incomplete", None)
 # What a delta repeats of its item, what makes all deltas equally long, and what is empty unless it was requested.
 _DELTA_FIELDS: Final = frozenset(
     {"type", "sequence_number", "item_id", "output_index", "content_index", "summary_index", "delta", "obfuscation"}
@@ -207,7 +209,7 @@ class EventReader:
     def _reason(self, event: JsonObject, response: JsonObject, events: list[Event]) -> Reason:
         """Return the reason that the event and the status in its response give: both must say that it is complete."""
         statuses = (str(event["type"]).removeprefix("response."), response.get("status"))
-        if not set(statuses) <= {"completed", "incomplete", None}:
+        if not all(status in _COMPLETE for status in statuses):
             message = "The backend ended its response without completing it."
             raise BackendProtocolError(message, code="upstream_invalid_response")
         if "incomplete" not in statuses:

@@ -9,6 +9,7 @@ from adapters.proto.message_json import field_json
 from adapters.protobuf_values.arguments import encode_arguments
 from adapters.protobuf_values.tool_schema import Schema, Steps
 from gateway.core.conversation import EMPTY, Json, JsonObject, ToolSpec
+from gateway.framing.json_text import NotJson, decode_json
 from gateway.tool_calls.parsers.coerce import typed, types_of
 
 # From this magnitude on, readers of JSON that know only doubles lose digits.
@@ -59,8 +60,16 @@ def _map(found: Place, arguments: Any, parameters: JsonObject) -> dict[str, Json
     members = {str(key): field_json(item, value) for key, item in arguments.items()}
     for key, member in members.items():
         if isinstance(member, str):
-            members[key] = json.loads(typed(member, types_of(parameters, key)))
+            members[key] = _typed(member, parameters, key)
     return dict(sorted(members.items()))
+
+
+def _typed(text: str, parameters: JsonObject, key: str) -> Json:
+    """Return the value that a text writes; the text itself for a number that is too large for readers of JSON."""
+    try:
+        return decode_json(typed(text, types_of(parameters, key)).encode())
+    except NotJson:
+        return text
 
 
 def _message(arguments: Any, parameters: JsonObject) -> dict[str, Json]:

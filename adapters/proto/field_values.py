@@ -5,8 +5,8 @@ The constructor itself checks too little: an unknown number of an enum passes, a
 
 import base64
 import json
-import math
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -38,7 +38,8 @@ _BOUNDS: Final[Mapping[int, tuple[float, float]]] = {
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
     FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
     FieldDescriptor.CPPTYPE_FLOAT: (-_FLOAT, _FLOAT),
-    FieldDescriptor.CPPTYPE_DOUBLE: (-math.inf, math.inf),
+    # A whole number of JSON may be larger than any double.
+    FieldDescriptor.CPPTYPE_DOUBLE: (-sys.float_info.max, sys.float_info.max),
 }
 _INTEGERS: Final = frozenset(
     {

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Final, Protocol, TypeAlias
 
 from adapters.proto.rpc_status import connect_end, grpc_error
+from adapters.whole_response import EVENTS_PER_RESPONSE, response_too_large
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated
 from gateway.framing.base64 import decode_base64
 from gateway.framing.sse import SSEDecoder
@@ -28,8 +29,6 @@ _TRAILERS: Final = 0x80
 _END_STREAM: Final = 2
 _LONGEST_VARINT: Final = 5
 _LARGEST_TRAILERS: Final = 64 * 1024
-# A whole response may be larger than any one message of a stream.
-_MESSAGES_PER_ANSWER: Final = 4
 
 
 class Frames(Protocol):
@@ -235,13 +234,12 @@ class WholeBody:
 
     def __init__(self, limit: int) -> None:
         self._body = bytearray()
-        self._limit = _MESSAGES_PER_ANSWER * limit
+        self._limit = EVENTS_PER_RESPONSE * limit
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         self._body += data
         if len(self._body) > self._limit:
-            message = f"The backend's response is larger than {self._limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+            raise response_too_large(self._limit)
         return iter(())
 
     def end(self) -> Iterator[Frame]:

@@ -88,7 +88,7 @@ def _to_message(kind: Kind, message: MessageType, name: str) -> Convert:
         fields = value if kind == "object" else _object(value, notices)
         try:
             return ParseDict(dict(fields), make())
-        except (ParseError, ValueError, RecursionError) as error:
+        except (ParseError, ValueError, OverflowError, RecursionError) as error:
             what = name.removeprefix("$")
             raise InvalidRequest(f"The {what} of a tool or a call do not fit the backend's {message.name}.") from error
 

@@ -7,6 +7,7 @@ import msgspec
 from adapters.text.event_fast_path import EventFastPath
 from adapters.text.paths import Path, look_up, parse_path
 from adapters.text.wire import Wire
+from adapters.token_count import token_count
 from gateway.core.conversation import Json
 from gateway.core.events import Reason, UsageReport
 
@@ -93,7 +94,7 @@ class Reader:
         return None
 
     def _counts(self, event: Json) -> UsageReport | None:
-        counts = [None if path is None else _count(look_up(event, path)) for path in self._usage]
+        counts = [None if path is None else token_count(look_up(event, path)) for path in self._usage]
         if all(count is None for count in counts):
             return None
         prompt, completion, total = counts
@@ -108,7 +109,3 @@ def _optional(path: str | None) -> Path | None:
 
 def _first_text(event: Json, paths: list[Path]) -> str:
     return next((found for path in paths if isinstance(found := look_up(event, path), str)), "")
-
-
-def _count(value: Json) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -4,12 +4,10 @@ import codecs
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from adapters.whole_response import EVENTS_PER_RESPONSE, response_too_large
 from gateway.core.errors import BackendProtocolError
 from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
-
-# A whole response may be larger than any one event of a stream.
-_EVENTS_PER_ANSWER: Final = 4
 
 
 class Frames(Protocol):
@@ -46,13 +44,12 @@ class WholeBody:
 
     def __init__(self, max_event: int) -> None:
         self._body = bytearray()
-        self._limit = _EVENTS_PER_ANSWER * max_event
+        self._limit = EVENTS_PER_RESPONSE * max_event
 
     def feed(self, data: bytes) -> list[bytes]:
         self._body += data
         if len(self._body) > self._limit:
-            message = f"The backend's response is larger than {self._limit} bytes."
-            raise BackendProtocolError(message, code="upstream_response_too_large")
+            raise response_too_large(self._limit)
         return []
 
     def tail(self) -> bytes | None:

@@ -196,6 +196,7 @@ def _is_http_date(value: str) -> bool:
         return False
     try:
         parsedate_to_datetime(value)
-    except ValueError:
+    # A year of many digits overflows.
+    except (ValueError, OverflowError):
         return False
     return value.endswith("GMT")

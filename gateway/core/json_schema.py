@@ -97,7 +97,8 @@ class _Check:
         if isinstance(required, list) and not all(key in value for key in required if isinstance(key, str)):
             return False
         known = properties if isinstance(properties, dict) else {}
-        others = schema.get("additionalProperties", True)
+        # `patternProperties` is not read, so which of the other keys it allows is unknown: all of them.
+        others = True if "patternProperties" in schema else schema.get("additionalProperties", True)
         return all(self.fits(member, known.get(key, others), level) for key, member in value.items())
 
     def _is_listed(self, value: Json, listed: Json, level: int) -> bool:

@@ -1,5 +1,6 @@
 """Reads the body of a request as one JSON object, or raises a precise 400. Every dialect has such bodies."""
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Final
 
@@ -52,6 +53,7 @@ def read_document(body: bytes, max_depth: int = MAX_DEPTH) -> Document:
 
 def read_saved(data: bytes, history_field: str) -> Document:
     """Reads a file in the same way; it may hold the array in `history_field` instead of a whole request."""
+    data = data.removeprefix(BOM_UTF8)
     bare = data.lstrip()[:1] == b"["
     return read_document(b'{"%b": %b}' % (history_field.encode(), data) if bare else data)
 

@@ -1,5 +1,6 @@
 """Decodes the bytes of one JSON document, or gives one sentence that says why they are invalid; and encodes a value."""
 
+from codecs import BOM_UTF8
 from typing import Final, TypeAlias
 
 import msgspec
@@ -10,7 +11,6 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 # A deeper document could be read but not written again further down the call stack.
 MAX_DEPTH: Final = 64
-_BOM: Final = b"\xef\xbb\xbf"
 _FEW: Final = 4096
 _CONTAINERS: Final = (dict, list)
 
@@ -29,7 +29,7 @@ def decode_json(data: bytes, max_depth: int = MAX_DEPTH, *, lenient: bool = Fals
 
     When `lenient`, half a character (a lone surrogate, bytes that are no UTF-8) is read as U+FFFD.
     """
-    data = data.removeprefix(_BOM)
+    data = data.removeprefix(BOM_UTF8)
     try:
         document = _loads(data)
     except NotJson:

@@ -3,11 +3,9 @@
 Lines end at LF or CRLF only: U+2028 and similar characters stand unescaped inside JSON strings.
 """
 
-from typing import Final
+from codecs import BOM_UTF8
 
 from gateway.core.errors import BackendProtocolError
-
-_BOM: Final = b"\xef\xbb\xbf"
 
 
 class NDJSONDecoder:
@@ -60,12 +58,12 @@ class NDJSONDecoder:
         if rest:
             self._partial += rest
             # The size excludes the line's end and the first line's byte order mark.
-            self._bound(len(self._partial) - 1 - (0 if self._started else len(_BOM)))
+            self._bound(len(self._partial) - 1 - (0 if self._started else len(BOM_UTF8)))
 
     def _line(self, line: bytes) -> bytes:
         if not self._started:
             self._started = True
-            line = line.removeprefix(_BOM)
+            line = line.removeprefix(BOM_UTF8)
         line = line.removesuffix(b"\r")
         self._bound(len(line))
         return b"" if line.isspace() else line

@@ -5,12 +5,12 @@ JSON payloads.
 """
 
 import re
+from codecs import BOM_UTF8
 from typing import Final
 
 from gateway.core.errors import BackendProtocolError
 from gateway.framing.sse_fast_path import BLANK, SSEFastPath
 
-_BOM: Final = b"\xef\xbb\xbf"
 _FIELD: Final = len(b"data: ")
 _END: Final = len(BLANK)
 _CR: Final = ord("\r")
@@ -126,7 +126,7 @@ class SSEDecoder:
         self._bound(len(line))
         if not self._started:
             self._started = True
-            line = line.removeprefix(_BOM)
+            line = line.removeprefix(BOM_UTF8)
         if not line:
             if self._data:
                 events.append(b"\n".join(self._data))

@@ -91,13 +91,15 @@ def _settle(
     refused = [found for found in violations if policy.repair == "strict" or _is_beyond_repair(found)]
     if refused:
         raise violation_error(refused, conversation.paths)
-    if policy.repair == "off":
+    # Without a turn there is nothing to send, whatever the mode.
+    if policy.repair == "off" and conversation.turns:
         return conversation, [_seen(found) for found in violations]
     repaired, notices = repair(conversation, policy)
     if not repaired.turns:
         paths = conversation.paths
         param = paths.param("messages")
-        detail = f"{param} is empty after the tool results without a call are dropped"
+        why = "is empty after the tool results without a call are dropped" if conversation.turns else "holds no message"
+        detail = f"{param} {why}"
         empty = violation("MESSAGES_EMPTY", -1, param=param, detail=detail, paths=paths)
         raise violation_error([empty, *violations], paths)
     return repaired, notices

@@ -122,7 +122,7 @@ RULES: Final[Mapping[str, Rule]] = {
     ),
     "CALL_ARGS_TYPE": Rule(
         "is not text.",
-        "Send the arguments as JSON text, exactly as the model wrote them.",
+        "Send the arguments exactly as the response contained them.",
     ),
     "TOOL_ID_MISSING": Rule(
         "is missing or empty.",

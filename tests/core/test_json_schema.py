@@ -5,7 +5,7 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.core.json_schema import fits
 
-POINT: Json = {
+POINT: dict[str, Json] = {
     "type": "object",
     "properties": {"x": {"type": "integer"}, "tag": {"enum": ["a", 1]}},
     "required": ["x"],
@@ -26,6 +26,8 @@ CASES: list[tuple[Json, list[Json], list[Json]]] = [
     ({"oneOf": [{"type": "integer"}, {"minimum": 5}]}, [1, 5.5], [5, 1.5]),
     ({"allOf": [{"required": ["a"]}, {"required": ["b"]}]}, [{"a": 1, "b": 2}], [{"a": 1}, {}]),
     (TREE, [{"next": {"next": None}}], [{"next": {"next": 5}}, 5]),
+    ({"patternProperties": {"^x_": {}}, "additionalProperties": False}, [{"x_a": 1}, {}], []),
+    ({**POINT, "patternProperties": {"^x_": {}}}, [{"x": 1, "x_a": 1}], [{"x": "1"}, {"x_a": 1}]),
     (True, [1, None], []),
     (False, [], [1, None]),
 ]

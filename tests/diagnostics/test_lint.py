@@ -23,7 +23,8 @@ def run(*arguments: str) -> int:
 
 
 def test_a_sound_file_has_no_findings() -> None:
-    assert lint("a.json", GOOD) == []
+    for saved in (GOOD, b"\xef\xbb\xbf" + GOOD, b'\xef\xbb\xbf {"messages": %b}' % GOOD):
+        assert lint("a.json", saved) == []
     assert lint("a.json", b'{"messages": [{"role": "user", "content": "hi"}]}') == []
 
 

@@ -119,9 +119,11 @@ def test_reasoning_in_a_field_that_only_the_provider_knows_is_there_already() ->
 
 def test_a_lost_signature_is_stood_in_for_when_asked() -> None:
     profile = Profile(missing_signature="stand-in")
-    calls = (CALL, ToolCall("call_2", "search", "{}"))
+    first = ToolCall("call_1", "search", "{}", id_derived=True, item=3)
+    calls = (first, ToolCall("call_2", "search", "{}"))
     sent = profiled(profile, QUESTION, Turn("assistant", calls))
-    assert sent[1].calls[0].extra == {"extra_content": {"google": {"thought_signature": "stand-in"}}}
+    extra = {"extra_content": {"google": {"thought_signature": "stand-in"}}}
+    assert sent[1].calls[0] == msgspec.structs.replace(first, extra=extra)
     assert sent[1].calls[1] is calls[1]
 
 

@@ -10,6 +10,7 @@ from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_errors import error_object
 from gateway.history.prepare import prepare
 from gateway.history.rules import violation
+from tests.field_paths import ITEM_PATHS
 from tests.history.strategies import assistant, calling, conversation, numbered, result, system, user
 
 BROKEN = (user(), calling("a", "b"), result("b"), result("x"))
@@ -43,6 +44,15 @@ def test_a_history_of_nothing_but_dropped_results_is_refused() -> None:
     error = refusal(conversation(result("lost")), Policy(orphaned_results="drop"))
     assert (error.extra["rule"], error.param) == ("MESSAGES_EMPTY", "messages")
     assert [notice.rule for notice in error.notices] == ["MESSAGES_EMPTY", "TOOL_ORPHAN"]
+
+
+@pytest.mark.parametrize("mode", ["repair", "off"])
+def test_a_request_whose_items_say_nothing_is_refused_with_its_faults(mode: str) -> None:
+    fault = violation("CONTENT_MISSING", 0, param="input[0].content")
+    given = Conversation((), faults=(fault,), paths=ITEM_PATHS)
+    error = refusal(given, msgspec.convert({"repair": mode}, Policy))
+    assert error.message.startswith("The request breaks the rule MESSAGES_EMPTY: input holds no message.")
+    assert [notice.rule for notice in error.notices] == ["MESSAGES_EMPTY", "CONTENT_MISSING"]
 
 
 def test_strict_mode_lists_every_violation_as_fields() -> None:

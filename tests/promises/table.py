@@ -68,7 +68,7 @@ PROMISES: Final[tuple[Promise, ...]] = (
     Promise("500", ClientError(502, "upstream_error"), phase="head"),
     Promise("503", ClientError(503, "upstream_overloaded", headers={"retry-after": "3"}), phase="head"),
     Promise("503_bare", ClientError(503, "upstream_overloaded", headers={"retry-after": "1"}), phase="head"),
-    Promise("redirect", ClientError(502, "upstream_redirect"), phase="head"),
+    Promise("redirect", ClientError(502, "upstream_redirect", headers=FINAL), phase="head"),
     Promise("204", ClientError(502, "upstream_invalid_response"), phase="head"),
     Promise("page", ClientError(502, "upstream_invalid_response"), phase="head"),
     Promise("gzip", ClientError(502, "upstream_response_too_large"), phase="head"),

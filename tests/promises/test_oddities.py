@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from gateway.core.conversation import Json
-from gateway.server.api.endpoint import SETTLE_S
 from gateway.server.api.relay import REST_S
+from gateway.server.upstream.backend_response import DRAIN_S
 from gateway.testing.faults import PAUSE_S
 from gateway.testing.faulty import END, Connection, chunk, faulty_backend, head
 from gateway.testing.gateway import RunningGateway
@@ -144,7 +144,7 @@ async def test_an_odd_answer_is_served(odd: Oddity, wire: str) -> None:
             await connection.send(END)
 
     # The waits for what may follow an answer end within a second; the limits of silence are far away.
-    assert REST_S + SETTLE_S < 1
+    assert REST_S + DRAIN_S < 1
     silent: dict[str, Json] = {**TIMEOUTS, "first_byte": 120, "idle": 120}
     async with faulty_backend(script) as backend, wire_gateway(WIRES[wire], {"m": backend}, silent) as gateway:
         async with asyncio.timeout(30):

@@ -24,13 +24,13 @@ class FrameReader:
         self._limit = limit
         self._accept_hex = accept_hex
         self._output = output
-        self._template = DeltaFastPath()
+        self._fast_path = DeltaFastPath()
 
     def growth(self, data: bytes) -> AppendedText | None:
         """Return the appended text of an event in which only the text is new, or None for an event that must be read in
         full."""
         try:
-            return self._template.read(decode_base64(data.strip(_AROUND), self._limit))
+            return self._fast_path.read(decode_base64(data.strip(_AROUND), self._limit))
         except BackendProtocolError:
             return None
 
@@ -53,7 +53,7 @@ class FrameReader:
             return written
         if self._accept_hex and event.WhichOneof("type") is None:
             return self._read_hex(text) or event
-        self._template.learn(payload, event)
+        self._fast_path.learn(payload, event)
         return event
 
     def _parse(self, payload: bytes) -> ResponseEvent:

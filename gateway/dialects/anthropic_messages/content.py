@@ -152,7 +152,8 @@ class ContentReader(msgspec.Struct):
         if not isinstance(given, dict):
             detail = f"input is {kind_of(given)}, not an object"
             self.faults.add("CALL_ARGS_TYPE", index, f"{place}.input", detail, identity)
-        arguments = "{}" if given is None else encode_json(given)
+        # Text in the place of an object is most likely its JSON text.
+        arguments = given if isinstance(given, str) else "{}" if given is None else encode_json(given)
         return (ToolCall(identity, name, arguments, _rest(block, "id", "name", "input"), item=position),)
 
     def _tool_result(self, block: JsonObject, index: int, place: str, position: int) -> tuple[Block, ...]:
@@ -223,7 +224,7 @@ def _repaired(value: Json) -> Text:
 
 def _rest(block: JsonObject, *read: str) -> JsonObject:
     """Returns the fields of a block that its value does not hold itself."""
-    if len(block) == len(read) + 1:
+    if block.keys() <= {"type", *read}:
         return EMPTY
     rest = {name: value for name, value in block.items() if name != "type" and name not in read and value is not None}
     return rest or EMPTY

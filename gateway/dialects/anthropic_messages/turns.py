@@ -70,13 +70,18 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
     assert isinstance(content, list)  # the results have been read from it
     turns = [_result_turn(message, content[position], result, index, extra) for position, result in results.items()]
     others = [block for position, block in enumerate(content) if position not in results]
-    if others:
+    # Nothing but empty text would become an empty message of the user.
+    if blocks or not all(map(_is_empty_text, others)):
         if max(results) >= len(results):
             detail = "the tool results of a message are read before its other blocks"
             reader.changes.add("moved", "RESULTS_FIRST", detail, index=index)
         source = Source(DIALECT, {**message, "content": others}, True)
         turns.append(Turn("user", blocks, None, index, extra, source))
     return turns
+
+
+def _is_empty_text(block: Json) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and block.get("text") == ""
 
 
 def _result_turn(message: JsonObject, block: Json, result: ToolResult, index: int, extra: JsonObject) -> Turn:

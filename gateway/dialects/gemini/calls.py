@@ -117,11 +117,12 @@ class CallReader:
         return _UNNAMED
 
     def _arguments(self, arguments: Json, index: int, place: str) -> str:
+        """Returns an object as JSON text, and nothing as `{}`. Text in its place is most likely JSON text."""
         if arguments is None:
             return "{}"
         if not isinstance(arguments, dict):
             self._faults.add("CALL_ARGS_TYPE", index, f"{place}.args", f"args is {kind_of(arguments)}, not an object")
-        return encode_json(arguments)
+        return arguments if isinstance(arguments, str) else encode_json(arguments)
 
 
 def _identity(said: JsonObject) -> str:

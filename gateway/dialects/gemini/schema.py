@@ -3,6 +3,7 @@
 Source: Gemini API, reference, `Schema`.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -10,7 +11,8 @@ from gateway.core.conversation import Json, JsonObject
 from gateway.dialects.gemini.request_models import UNSPECIFIED
 from gateway.dialects.gemini.spelling import camel_case
 
-# In ProtoJSON a number of 64 bits is text.
+# In ProtoJSON a number of 64 bits is text, of at most 19 digits.
+_INT64: Final = re.compile("[0-9]{1,19}")
 _COUNTS: Final = frozenset({"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"})
 
 
@@ -22,7 +24,7 @@ def json_schema(schema: JsonObject) -> dict[str, Json]:
         name = camel_case(written)
         if name in _TRANSLATED:
             made |= _TRANSLATED[name](value)
-        elif name in _COUNTS and isinstance(value, str) and value.isdecimal():
+        elif name in _COUNTS and isinstance(value, str) and _INT64.fullmatch(value):
             made[name] = int(value)
         else:
             made[name] = value

@@ -1,5 +1,6 @@
 """Answers what clients ask of a stored response: the response itself, its input, or to delete it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -25,6 +26,7 @@ from gateway.dialects.stateful import StoredQuery
 # Of a page of items, as OpenAI's reference gives them.
 _USUAL: Final = 20
 _MOST: Final = 100
+_DIGITS: Final = re.compile("[0-9]{1,3}")
 _ORDERS: Final = ("asc", "desc")
 INPUT_ITEMS: Final = "/input_items"
 
@@ -162,7 +164,7 @@ def _missing(names: Iterator[str] | Sequence[str], found: Mapping[str, bytes | N
 def _page(head: RequestHead) -> Page:
     """Reads the parameters of a list. Raises InvalidRequest."""
     limit, order, after = (head.parameter(name) for name in ("limit", "order", "after"))
-    if limit is not None and not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= _MOST):
+    if limit is not None and not (_DIGITS.fullmatch(limit) and 1 <= int(limit) <= _MOST):
         raise InvalidRequest(f"limit must be a whole number from 1 to {_MOST}.", param="limit")
     if order is not None and order not in _ORDERS:
         raise InvalidRequest("order must be asc or desc.", param="order")

@@ -15,7 +15,7 @@ A backend of the same dialect may send what no other event expresses, as Passthr
 """
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Final, assert_never
+from typing import ClassVar, assert_never
 
 import msgspec
 
@@ -35,7 +35,7 @@ from gateway.core.events import (
 from gateway.core.notices import Notice
 from gateway.core.provider_state import provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
-from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, one_line_each
+from gateway.dialects.event_stream import EVENT_STREAM_HEADERS, PING, one_line_each
 from gateway.dialects.openai_responses import PROVIDER
 from gateway.dialects.openai_responses.backend_items import BackendItems
 from gateway.dialects.openai_responses.decode import FIELDS, NAMES
@@ -66,8 +66,6 @@ from gateway.dialects.sequential_blocks import (
     TextStart,
 )
 from gateway.dialects.stateful import AnswerRecord
-
-PING: Final = b": ping\n\n"
 
 _encode = msgspec.json.Encoder().encode
 

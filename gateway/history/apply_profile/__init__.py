@@ -24,7 +24,7 @@ from gateway.history.apply_profile.system_roles import fit_developer, fold_syste
 from gateway.history.apply_profile.tool_turns import tool_turns_as_text
 from gateway.tool_calls.identifier_map import IdentifierMap
 
-__all__ = ["ProfileResult", "fit"]
+__all__ = ["ProfileResult", "apply_profile"]
 
 Step = Callable[[tuple[Turn, ...], Profile, list[Notice]], tuple[Turn, ...]]
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.conversation import Json, Reasoning, ToolCall, Turn
+from gateway.core.conversation import Json, Reasoning, Turn
 from gateway.core.notices import Notice
 from gateway.core.profiles import Profile
 from gateway.history.apply_profile.changes import changed
@@ -121,5 +121,5 @@ def _signed(turn: Turn, signature: str, notices: list[Notice]) -> Turn:
     others: dict[str, Json] = dict(content) if isinstance(content, Mapping) else {}
     own: dict[str, Json] = dict(google) if isinstance(google, Mapping) else {}
     extra = {**first.extra, "extra_content": {**others, "google": {**own, "thought_signature": signature}}}
-    signed = ToolCall(first.id, first.name, first.arguments, extra)
+    signed = msgspec.structs.replace(first, extra=extra)
     return turn.changed(*(signed if block is first else block for block in turn.blocks))

@@ -7,7 +7,7 @@ and what was derived from the former turns no longer applies.
 import hashlib
 import hmac
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -63,11 +63,6 @@ def chain(turns: Sequence[Turn], secret: bytes, tenant: str) -> tuple[Boundary, 
 def root(boundaries: Sequence[Boundary]) -> Boundary | None:
     """Returns the boundary behind the model's first turn, which every continuation of a conversation shares."""
     return next((boundary for boundary in boundaries if boundary.answered), None)
-
-
-def newest_match(boundaries: Sequence[Boundary], digests: Container[bytes]) -> Boundary | None:
-    """Returns the boundary with the most turns whose digest is one of these."""
-    return next((boundary for boundary in reversed(boundaries) if boundary.digest in digests), None)
 
 
 def system_run(turns: Sequence[Turn]) -> int:

@@ -42,8 +42,6 @@ from gateway.server.upstream.deadlines import (
 )
 from gateway.server.upstream.timeout_header import timeout_header
 
-# The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
-SETTLE_S: Final = 0.05
 # Reading and preparing less than this takes some milliseconds, unless it is made of many small values: of those each
 # takes up to twelve microseconds.
 LARGE: Final = 128 * 1024
@@ -215,7 +213,7 @@ class GenerateEndpoint:
             # The response is complete: a stop of the gateway can no longer interrupt it or count as its failure.
             self._state.scheduler.discard(deadlines)
             if not answer.ended:
-                await answer.drain(SETTLE_S)
+                await answer.drain()
         finally:
             answer.close()
 

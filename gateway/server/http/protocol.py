@@ -109,7 +109,8 @@ class HttpProtocol(ClientConnection):
             raise HeadError
         method = parser.get_method().decode("ascii")
         path, query = _target(self._url)
-        expects = b"expect" in names and dict(headers)[b"expect"].lower() == b"100-continue"
+        # A client of HTTP/1.0 does not know interim responses (RFC 9110, section 10.1.1).
+        expects = b"expect" in names and version != "1.0" and dict(headers)[b"expect"].lower() == b"100-continue"
         writer = ResponseWriter(
             self,
             RequestBody(self.transport, self.flow, expects),

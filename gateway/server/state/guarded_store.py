@@ -57,7 +57,7 @@ class GuardedStore:
         self._guard.count("delete", space, "done")
 
     async def epoch(self, tenant: str, within_s: float = DEADLINE_S) -> bytes:
-        """See `StateStore`. The reply must come `within_s` seconds."""
+        """See `StateStore`. The reply must come within `within_s` seconds."""
         return await self._done("epoch", lambda: self._store.epoch(tenant), within_s)
 
     async def forget(self, tenant: str) -> None:

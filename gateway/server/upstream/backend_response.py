@@ -11,6 +11,8 @@ from gateway.server.upstream.http.errors import HttpError
 from gateway.server.upstream.http1.content_coding import ContentDecoder
 
 ERROR_BODY_CAP: Final = 64 * 1024
+# The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
+DRAIN_S: Final = 0.05
 
 
 class IncomingResponse(Protocol):
@@ -142,10 +144,10 @@ class BackendResponse:
         """Whether the next read returns bytes that arrived with the last one."""
         return bool(self._kept)
 
-    async def drain(self, seconds: float) -> None:
+    async def drain(self) -> None:
         """Waits a moment for the last bytes of the framing, so that the connection can be reused."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(DRAIN_S):
                 while await self.read():
                     pass
         except (TimeoutError, BackendError):

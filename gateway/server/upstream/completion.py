@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from gateway.core.errors import BackendTimeout
 from gateway.core.events import Event
@@ -13,8 +13,6 @@ from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.timeout_header import timeout_header
 from gateway.server.upstream.transport import Transport
 
-# The framing of a response may arrive after its logical end; a short wait keeps the connection reusable.
-SETTLE_S: Final = 0.05
 # Takes over a response whose head has arrived.
 Watch: TypeAlias = Callable[[BackendResponse], BackendResponse]
 
@@ -52,7 +50,7 @@ async def _complete(
         exchange.on_response_head(answer.status, answer.headers, body)
         events = await _read(answer, exchange)
         if not answer.ended:
-            await answer.drain(SETTLE_S)
+            await answer.drain()
         return events
     finally:
         answer.close()

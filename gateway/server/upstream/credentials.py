@@ -16,6 +16,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.errors import BackendError, BackendUnavailable, SettingsError
+from gateway.framing.json_text import NotJson, decode_json
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.http.headers import check_header, is_header_value
 from gateway.settings import BackendSettings, RefreshCredential, secret
@@ -173,8 +174,8 @@ class RefreshedCredential:
         if answer.status_code != 200:
             raise BackendUnavailable(f"The token issuer responded with status {answer.status_code}.")
         try:
-            reply: Json = msgspec.json.decode(answer.content)
-        except (msgspec.DecodeError, RecursionError):
+            reply = decode_json(answer.content)
+        except NotJson:
             reply = None
         if not isinstance(reply, dict):
             raise BackendUnavailable("The token issuer's response is not a JSON object.")
@@ -186,7 +187,7 @@ class RefreshedCredential:
             return None
         try:
             kept = msgspec.json.decode(self._store.read_bytes(), type=_Kept)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
         return kept.refresh_token if kept.login == _digest(self._first) else None
 
@@ -268,7 +269,7 @@ def _seconds(value: Json) -> float:
     """Returns `expires_in` as a number: some issuers send it as text."""
     try:
         seconds = float(value) if isinstance(value, int | float | str) else FALLBACK_LIFETIME_S
-    except ValueError:
+    except (ValueError, OverflowError):
         return FALLBACK_LIFETIME_S
     return seconds if 0 < seconds < 1e9 else FALLBACK_LIFETIME_S
 

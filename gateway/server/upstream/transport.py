@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
-from gateway.core.errors import BackendError
+from gateway.core.backend_status import status_error
 from gateway.server.upstream.backend_faults import backend_error
 from gateway.server.upstream.backend_response import BackendResponse, ResponseConnection
 from gateway.server.upstream.http.connect import Connector
@@ -170,7 +170,7 @@ class Transport:
                     granted = response.headers.get("keep-alive", "")
                     answer = BackendResponse(connection, partial(pool.release, connection, granted))
                     if 300 <= answer.status < 400:
-                        raise _redirect()
+                        raise status_error(answer.status, {})
                     if "content-encoding" in answer.headers:
                         answer.decode(answer.headers["content-encoding"].strip().lower(), self._max_response)
                     return answer
@@ -190,7 +190,3 @@ class Transport:
                 raise backend_error(error) from error.__cause__
             await asyncio.sleep(PAUSE_S)
             now = self._loop.time()
-
-
-def _redirect() -> BackendError:
-    return BackendError("The backend sent a redirect; redirects are not followed.", code="upstream_redirect")

@@ -66,6 +66,7 @@ def test_a_piece_is_read_at_once(data: bytes) -> None:
         written({**grown(0, text("a")[0]), "index": "0"}),
         written(grown(0, text("?")[0])).replace(b"?", b"\\ud83d"),
         written(grown(0, text("?")[0])).replace(b"?", b"\xff"),
+        written(grown(0, {"x": "?", **text("a")[0]})).replace(b'"?"', b"[" * 10_000 + b"]" * 10_000),
     ],
 )
 def test_any_other_event_is_read_in_full(data: bytes) -> None:

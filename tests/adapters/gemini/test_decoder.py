@@ -212,6 +212,7 @@ def test_thoughts_belong_to_the_completion(counts: Json, report: Any) -> None:
         (400, {"message": "bad", "status": "INVALID_ARGUMENT"}, (400, "invalid_value", "bad")),
         (400, {"message": "exceeds the maximum number of tokens"}, (400, "context_length_exceeded", None)),
         (400, {"message": "no", "details": [{"reason": "API_KEY_INVALID"}]}, (502, "upstream_auth_error", None)),
+        (400, {"message": "bad", "details": [{"reason": []}]}, (400, "invalid_value", "bad")),
         (403, {"message": "no"}, (502, "upstream_auth_error", None)),
         (404, {"message": "no model"}, (404, "model_not_found", "no model")),
         (429, {"message": "slow", "details": [{"retryDelay": "31s"}]}, (429, "rate_limit_exceeded", "slow")),

@@ -49,6 +49,10 @@ def test_an_event_and_its_response_must_both_say_that_it_is_complete() -> None:
         assert error is not None and error.code == "upstream_invalid_response"
         error = failure(whole(message("a"), status=status))
         assert error is not None and error.code == "upstream_invalid_response"
+    wrong: list[Json] = [[], {}, 1]
+    for value in wrong:
+        error = failure(streamed(last={"type": "response.completed", "response": {"status": value}}))
+        assert error is not None and error.code == "upstream_invalid_response"
 
 
 @pytest.mark.parametrize(

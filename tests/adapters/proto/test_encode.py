@@ -117,6 +117,15 @@ def test_a_number_out_of_range_is_refused(tokens: int) -> None:
         sent("talk", TALK, Conversation((USER,), sampling=Sampling(max_tokens=tokens)))
 
 
+@pytest.mark.parametrize("temperature", [10**400, -(10**400)], ids=["above", "below"])
+def test_a_number_that_no_double_holds_is_refused(temperature: int) -> None:
+    with pytest.raises(InvalidRequest, match="temperature is out of the range"):
+        sent("parts", PARTS, Conversation((USER,), sampling=Sampling(temperature=temperature)))
+    entry = {**PARTS, "request": {**PARTS["request"], "temperature": "$request.heat"}}
+    with pytest.raises(InvalidRequest, match="heat must be a value of the type"):
+        sent("parts", entry, Conversation((USER,), params={"heat": temperature}))
+
+
 def test_half_of_a_surrogate_pair_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="half of a surrogate pair"):
         sent("parts", PARTS, Conversation((Turn("user", (Text("\ud800"),)),)))

@@ -24,8 +24,9 @@ from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.core.provider_state import with_provider_state
 from gateway.testing.events import fold
+from gateway.testing.replay import replay
 from tests.adapters.proto.mappings import FORMS, RELAY, TENSORS, Entry
-from tests.adapters.proto.services import b64, element, raw, tensor
+from tests.adapters.proto.services import WRITERS, answer, b64, element, raw, tensor
 from tests.adapters.proto.test_encode import USER, adapter, sent
 from tests.adapters.proto.test_read_rules import events
 
@@ -72,7 +73,7 @@ def test_arguments_fill_a_message_or_are_refused() -> None:
     entry = with_call(input="$arguments")
     (call,) = sent("forms", entry, called('{"at": "x", "depth": 9007199254740993}')).entries[1].blocks[1:]
     assert (call.call.input.at, call.call.input.depth) == ("x", 9007199254740993)
-    for arguments in ('{"unknown": 1}', '{"depth": "deep"}', "no JSON"):
+    for arguments in ('{"unknown": 1}', '{"depth": "deep"}', f'{{"heat": {10**400}}}', "no JSON"):
         with pytest.raises(InvalidRequest, match="arguments of a tool or a call do not fit the backend's Input"):
             sent("forms", entry, called(arguments))
 
@@ -121,6 +122,15 @@ def test_a_message_is_read_with_the_fields_that_the_tool_requires() -> None:
         '{"at":"x","depth":9007199254740993}'
     ]
     assert {event.rule for event in found if isinstance(event, Notice)} == {"NUMBER_INEXACT", "CALL_ID_ADDED"}
+
+
+@pytest.mark.parametrize("written", ["9" * 5000, "1e999"], ids=["digits", "exponent"])
+def test_a_number_of_a_map_that_json_readers_cannot_hold_stays_text(written: str) -> None:
+    typed = ToolSpec("look", parameters={"type": "object", "properties": {"depth": {"type": ["integer", "number"]}}})
+    call = {"call": {"id": "c1", "name": "look", "fields": {"depth": written}}}
+    wire = WRITERS["grpc_web"]([answer("forms", {"blocks": [call]}), answer("forms", {"labels": {"why": "halt"}})])
+    found = replay(adapter(FORMS).decoder(Conversation((USER,), (typed,))), [wire])
+    assert [json.loads(call.arguments) for call in fold(found).calls] == [{"depth": written}]
 
 
 JSON_RULE: Entry = {

@@ -169,6 +169,13 @@ def test_text_after_the_end_is_told_once_and_usage_counts() -> None:
     assert UsageReport(3, 5, 8) in events
 
 
+def test_counts_may_be_written_with_a_point() -> None:
+    for written in (b": 3.0,", b": 3e0,"):
+        wire = answers.completions().replace(b": 3,", written)
+        assert wire != answers.completions()
+        assert UsageReport(3, 5, 8) in played(wire, wire="completions")
+
+
 @pytest.mark.parametrize(
     ("event", "status", "code"),
     [

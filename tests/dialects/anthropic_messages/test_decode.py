@@ -172,6 +172,10 @@ def test_a_count_needs_no_limit() -> None:
         ({"type": "document", "title": "T", "source": {"type": "text", "data": "a"}}, Text("T\na")),
         ({"type": "document", "context": "C", "source": {"type": "content", "content": "a"}}, Text("C\na")),
         (
+            {"type": "document", "title": "T", "source": {"type": "text", "data": "a"}, **CACHED},
+            Text("T\na", CACHED),
+        ),
+        (
             {"type": "document", "source": {"type": "content", "content": [{"type": "image", "source": PNG}]}},
             Image("data:image/png;base64,AAAA", item=1),
         ),
@@ -266,6 +270,24 @@ def test_results_stand_before_the_rest_of_their_message() -> None:
     assert [(notice.rule, notice.action) for notice in asked.notices] == [("RESULTS_FIRST", "moved")]
     merged = merge_messages(map(encode_message, turns))
     assert merged == [{"role": "user", "content": [result("one"), other, said]}]
+
+
+def test_empty_text_beside_results_is_no_turn() -> None:
+    empty = {"type": "text", "text": ""}
+    for content in ([result("ok"), empty], [empty, result("ok"), empty]):
+        asked = history(HELLO, CALLING, {"role": "user", "content": content})
+        assert [turn.role for turn in asked.turns[2:]] == ["tool"]
+        assert not asked.faults and not asked.notices
+    unread = {"type": "new_block"}
+    asked = history(HELLO, CALLING, {"role": "user", "content": [result("ok"), unread]})
+    assert [turn.role for turn in asked.turns[2:]] == ["tool", "user"]
+
+
+def test_arguments_that_are_text_are_taken_as_json_text() -> None:
+    written = '{"b": 1}'
+    asked = history(HELLO, {"role": "assistant", "content": [{**CALL, "input": written}]})
+    assert [call.arguments for call in asked.turns[1].calls] == [written]
+    assert [fault.rule for fault in asked.faults] == ["CALL_ARGS_TYPE"]
 
 
 def test_the_blocks_of_tools_that_ran_elsewhere_are_reported() -> None:

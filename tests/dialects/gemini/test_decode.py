@@ -389,6 +389,13 @@ def test_a_wrong_field_of_a_wrapped_request_is_named_with_its_wrapper() -> None:
     assert caught.value.param == "generateContentRequest.generationConfig.topK"
 
 
+def test_arguments_that_are_text_are_taken_as_json_text() -> None:
+    call: Json = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": '{"b": 1}'}}]}
+    asked = conversation(*HELLO, call)
+    assert [call.arguments for call in asked.turns[1].calls] == ['{"b": 1}']
+    assert [fault.rule for fault in asked.faults] == ["CALL_ARGS_TYPE"]
+
+
 @pytest.mark.parametrize(
     ("schema", "translated"),
     [
@@ -399,6 +406,7 @@ def test_a_wrong_field_of_a_wrapped_request_is_named_with_its_wrapper() -> None:
             {"type": "ARRAY", "items": {"type": "INTEGER"}, "minItems": "2"},
             {"type": "array", "items": {"type": "integer"}, "minItems": 2},
         ),
+        pytest.param({"maxItems": "9" * 5000}, {"maxItems": "9" * 5000}, id="more than 64 bits"),
         ({"type": "TYPE_UNSPECIFIED", "example": 1}, {"examples": [1]}),
         (
             {"type": "OBJECT", "properties": {"type": {"type": "BOOLEAN"}}, "property_ordering": ["type"]},

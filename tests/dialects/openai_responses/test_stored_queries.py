@@ -90,7 +90,8 @@ def test_a_listed_item_can_be_referred_to(shelf: Shelf) -> None:
 @pytest.mark.parametrize(
     ("parameters", "param"),
     [
-        *((f"limit={limit}", "limit") for limit in ("0", "101", "x", "-1", "1.5", "")),
+        *((f"limit={limit}", "limit") for limit in ("0", "101", "x", "-1", "1.5", "", "000000001000")),
+        (f"limit={1:09}{0:05000}", "limit"),
         ("order=up", "order"),
         ("before=x", "before"),
     ],

@@ -26,9 +26,10 @@ from gateway.core.events import (
 )
 from gateway.core.provider_state import with_provider_state
 from gateway.dialects.base import AnswerHead, ClientRequest
+from gateway.dialects.event_stream import PING
 from gateway.dialects.openai_responses import stream
 from gateway.dialects.openai_responses.dialect import OpenAIResponsesDialect
-from gateway.dialects.openai_responses.stream import PING, ResponsesStreamEncoder
+from gateway.dialects.openai_responses.stream import ResponsesStreamEncoder
 from gateway.dialects.openai_responses.stream_state import STREAM_TRANSITIONS, StreamInput, StreamState
 from gateway.testing.dialect_case import HEAD
 from gateway.testing.strategies import answers
@@ -44,6 +45,11 @@ SEARCHED: Final[tuple[dict[str, Any], ...]] = (
     {"type": "response.output_item.added", "item": SEARCH},
     {"type": "response.web_search_call.searching", "item_id": "ws_1"},
     {"type": "response.output_item.done", "item": SEARCH},
+)
+UNNAMED: Final[tuple[dict[str, Any], ...]] = (
+    {"type": "response.output_item.added", "item": {"type": "web_search_call"}},
+    {"type": "response.web_search_call.searching"},
+    {"type": "response.output_item.done", "item": {"type": "web_search_call"}},
 )
 CITATION: Final[dict[str, Any]] = {"type": "url_citation"}
 
@@ -187,6 +193,20 @@ def test_an_item_of_the_backend_gets_the_next_index_and_stands_in_the_answer() -
         "web_search_call",
         "message",
     ]
+
+
+@pytest.mark.parametrize(
+    ("events", "indexes"),
+    [
+        ([{"output_index": at, **event} for at in (3, 4) for event in UNNAMED], [1, 1, 1, 2, 2, 2]),
+        ([UNNAMED[2]], [1, 1]),
+    ],
+)
+def test_an_item_of_the_backend_may_lack_an_id(events: list[dict[str, Any]], indexes: list[int]) -> None:
+    passed = [PassthroughFields("event", event) for event in events]
+    *data, last = events_of(sent([ResponseStart(), TextDelta("a"), *passed, Finish("stop")]))
+    assert [event["output_index"] for event in data if "web_search_call" in str(event)] == indexes
+    assert [item["type"] for item in last["response"]["output"]] == ["message", *["web_search_call"] * indexes[-1]]
 
 
 def test_reasoning_keeps_the_id_and_the_state_of_its_maker() -> None:

@@ -1,5 +1,7 @@
 """Records and conversations for the tests of compression."""
 
+from collections.abc import Container, Sequence
+
 from gateway.core.conversation import Conversation, Turn
 from gateway.history.compress.chain import Boundary, chain, system_run
 from gateway.history.compress.plan import Cover
@@ -16,6 +18,11 @@ CONTENT = SummaryContent((Item("goal", "Port the parser.", (1,)),))
 
 def boundaries(turns: tuple[Turn, ...]) -> tuple[Boundary, ...]:
     return chain(turns, SECRET, TENANT)
+
+
+def newest_match(boundaries: Sequence[Boundary], digests: Container[bytes]) -> Boundary | None:
+    """The boundary with the most turns whose digest is one of these."""
+    return next((boundary for boundary in reversed(boundaries) if boundary.digest in digests), None)
 
 
 def record_of(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversation import File, Image, Reasoning, Text, ToolCall, ToolResult, Turn
-from gateway.history.compress.chain import Boundary, chain, newest_match, root, system_run
+from gateway.history.compress.chain import Boundary, chain, root, system_run
 from gateway.history.groups import groups
 from tests.history.strategies import assistant, calling, numbered, result, system, user, valid_turns
 
@@ -39,12 +39,6 @@ def test_the_root_of_an_agent_loop_stands_behind_the_first_round() -> None:
 def test_a_conversation_without_an_answer_has_no_root() -> None:
     assert root(chain((system(), user()), SECRET, "team")) is None
     assert chain((system(),), SECRET, "team") == ()
-
-
-def test_the_newest_boundary_whose_digest_is_known_matches() -> None:
-    found = chain(HISTORY, SECRET, "team")
-    assert newest_match(found, {found[0].digest, found[2].digest, b"another"}) == found[2]
-    assert newest_match(found, {b"another"}) is None
 
 
 def thinking(turn: Turn) -> Turn:

@@ -10,14 +10,22 @@ from hypothesis import strategies as st
 
 from gateway.core.conversation import Conversation, NamedTool, Text, ToolSpec, Turn
 from gateway.core.policy import Policy
-from gateway.history.compress.chain import chain, newest_match, system_run
+from gateway.history.compress.chain import chain, system_run
 from gateway.history.compress.known_facts import known_of
 from gateway.history.compress.substitute import applied_to
 from gateway.history.compress.summary_content import SummaryContent
 from gateway.history.compress.summary_record import SummaryRecord
 from gateway.history.prepare import prepare
 from gateway.history.repair import repair
-from tests.history.compress.records import SECRET, TENANT, agent_history, boundaries, chat_history, record_of
+from tests.history.compress.records import (
+    SECRET,
+    TENANT,
+    agent_history,
+    boundaries,
+    chat_history,
+    newest_match,
+    record_of,
+)
 from tests.history.strategies import assistant, broken_turns, calling, numbered, result, system, user
 from tests.history.test_laws import markers
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.core.conversation import Conversation, Text, ToolCall, Turn
 from gateway.core.policy import Policy
-from gateway.history.compress.chain import newest_match, system_run
+from gateway.history.compress.chain import system_run
 from gateway.history.compress.estimate import estimate_text, estimate_turn
 from gateway.history.compress.job_answer import JobAnswer, SummaryRejected, read_summary
 from gateway.history.compress.job_request import summary_conversation
@@ -17,7 +17,7 @@ from gateway.history.compress.substitute import applied_to
 from gateway.history.compress.summary_record import Cost, SummaryRecord
 from gateway.history.pairing import is_paired
 from gateway.history.prepare import prepare
-from tests.history.compress.records import boundaries, record_of
+from tests.history.compress.records import boundaries, newest_match, record_of
 from tests.history.strategies import numbered, result, system, user
 
 LIMITS: Final = CompressLimits(window=32_000)

@@ -453,7 +453,7 @@ async def test_a_stop_behind_a_complete_answer_is_no_failure(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The framing's last bytes are still on the way when the time to finish is over."""
-    monkeypatch.setattr("gateway.server.api.endpoint.SETTLE_S", 1)
+    monkeypatch.setattr("gateway.server.upstream.backend_response.DRAIN_S", 1)
     caplog.set_level("INFO", "gateway")
 
     async def unended(connection: Connection) -> None:

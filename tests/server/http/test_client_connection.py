@@ -52,6 +52,18 @@ async def test_a_client_that_waits_to_be_asked_for_its_body_is_asked(start: Star
     writer.close()
 
 
+async def test_a_client_of_http_1_0_is_not_asked_for_its_body(start: Start) -> None:
+    gateway, _ = await start(well)
+    reader, writer = await connected(gateway)
+    writer.write(POST.replace(b"HTTP/1.1", b"HTTP/1.0") + b"expect: 100-continue\r\n\r\n")
+    assert await comes_true(lambda: bool(gateway.server.server_state.tasks))
+    await asyncio.sleep(0.05)
+    writer.write(CHAT)
+    async with asyncio.timeout(4):
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    writer.close()
+
+
 async def test_a_head_that_is_late_does_not_cut_an_answer_that_is_on_its_way(start: Start) -> None:
     gateway, backend = await start(long_answer, header_timeout_s=0.2)
     reader, writer = await connected(gateway)

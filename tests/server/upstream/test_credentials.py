@@ -31,6 +31,7 @@ class Issuer:
         self.rotates = False
         self.delay = 0.0
         self.behind = ""
+        self.body = b""
 
     async def play(self, connection: Connection) -> None:
         assert connection.head.startswith(b"POST /token?key=web-key ")
@@ -48,7 +49,8 @@ class Issuer:
             "expires_in": self.lifetime,
         }
         reply |= {"refresh_token": f"refresh-{number}"} if self.rotates else {}
-        await connection.send(answer("200 OK", json.dumps(reply).encode(), b"content-type: application/json"))
+        body = self.body or json.dumps(reply).encode()
+        await connection.send(answer("200 OK", body, b"content-type: application/json"))
 
 
 @asynccontextmanager
@@ -101,6 +103,13 @@ async def test_a_token_that_no_header_can_hold_is_none(issuer: Issuer) -> None:
         await refreshed(issuer, Clock()).headers()
 
 
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"access_token": "\xff"}', b"[" * 100_000])
+async def test_a_reply_of_the_issuer_that_cannot_be_read_is_its_fault(issuer: Issuer, body: bytes) -> None:
+    issuer.body = body
+    with pytest.raises(BackendUnavailable, match="is not a JSON object"):
+        await refreshed(issuer, Clock()).headers()
+
+
 async def test_a_rotated_refresh_token_is_used_and_kept_privately(issuer: Issuer, tmp_path: Path) -> None:
     issuer.rotates = True
     store = tmp_path / "deep" / "token.json"
@@ -112,6 +121,9 @@ async def test_a_rotated_refresh_token_is_used_and_kept_privately(issuer: Issuer
     newer = RefreshedCredential(RefreshCredential(issuer.url, "UNUSED", str(store)), "new-login", clock)
     await newer.headers()
     assert issuer.asked[-1] == "new-login"
+    store.write_bytes(b'{"login": "\xff", "refresh_token": ""}')
+    await refreshed(issuer, clock, store).headers()
+    assert issuer.asked[-1] == "refresh-0"
 
 
 async def test_a_denied_refresh_is_an_error_and_no_loop(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
@@ -143,7 +155,7 @@ async def test_an_issuer_that_is_down_does_not_end_a_valid_token(issuer: Issuer)
     assert (await credential.headers())["authorization"] != "Bearer token-1"
 
 
-@pytest.mark.parametrize("lifetime", [None, "soon", -1, [], 1e12])
+@pytest.mark.parametrize("lifetime", [None, "soon", -1, [], 1e12, pytest.param(10**400, id="huge")])
 async def test_odd_lifetimes_mean_an_hour(issuer: Issuer, lifetime: object) -> None:
     issuer.lifetime = lifetime
     clock = Clock()

@@ -31,7 +31,7 @@ class ConnectionPool:
         self._open: set[BackendConnection] = set()
         # The time until which each can be lent.
         self._idle: dict[BackendConnection, float] = {}
-        self._shy_until = 0.0
+        self._backoff_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
 
@@ -54,7 +54,7 @@ class ConnectionPool:
         """Keeps a connection for the next request, or closes it. `granted` is the response's Keep-Alive header."""
         now = self._loop.time()
         keep = _seconds(granted) if granted else KEEP_S
-        if not connection.rest(now) or keep <= 0 or now < self._shy_until:
+        if not connection.rest(now) or keep <= 0 or now < self._backoff_until:
             connection.abort()
             return
         self._idle[connection] = now + keep
@@ -89,7 +89,7 @@ class ConnectionPool:
     def _suspect(self, connection: BackendConnection) -> None:
         now = self._loop.time()
         if now - connection.since < SHORT_LIVED_S:
-            self._shy_until = now + KEEP_ALIVE_BACKOFF_S
+            self._backoff_until = now + KEEP_ALIVE_BACKOFF_S
 
     def _sweep(self) -> None:
         self._timer = None
