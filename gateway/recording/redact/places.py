@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Final
 
-from gateway.recording.redact.secrets import is_secret_field
+from gateway.core.secrets import is_secret_field
 
 _KEPT: Final = """
 role type model object name tool_name finish_reason stop_reason finishReason native_finish_reason done_reason

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from gateway.core.secrets import without_secrets
 from gateway.recording.ddmin import ddmin
 from gateway.recording.lines import Redaction, RedactionLevel
 from gateway.recording.outcome import differences, outcome_of
@@ -17,7 +18,6 @@ from gateway.recording.redact.interaction import (
     run_if_possible,
 )
 from gateway.recording.redact.names import kept_words
-from gateway.recording.redact.secrets import without_secrets
 from gateway.recording.redact.wire import Redactor
 from gateway.recording.redact.words import Words
 from gateway.settings import Settings

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import AnyStr, TypeAlias, assert_never
 
-from gateway.recording.redact.json_escapes import decoded, written
+from gateway.core.escapes import JSON
+from gateway.core.secrets import placeholder, without_secrets
 from gateway.recording.redact.json_strings import JsonReader
 from gateway.recording.redact.places import Place, Treatment
 from gateway.recording.redact.protobuf import find_texts, grpc_messages
-from gateway.recording.redact.secrets import placeholder, without_secrets
 from gateway.recording.redact.text_body import TextBody, packed
 from gateway.recording.redact.words import Words, is_identifier
 
@@ -103,17 +103,17 @@ class Redactor:
         """Returns the name of a field in its quotes. It stays, but for secrets."""
         new = self._names.get(source)
         if new is None:
-            meant = decoded(source[1:-1])
+            meant = JSON.decoded(source[1:-1])
             clean = self.secrets(meant)
-            new = self._names[source] = source if clean == meant else f'"{written(source[1:-1], clean)}"'
+            new = self._names[source] = source if clean == meant else f'"{JSON.written(source[1:-1], clean)}"'
         return new
 
     def _strings(self, place: Place, sources: list[str]) -> list[str]:
         """Redacts the JSON strings of one place."""
-        meant = [decoded(source) for source in sources]
+        meant = [JSON.decoded(source) for source in sources]
         clean = self._treated(place.treatment, meant)
         return [
-            source if new == was else written(source, new)
+            source if new == was else JSON.written(source, new)
             for source, was, new in zip(sources, meant, clean, strict=True)
         ]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from gateway.core.secrets import PLACEHOLDER
 from gateway.recording.lines import RedactionLevel
 
 _VOCABULARY: Final = """
@@ -22,7 +23,7 @@ x server required description
 VOCABULARY: Final = frozenset(_VOCABULARY.split())
 # A long run of base64 is an image, a file or a signature: its characters mean nothing to any pass.
 _TOKEN: Final = re.compile(
-    r"(\[key:[a-z]+:\d+\]\**"  # a secret that is redacted already
+    rf"({PLACEHOLDER}"
     r"|[A-Za-z0-9+/_-]{120,}={0,2}"
     r"|base64|\\u[0-9a-fA-F]{4}|\\[bfnrt]"
     r"|\d+(?:\.\d+)?[eE][+-]?\d+(?![A-Za-z])"

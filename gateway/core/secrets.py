@@ -4,12 +4,14 @@ A placeholder names the kind of the secret and its length: `[key:openai:51]`, fi
 every frame of a wire whole. A shorter secret becomes `*` alone.
 """
 
+import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from heapq import merge
 from typing import Final, NamedTuple
 
-from gateway.recording.redact.json_escapes import decoded, written
+from gateway.core.escapes import JSON_OR_PERCENT
 
 
 class _Shape(NamedTuple):
@@ -18,7 +20,7 @@ class _Shape(NamedTuple):
 
     kind: str
     mark: str
-    pattern: re.Pattern[str]
+    pattern: str
     offset: int = 0
 
 
@@ -26,15 +28,17 @@ def _word(kind: str, mark: str, pattern: str, before: str = "[A-Za-z0-9]") -> _S
     """Returns the shape of a word that nothing of `before` precedes. The letter of an escaped line end may: a file as
     an argument of a call is JSON text in JSON text, where it stands before the first word of each line."""
     edge = rf"(?:(?<!{before})|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{{4}}))"
-    return _Shape(kind, mark, re.compile(edge + pattern))
+    return _Shape(kind, mark, edge + pattern)
 
 
 def _shapes(kind: str, marks: str, pattern: str, offset: int | None = 0) -> Iterator[_Shape]:
     """Yields the shape for each mark. Offset None: it begins behind the mark."""
-    compiled = re.compile(pattern)
     for mark in marks.split("|"):
-        yield _Shape(kind, mark, compiled, len(mark) if offset is None else offset)
+        yield _Shape(kind, mark, pattern, len(mark) if offset is None else offset)
 
+
+# Most shapes are never met, and compiling all of them would take longer than a command.
+_compiled: Final = cache(re.compile)
 
 # Of several that begin at one place the first wins.
 _SHAPES: Final = (
@@ -47,13 +51,15 @@ _SHAPES: Final = (
     *_shapes("anthropic", "sk-ant-", r"sk-ant-[A-Za-z0-9_-]{8,}+"),
     *_shapes("openrouter", "sk-or-", r"sk-or-[A-Za-z0-9_-]{8,}+"),
     *_shapes("stripe", "_live_|_test_", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,}+", -2),
-    _word("openai", "sk-", r"sk-[A-Za-z0-9_-]{8,}+"),
+    # A provider that quotes a wrong key masks the middle of it.
+    _word("openai", "sk-", r"sk-[A-Za-z0-9_*-]{8,}+"),
     *_shapes("google", "aiza", r"AIza[A-Za-z0-9_-]{20,}+"),
     _word("google", "ya29.", r"ya29\.[A-Za-z0-9_-]{12,}+"),
     *(_word("github", mark, r"gh[pousr]_[A-Za-z0-9]{16,}+") for mark in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
     _word("github", "github_pat_", r"github_pat_[A-Za-z0-9_]{16,}+"),
-    *_shapes("gitlab", "glpat-", r"glpat-[A-Za-z0-9_-]{12,}+"),
-    *_shapes("slack", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{8,}+"),
+    *_shapes("gitlab", "glpat-|glrt-", r"gl(?:pat|rt)-[A-Za-z0-9_-]{12,}+"),
+    *_shapes("slack", "xox|xapp-", r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{8,}+"),
+    *_shapes("slack", "hooks.slack.com/services/", r"[A-Za-z0-9/]{16,}+", None),
     *_shapes("aws", "akia|asia|aroa|aida", r"(?<![A-Z0-9])(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}+"),
     _word("huggingface", "hf_", r"hf_[A-Za-z0-9]{16,}+"),
     _word("groq", "gsk_", r"gsk_[A-Za-z0-9]{16,}+"),
@@ -61,23 +67,53 @@ _SHAPES: Final = (
     _word("xai", "xai-", r"xai-[A-Za-z0-9]{16,}+"),
     _word("nvidia", "nvapi-", r"nvapi-[A-Za-z0-9_-]{16,}+"),
     _word("perplexity", "pplx-", r"pplx-[A-Za-z0-9]{16,}+"),
+    _word("warp", "wk-", r"wk-[A-Za-z0-9_-]{12,}+"),
+    _word("cerebras", "csk-", r"csk-[A-Za-z0-9]{16,}+"),
+    _word("together", "tgp_v1_", r"tgp_v1_[A-Za-z0-9_-]{16,}+"),
+    _word("fireworks", "fw_", r"fw_[A-Za-z0-9]{20,}+"),
+    _word("tavily", "tvly-", r"tvly-[A-Za-z0-9_-]{16,}+"),
+    _word("langsmith", "lsv2_", r"lsv2_[a-z]{2}_[A-Za-z0-9_]{16,}+"),
+    _word("vault", "hvs.", r"hvs\.[A-Za-z0-9_-]{16,}+"),
+    _word("docker", "dckr_", r"dckr_[a-z]{3}_[A-Za-z0-9_-]{16,}+"),
     _word("sendgrid", "sg.", r"SG\.[A-Za-z0-9_-]{12,}+\.[A-Za-z0-9_-]{12,}+"),
     _word("npm", "npm_", r"npm_[A-Za-z0-9]{16,}+"),
     *_shapes("pypi", "pypi-", r"pypi-[A-Za-z0-9_-]{16,}+"),
-    *_shapes("url", "://", r"[^\s/@:\"'<>\[\]]*+:[^\s/@\"'<>]++(?=@)", None),
+    *_shapes("url", "://", r"(?:[^\s/@:\"'<>\[\]]*+:[^\s/@\"'<>]++|[A-Za-z0-9_-]{20,}+)(?=@)", None),
+    *_shapes("user", " -u |--user ", r"[\"']?+[^\s:\"']++:([^\s\"'\\]{6,}+)", None),
+    *_shapes(
+        "parameter",
+        "?key=|&key=|?token=|&token=|?sig=|&sig=|;accountkey=",
+        r"[A-Za-z0-9+/_.~-]{16,}+(?:%[0-9A-Fa-f]{2}|=)*+",
+        None,
+    ),
     *_shapes("cookie", "cookie: ", r"[^\s=;,\"']++=[^\s;\"']{8,}+(?:; ?[^\s=;,\"']++=[^\s;\"']++)*+", None),
-    *_shapes("bearer", "bearer |basic |token ", r"[A-Za-z0-9+/_.~-]{16,}+={0,2}+", None),
+    *_shapes("bearer", "bearer ", r"(?!(?i:auth|token|cred|scheme))[A-Za-z0-9+/_.~-]{8,}+={0,2}+", None),
+    *_shapes("bearer", "basic |token ", r"[A-Za-z0-9+/_.~-]{16,}+={0,2}+", None),
 )
-# The value of a name in text, in quotes or up to the next space. Quotes may be escaped.
-_NAMED: Final = tuple(
-    _shapes(
+# Between the name and its value in text; quotes may be escaped.
+_IS: Final = r"(?:\\*+[\"'])?+\s*+[=:]\s*+"
+# The value of a name in text, in quotes or up to the next space.
+_NAMED: Final = (
+    *_shapes(
         "value",
         "api|secret|access|auth|refresh|pass",
         r"(?i:api[_-]?key|secret[_-]?key|access[_-]?key|access[_-]?token|auth[_-]?token"
         r"|refresh[_-]?token|password|passwd|passphrase|(?<=_)pass|secret)"
-        r"(?:\\*+[\"'])?+\s*+[=:]\s*+"
+        rf"{_IS}"
         r"(?:\\*+[\"'](?=[^\"'*\[][^\"']{5})((?:[^\"'\\]++|\\++(?![\"']))++)(?=\\*+[\"'])|([^\s\"'&,;<>\[\]*\\][^\s\"'&,;<>\[\]*]{5,}+))",
-    )
+    ),
+    *_shapes(
+        "value",
+        "authorization",
+        rf"(?i:authorization{_IS}(?:\\*+[\"'])?+(?:(?:basic|bearer|digest|token)\s++([a-z0-9+/_.~-]{{8,}}+={{0,2}}+)"
+        r"|(?=[a-z+/_.~-]*+[0-9])([a-z0-9+/_.~-]{12,}+={0,2}+)))",
+    ),
+    # Without a digit it is a word about tokens.
+    *_shapes(
+        "value",
+        "token",
+        rf"(?i:token{_IS}(?:\\*+[\"'])?+(?=[a-z+/_.~-]*+[0-9])([a-z0-9+/_.~-]{{16,}}+={{0,2}}+))",
+    ),
 )
 _MARKS: Final = tuple(dict.fromkeys(shape.mark for shape in (*_SHAPES, *_NAMED)))
 # The values of fields with these names are secrets, whatever their shape.
@@ -85,8 +121,16 @@ _FIELD: Final = re.compile(
     r"(?i)(?:.*[_-])?(?:api[_-]?key|apikey|password|passwd|secret|authorization|cookie|set-cookie|client[_-]?secret"
     r"|access[_-]?token|refresh[_-]?token|auth[_-]?token|private[_-]?key|session[_-]?token)"
 )
-# A character of a key that is written as an escape, as any JSON may.
-_ESCAPED: Final = re.compile(r"\\u00[2-7][0-9A-Fa-f]")
+# A character of a key that is written as an escape, as any JSON and any URL may.
+_ESCAPED: Final = (("\\u00", re.compile(r"\\u00[2-7][0-9A-Fa-f]")), ("%", re.compile("%[2-7][0-9A-Fa-f]")))
+_SHORTEST_ENCODED: Final = 24
+_BASE64: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{_SHORTEST_ENCODED},}}+={{0,2}}+")
+_STANDARD: Final = str.maketrans("-_", "+/")
+# So often a text may be written in another one, with escapes or in base64.
+_DEEPEST: Final = 5
+# Matches a placeholder that names what it stands for.
+PLACEHOLDER: Final = r"\[key:[a-z]+:\d+\]\**"
+_PLACEHOLDER: Final = re.compile(PLACEHOLDER)
 # A shorter value is a word, and a part of many others.
 SHORTEST: Final = 6
 
@@ -97,27 +141,60 @@ def is_secret_field(name: str) -> bool:
 
 
 def without_secrets(text: str, configured: Iterable[str] = ()) -> str:
-    """Returns the text, of the same length, without secrets: the configured ones, and everything of a known shape. Line
-    ends stay. What it returns has no secret."""
+    """Returns the text, of the same length, without secrets: the configured ones, and everything of a known shape, as
+    it stands, escaped or in base64. Line ends stay. What it returns has no secret."""
+    return _without_secrets(text, tuple(configured), _DEEPEST)
+
+
+def redact_keys(text: str) -> str:
+    """Returns a text for people with `[redacted]` in place of each secret of a known shape."""
+    return _PLACEHOLDER.sub("[redacted]", without_secrets(text))
+
+
+def _without_secrets(text: str, configured: Sequence[str], depth: int) -> str:
     for value in configured:
         if len(value) >= SHORTEST and value in text:
             text = text.replace(value, placeholder("configured", value))
     if len(text) < SHORTEST:
         return text
-    if _ESCAPED.search(text):
-        text = _without_escaped(text, [*configured])
+    if depth:
+        text = _without_escaped(text, configured, depth - 1)
+        text = _without_encoded(text, configured, depth - 1)
     folded = _folded(text)
-    if not any(map(folded.__contains__, _MARKS)):
-        return text
-    clean = _without(text, folded, _SHAPES)
-    return _without(clean, folded if clean == text else _folded(clean), _NAMED)
+    marks = frozenset(filter(folded.__contains__, _MARKS))
+    for shapes in (_SHAPES, _NAMED) if marks else ():
+        clean = _without(text, folded, [shape for shape in shapes if shape.mark in marks])
+        if clean != text:
+            text, folded = clean, _folded(clean)
+    return text
 
 
-def _without_escaped(text: str, configured: Sequence[str]) -> str:
+def _without_escaped(text: str, configured: Sequence[str], depth: int) -> str:
     """Returns a text without the secrets that are there in what its escapes mean: it may be JSON, or hold some."""
-    meant = decoded(text)
-    clean = without_secrets(meant, configured)
-    return text if clean == meant else written(text, clean)
+    if not any(mark in text and escape.search(text) for mark, escape in _ESCAPED):
+        return text
+    meant = JSON_OR_PERCENT.decoded(text)
+    clean = _without_secrets(meant, configured, depth)
+    return text if clean == meant else JSON_OR_PERCENT.written(text, clean)
+
+
+def _without_encoded(text: str, configured: Sequence[str], depth: int) -> str:
+    """Returns a text without the base64 that means a text with a secret."""
+
+    def clean(run: re.Match[str]) -> str:
+        meant = _decoded(run[0])
+        return placeholder("encoded", run[0]) if _without_secrets(meant, configured, depth) != meant else run[0]
+
+    return text if len(text) < _SHORTEST_ENCODED else _BASE64.sub(clean, text)
+
+
+def _decoded(encoded: str) -> str:
+    """Returns the text in base64; empty for bytes that are none."""
+    bare = encoded.rstrip("=").translate(_STANDARD)
+    try:
+        return base64.b64decode(bare[: len(bare) // 4 * 4]).decode()
+    except ValueError:
+        return ""
 
 
 def placeholder(kind: str, secret: str) -> str:
@@ -130,10 +207,9 @@ def placeholder(kind: str, secret: str) -> str:
 
 
 def _without(text: str, folded: str, shapes: Sequence[_Shape]) -> str:
-    there = [shape for shape in shapes if shape.mark in folded]
     parts: list[str] = []
     end = 0
-    for start, stop, kind in _found(text, folded, there):
+    for start, stop, kind in _found(text, folded, shapes):
         parts += (text[end:start], placeholder(kind, text[start:stop]))
         end = stop
     return "".join([*parts, text[end:]]) if parts else text
@@ -149,7 +225,7 @@ def _found(text: str, folded: str, shapes: Sequence[_Shape]) -> Iterator[tuple[i
     """Yields the secrets from left to right."""
     end = 0
     for start, number in merge(*(_places(folded, shape, number) for number, shape in enumerate(shapes))):
-        if start >= end and (match := shapes[number].pattern.match(text, start)):
+        if start >= end and (match := _compiled(shapes[number].pattern).match(text, start)):
             begin, end = match.span(match.lastindex or 0)
             yield begin, end, shapes[number].kind
 
