@@ -61,4 +61,5 @@ _JSON: Final = r"\\u[0-9a-fA-F]{4}|\\."
 # Those of printable ASCII alone (RFC 3986): other bytes are parts of characters, and of no key.
 _PERCENT: Final = "%[2-7][0-9A-Fa-f]"
 JSON: Final = Escapes(_JSON, "\\")
+PERCENT: Final = Escapes(_PERCENT, "%")
 JSON_OR_PERCENT: Final = Escapes(f"{_JSON}|{_PERCENT}", "\\%")

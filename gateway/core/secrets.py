@@ -125,6 +125,9 @@ _FIELD: Final = re.compile(
 _ESCAPED: Final = (("\\u00", re.compile(r"\\u00[2-7][0-9A-Fa-f]")), ("%", re.compile("%[2-7][0-9A-Fa-f]")))
 _SHORTEST_ENCODED: Final = 24
 _BASE64: Final = re.compile(rf"[A-Za-z0-9+/_-]{{{_SHORTEST_ENCODED},}}+={{0,2}}+")
+# Images in base64 are large, and no text: PNG, JPEG, GIF, WebP.
+_IMAGES: Final = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+_ASCII: Final = bytes(range(0x80)) + bytes(0x80)
 _STANDARD: Final = str.maketrans("-_", "+/")
 # So often a text may be written in another one, with escapes or in base64.
 _DEEPEST: Final = 5
@@ -179,22 +182,19 @@ def _without_escaped(text: str, configured: Sequence[str], depth: int) -> str:
 
 
 def _without_encoded(text: str, configured: Sequence[str], depth: int) -> str:
-    """Returns a text without the base64 that means a text with a secret."""
+    """Returns a text without the base64 of bytes with a secret."""
 
     def clean(run: re.Match[str]) -> str:
-        meant = _decoded(run[0])
+        meant = "" if run[0].startswith(_IMAGES) else _decoded(run[0])
         return placeholder("encoded", run[0]) if _without_secrets(meant, configured, depth) != meant else run[0]
 
     return text if len(text) < _SHORTEST_ENCODED else _BASE64.sub(clean, text)
 
 
 def _decoded(encoded: str) -> str:
-    """Returns the text in base64; empty for bytes that are none."""
+    """Returns what base64 means, with NUL for what is no ASCII: no key has any."""
     bare = encoded.rstrip("=").translate(_STANDARD)
-    try:
-        return base64.b64decode(bare[: len(bare) // 4 * 4]).decode()
-    except ValueError:
-        return ""
+    return base64.b64decode(bare[: len(bare) // 4 * 4]).translate(_ASCII).decode()
 
 
 def placeholder(kind: str, secret: str) -> str:
