@@ -71,6 +71,14 @@ def test_bytes_come_back(data: bytes) -> None:
     assert isinstance(read, BytesLine) and read.data.content == data
 
 
+def test_half_a_character_in_words_is_written_as_a_question_mark() -> None:
+    notice = Notice("repair", "changed", "TOOL_ID_UNKNOWN", "the id 'a\ud800é' is unknown")
+    written = encode_line(NoticeLine(1, 0, notice, unknown={"more": "\udfff"}))
+    line = decode_line(written.strip())
+    assert isinstance(line, NoticeLine) and line.notice.detail == "the id 'a?é' is unknown"
+    assert line.unknown == {"more": "?"}
+
+
 def test_unknown_kinds_and_fields_survive() -> None:
     written = (
         b'{"kind":"recording","format":1,"gateway":"9","made":"","later":[1]}\n'

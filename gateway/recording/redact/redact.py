@@ -125,5 +125,10 @@ def _needed(
         after = run_if_possible(redacted_inputs(interaction, redactor(some)), settings)
         return after is not None and not differences(expected, outcome_of(after))
 
-    candidates = texts[:_MOST_TEXTS]
+    # Half a character cannot be named on a command line.
+    candidates = [text for text in texts if _is_whole(text)][:_MOST_TEXTS]
     return ddmin(candidates, same) if same(candidates) else ()
+
+
+def _is_whole(text: str) -> bool:
+    return text == text.encode("utf-8", "replace").decode()
