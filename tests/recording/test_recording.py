@@ -111,7 +111,8 @@ def test_the_lines_of_a_request_are_gathered(recording: Recording) -> None:
         (b'{"kind":"recording"}\nno\n', "Line 2"),
         (b'{"kind":"recording"}\n{"kind":"bytes","x":1}\n', "Line 2 .* bytes: .*side"),
         (b'{"kind":"recording"}\n{"kind":"bytes","x":1,"side":"client","t":1,"data":{"base64":"?"}}\n', "Line 2"),
-        (b'{"kind":"recording","format":2}\n', "format 2; this version reads 1"),
+        (b'{"kind":"recording","format":2}\n{"kind":"bytes"}\n', "format 2; this version reads 1"),
+        (b'{"kind":"recording"}\n{"kind":"mood"}\n{"kind":"recording"}\n', "second recording begins in line 3"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_line(data: bytes, said: str) -> None:
@@ -121,8 +122,14 @@ def test_a_broken_file_is_refused_with_its_line(data: bytes, said: str) -> None:
 
 def test_a_line_of_no_request_is_refused() -> None:
     recording = Recording(HeaderLine(), (BytesLine(3, "client", 1, data_of(b"x")),))
-    with pytest.raises(RecordingError, match="exchange 3"):
+    with pytest.raises(RecordingError, match="request 3"):
         recording.interactions()
+
+
+def test_two_requests_of_one_number_are_refused() -> None:
+    (recording,) = golden_recordings()[:1]
+    with pytest.raises(RecordingError, match="Two requests have the number 1"):
+        msgspec.structs.replace(recording, lines=recording.lines * 2).interactions()
 
 
 def test_what_a_killed_writer_left_is_dropped() -> None:
