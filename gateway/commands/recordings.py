@@ -41,7 +41,7 @@ def add_minimise(parser: argparse.ArgumentParser) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     """Runs `dragoman replay`. Raises InvalidRequest and SettingsError."""
-    from gateway.core.errors import GatewayError
+    from gateway.core.errors import GatewayError, InvalidRequest
     from gateway.recording.files import load_recording
     from gateway.recording.offline_run import run_offline
     from gateway.recording.outcome import compare_to_recorded
@@ -50,8 +50,11 @@ def replay(options: argparse.Namespace) -> int:
     if options.serve:
         return _serve(options, recording)
     settings = _settings(options.settings)
+    interactions = recording.interactions()
+    if not interactions:
+        raise InvalidRequest(f"{options.file}: the recording has no request.")
     different = False
-    for interaction in recording.interactions():
+    for interaction in interactions:
         try:
             checks = compare_to_recorded(interaction, run_offline(interaction, settings))
         except GatewayError as error:
@@ -64,6 +67,10 @@ def replay(options: argparse.Namespace) -> int:
             if check.difference:
                 print(f"  {check.subject}: {check.difference}")
                 different = True
+    redaction = recording.header.redaction
+    if different and redaction.level != "none" and not redaction.checked:
+        print("Words were replaced, and nobody checked then that the recording still shows the same: where words")
+        print("decide, it may differ for that alone. `dragoman record` checks, and names what to keep.")
     return 1 if different else 0
 
 

@@ -16,6 +16,7 @@ from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.demo.settings import DEMO_SETTINGS
 from gateway.recording.files import load_recording, save_recording
+from gateway.recording.recording import Recording
 from gateway.testing.gateway import RunningGateway, gateway_command, running_gateway
 from gateway.testing.golden import read_golden
 from tests.paths import ROOT
@@ -67,7 +68,19 @@ def test_a_replay_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtu
     again = path.read_text().replace('"kind":"end","x":1,"status":200', '"kind":"end","x":1,"status":500')
     path.write_text(again)
     assert run("replay", str(path)) == 1
-    assert "outcome: now 200" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "outcome: now 200" in said and "Words were replaced" not in said
+    path.write_text(again.replace('{"kind":"recording"', '{"kind":"recording","redaction":{"level":"shape"}', 1))
+    assert run("replay", str(path)) == 1
+    assert "Words were replaced" in capsys.readouterr().out
+
+
+def test_a_recording_without_requests_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.dragoman.jsonl"
+    save_recording(path, Recording())
+    for command, said in (("replay", "has no request"), ("minimise", "No request of the recording can be run.")):
+        assert run(command, str(path)) == 2
+        assert said in capsys.readouterr().err
 
 
 async def test_requests_are_chosen_by_filter_and_id(tmp_path: Path) -> None:
