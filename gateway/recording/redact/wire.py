@@ -4,6 +4,7 @@ The wire is told by its bytes: one JSON text, server-sent events, JSON lines, pr
 base64 or alone, else plain text. Pieces of one text that come in many events are redacted as one text.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
@@ -17,6 +18,8 @@ from gateway.recording.redact.protobuf import Part, find_parts, find_texts
 from gateway.recording.redact.text_body import TextBody, packed
 from gateway.recording.redact.words import Words, is_identifier
 
+# A word of a protocol, such as `max_output_tokens`.
+_WORD: Final = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)*")
 # The flag of an envelope that holds trailers (gRPC-Web).
 _TRAILERS: Final = 0x80
 # Where a piece of a text begins and ends.
@@ -153,10 +156,14 @@ class Redactor:
                 return clean
             case Treatment.KEPT:
                 return [self.secrets(text) for text in meant]
+            case Treatment.REASON:
+                return [self.secrets(text) if _WORD.fullmatch(text) else self.text(text) for text in meant]
             case Treatment.FILE:
                 return [self._words.stub(self.secrets(text)) for text in meant]
             case Treatment.ID:
                 return self._pieces(meant, lambda _: True)
+            case Treatment.STREAMED:
+                return self._pieces(meant, lambda _: False)
             case Treatment.TEXT:
                 return self._pieces(meant, is_identifier)
         assert_never(treatment)
