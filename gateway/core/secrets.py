@@ -9,9 +9,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from heapq import merge
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias
 
 from gateway.core.escapes import JSON_OR_PERCENT
+
+# Where a secret begins and ends, and its kind.
+_Secret: TypeAlias = tuple[int, int, str]
 
 
 class _Shape(NamedTuple):
@@ -155,9 +159,6 @@ def redact_keys(text: str) -> str:
 
 
 def _without_secrets(text: str, configured: Sequence[str], depth: int) -> str:
-    for value in configured:
-        if len(value) >= SHORTEST and value in text:
-            text = text.replace(value, placeholder("configured", value))
     if len(text) < SHORTEST:
         return text
     if depth:
@@ -165,11 +166,22 @@ def _without_secrets(text: str, configured: Sequence[str], depth: int) -> str:
         text = _without_encoded(text, configured, depth - 1)
     folded = _folded(text)
     marks = frozenset(filter(folded.__contains__, _MARKS))
-    for shapes in (_SHAPES, _NAMED) if marks else ():
-        clean = _without(text, folded, [shape for shape in shapes if shape.mark in marks])
-        if clean != text:
-            text, folded = clean, _folded(clean)
+    found = [*_places_of(text, configured)]
+    for shapes in (_SHAPES, _NAMED) if marks or found else ():
+        found += _found(text, folded, [shape for shape in shapes if shape.mark in marks])
+        if found:
+            text = _without(text, found)
+            folded, found = _folded(text), []
     return text
+
+
+def _places_of(text: str, configured: Sequence[str]) -> Iterator[_Secret]:
+    """Yields where the configured secrets stand."""
+    for value in configured:
+        at = text.find(value) if len(value) >= SHORTEST else -1
+        while at >= 0:
+            yield at, at + len(value), "configured"
+            at = text.find(value, at + len(value))
 
 
 def _without_escaped(text: str, configured: Sequence[str], depth: int) -> str:
@@ -206,13 +218,21 @@ def placeholder(kind: str, secret: str) -> str:
     return "".join(new if old.isprintable() else old for old, new in zip(secret, filled, strict=True))
 
 
-def _without(text: str, folded: str, shapes: Sequence[_Shape]) -> str:
+def _without(text: str, found: list[_Secret]) -> str:
+    """Returns a text without the secrets at these places, of which some may have parts in common: a configured one may
+    be the beginning of another."""
+    apart: list[_Secret] = []
+    for start, stop, kind in sorted(found, key=itemgetter(0)):
+        if apart and start < apart[-1][1]:
+            first, end, kind = apart.pop()
+            start, stop = first, max(stop, end)
+        apart.append((start, stop, kind))
     parts: list[str] = []
     end = 0
-    for start, stop, kind in _found(text, folded, shapes):
+    for start, stop, kind in apart:
         parts += (text[end:start], placeholder(kind, text[start:stop]))
         end = stop
-    return "".join([*parts, text[end:]]) if parts else text
+    return "".join([*parts, text[end:]])
 
 
 def _folded(text: str) -> str:
@@ -221,8 +241,8 @@ def _folded(text: str) -> str:
     return folded if len(folded) == len(text) else "".join(char.casefold()[:1] for char in text)
 
 
-def _found(text: str, folded: str, shapes: Sequence[_Shape]) -> Iterator[tuple[int, int, str]]:
-    """Yields the secrets from left to right."""
+def _found(text: str, folded: str, shapes: Sequence[_Shape]) -> Iterator[_Secret]:
+    """Yields where the secrets of these shapes stand, from left to right."""
     end = 0
     for start, number in merge(*(_places(folded, shape, number) for number, shape in enumerate(shapes))):
         if start >= end and (match := _compiled(shapes[number].pattern).match(text, start)):

@@ -82,6 +82,13 @@ def test_a_placeholder_names_the_kind_and_the_length() -> None:
 def test_configured_secrets_are_found_whatever_they_look_like() -> None:
     assert without_secrets("it is hunter22, yes", ["hunter22"]) == "it is ********, yes"
     assert without_secrets("a b", ["b"]) == "a b"
+    assert without_secrets("hunter22 hunter22", ["hunter22"]) == "******** ********"
+
+
+def test_a_configured_secret_that_is_the_beginning_of_another_leaves_nothing_of_it() -> None:
+    key = CANARIES["openai"]
+    hidden = f"[key:configured:{len(key)}]".ljust(len(key), "*")
+    assert without_secrets(f"a {key}.", [key[:12]]) == f"a {hidden}."
 
 
 @pytest.mark.parametrize(

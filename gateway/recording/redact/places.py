@@ -11,15 +11,15 @@ status event kind code format encoding_format mode mime_type mimeType media_type
 system_fingerprint reasoning_effort effort tool_choice truncation required pattern $ref language created_at
 modelVersion responseId profile level quantization
 """
+_TEXTS: Final = """
+content text delta arguments partial_json thinking reasoning reasoning_content refusal response
+"""
 # Fields of the protocols whose values are words of the protocol, or names.
 _KEPT_FIELDS: Final = frozenset(_KEPT.split())
 # The values of these are words of the protocol, or sentences.
 _REASONS: Final = frozenset(("reason", "blockReason"))
 # The values of these are texts, which a stream cuts anywhere. Elsewhere a piece that looks like an id is one.
-_STREAMED: Final = frozenset(
-    ("content", "text", "delta", "arguments", "partial_json", "thinking")
-    + ("reasoning", "reasoning_content", "refusal", "response")
-)
+_STREAMED: Final = frozenset(_TEXTS.split())
 # The values of these are files in base64, or texts.
 _FILES: Final = frozenset(("images", "data"))
 # Below these fields stands what the client and its tools say, in fields of their own.

@@ -68,7 +68,8 @@ def redact(
             again = partial(Redactor, _words(interactions, level, seed), secrets)
             needed += _needed(interaction, one.texts, again, settings)
         removed += one.removed
-        found += lost
+        # Of several requests, which one is it?
+        found += lost if len(interactions) == 1 else [f"{interaction.request.id}: {one}" for one in lost]
         redacted.append(one.interaction)
     if hidden and tuple(redacted) == interactions:
         return Redacted(recording)
