@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.commands.counted import counted, sized
+from gateway.commands.numbers import speed, whole_number
 
 if TYPE_CHECKING:
     from gateway.recording.recording import Recording
@@ -27,8 +28,10 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--match", choices=("shape", "exact", "sequence"), default="shape", help="how a request finds its response"
     )
-    parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="how fast; 0: without any pause")
-    parser.add_argument("--port", type=int, default=0, help="the port to serve on (default any free one)")
+    parser.add_argument("--speed", type=speed, default=1.0, metavar="X", help="how fast; 0: without any pause")
+    parser.add_argument(
+        "--port", type=whole_number(0, 65535), default=0, help="the port to serve on (default any free one)"
+    )
 
 
 def add_minimise(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +80,9 @@ def replay(options: argparse.Namespace) -> int:
 def _serve(options: argparse.Namespace, recording: "Recording") -> int:
     import asyncio
     import contextlib
+    import os
 
+    from gateway.core.errors import InvalidRequest
     from gateway.recording.playback import serve_recording
 
     async def serve() -> None:
@@ -88,8 +93,11 @@ def _serve(options: argparse.Namespace, recording: "Recording") -> int:
             )
             await asyncio.Event().wait()
 
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve())
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(serve())
+    except OSError as error:
+        raise InvalidRequest(f"Port {options.port}: cannot be served: {os.strerror(error.errno or 0)}") from error
     return 0
 
 

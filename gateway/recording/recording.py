@@ -116,7 +116,7 @@ class Recording(msgspec.Struct, frozen=True):
         belongs to none, and for two requests of one number."""
         gathered: dict[int, list[Line]] = {}
         for line in self.lines:
-            if isinstance(line, UnknownLine) and line.x not in gathered:
+            if isinstance(line, HeaderLine) or (isinstance(line, UnknownLine) and line.x not in gathered):
                 continue
             if isinstance(line, RequestLine):
                 if line.x in gathered:
