@@ -23,8 +23,8 @@ _OWN_HEADERS: Final = frozenset(
 )
 
 
-# Gets a request that no recorded one fits, and returns it with the response to play.
-Forward: TypeAlias = Callable[[RecordedRequest, Request], Awaitable[Interaction]]
+# Gets a request that no recorded one fits, and returns it with the response to play; a Miss where there is none.
+Forward: TypeAlias = Callable[[RecordedRequest, Request], Awaitable[Interaction | Miss]]
 
 
 class Playback:

@@ -46,12 +46,17 @@ def redact_interaction(interaction: Interaction, redactor: Redactor, settings: S
     """Redacts a request. One of which nothing had to be redacted stays as it was recorded."""
     inputs = redacted_inputs(interaction, redactor)
     run = run_if_possible(inputs, settings)
-    if run is None:
+    if run is None or _is_foreign(interaction):
         clean = _in_place(inputs, redactor)
     else:
         # A secret may be put together of parts that are none.
         clean = _in_place(inputs if inputs == interaction else _derived(inputs, run), redactor.secrets_only())
     return RedactedInteraction(clean, run, redactor.removed, redactor.texts)
+
+
+def _is_foreign(interaction: Interaction) -> bool:
+    """Returns whether what the client got is not known to be of this gateway: it got no route, and was not refused."""
+    return interaction.route is None and (interaction.end is None or interaction.end.failure is None)
 
 
 def run_if_possible(interaction: Interaction, settings: Settings | None) -> OfflineRun | None:
@@ -151,7 +156,9 @@ def _in_place(interaction: Interaction, redactor: Redactor) -> Interaction:
         )
     notices = tuple(msgspec.structs.replace(line, notice=_notice(line, redactor)) for line in interaction.notice_lines)
     writes = [write.data.content for write in interaction.writes]
-    steps = _with_bytes(interaction.steps, "client", cut_like(redactor.data(b"".join(writes)), writes))
+    head = interaction.client_head
+    clean = redactor.data(b"".join(writes), _media({} if head is None else head.headers))
+    steps = _with_bytes(interaction.steps, "client", cut_like(clean, writes))
     return msgspec.structs.replace(
         interaction, sent=sent, notice_lines=notices, end=_end(interaction.end, redactor), steps=steps
     )
