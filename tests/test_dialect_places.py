@@ -20,7 +20,7 @@ WORDS: Final[Mapping[str, re.Pattern[bytes]]] = {
 }
 # A redacted recording keeps the words of every format, so that it still shows the same fault, and the headers that
 # choose a version of one.
-RECORDINGS: Final = ("gateway/recording/", "gateway/server/inspect/recorded_heads.py")
+RECORDINGS: Final = "gateway/recording/"
 # The first settings of a server name its adapter.
 DISCOVERY: Final = ("gateway/discovery/",)
 # A text backend may be an Ollama, too, and a protobuf message may hold OpenAI's JSON. The doctor looks at the bytes of
@@ -42,7 +42,7 @@ def _places(dialect: str) -> tuple[str, ...]:
         *(place for place in own if (ROOT / place).exists()),
         "gateway/demo/",
         "gateway/registry.py",
-        *RECORDINGS,
+        RECORDINGS,
         *DISCOVERY,
     )
 

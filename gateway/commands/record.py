@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway.commands.counted import counted, sized
 from gateway.commands.inspector_client import API, get, open_client
+from gateway.commands.numbers import whole_number
 
 if TYPE_CHECKING:
     import httpx
 
 HELP: Final = "save requests of a running gateway in a file, redacted"
+# The gateway lists no more at once.
+_MOST: Final = 1000
 _URL: Final = "http://127.0.0.1:8000"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `dragoman record`."""
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--last", nargs="?", type=int, const=1, metavar="N", help="the last request, or the last N")
+    which.add_argument(
+        "--last", nargs="?", type=whole_number(1, _MOST), const=1, metavar="N", help="the last request, or the last N"
+    )
     which.add_argument("--id", action="append", metavar="ID", help="the request with this id (repeatable)")
     which.add_argument("--filter", metavar="TERMS", help="the requests that fit, like 'status:5xx model:gpt-*'")
     which.add_argument("--follow", action="store_true", help="every request from now on, until Ctrl-C")
@@ -65,7 +70,7 @@ def _chosen(client: "httpx.Client", options: argparse.Namespace) -> list[str]:
     if options.id:
         return [*options.id]
     terms = options.filter or ""
-    found = get(client, "requests", {"filter": f"{terms} live:no", "limit": options.last or 1000})["requests"]
+    found = get(client, "requests", {"filter": f"{terms} live:no", "limit": options.last or _MOST})["requests"]
     return [one["id"] for one in reversed(found) if options.last or one["contents"] == "kept"]
 
 
@@ -102,6 +107,8 @@ def _print_differences(found: Mapping[str, Any]) -> None:
 
 def _redaction(options: argparse.Namespace, found: Mapping[str, Any]) -> str:
     same = "no" if found["differences"] else "yes"
+    if unchecked := found["unchecked"]:
+        same = f"{same}, as far as is known: {counted(unchecked, 'request')} cannot be run again"
     removed = counted(found["removed"], "secret")
     return f"Redacted: {options.redact}, {removed} removed. Same notices and outcome: {same}."
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.commands.counted import counted, sized
+from gateway.commands.numbers import speed, whole_number
 
 if TYPE_CHECKING:
     from gateway.recording.recording import Recording
@@ -27,8 +28,10 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--match", choices=("shape", "exact", "sequence"), default="shape", help="how a request finds its response"
     )
-    parser.add_argument("--speed", type=float, default=1.0, metavar="X", help="how fast; 0: without any pause")
-    parser.add_argument("--port", type=int, default=0, help="the port to serve on (default any free one)")
+    parser.add_argument("--speed", type=speed, default=1.0, metavar="X", help="how fast; 0: without any pause")
+    parser.add_argument(
+        "--port", type=whole_number(0, 65535), default=0, help="the port to serve on (default any free one)"
+    )
 
 
 def add_minimise(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +44,7 @@ def add_minimise(parser: argparse.ArgumentParser) -> None:
 
 def replay(options: argparse.Namespace) -> int:
     """Runs `dragoman replay`. Raises InvalidRequest and SettingsError."""
-    from gateway.core.errors import GatewayError
+    from gateway.core.errors import GatewayError, InvalidRequest
     from gateway.recording.files import load_recording
     from gateway.recording.offline_run import run_offline
     from gateway.recording.outcome import compare_to_recorded
@@ -50,8 +53,11 @@ def replay(options: argparse.Namespace) -> int:
     if options.serve:
         return _serve(options, recording)
     settings = _settings(options.settings)
+    interactions = recording.interactions()
+    if not interactions:
+        raise InvalidRequest(f"{options.file}: the recording has no request.")
     different = False
-    for interaction in recording.interactions():
+    for interaction in interactions:
         try:
             checks = compare_to_recorded(interaction, run_offline(interaction, settings))
         except GatewayError as error:
@@ -64,13 +70,19 @@ def replay(options: argparse.Namespace) -> int:
             if check.difference:
                 print(f"  {check.subject}: {check.difference}")
                 different = True
+    redaction = recording.header.redaction
+    if different and redaction.level != "none" and not redaction.checked:
+        print("Words were replaced, and nobody checked then that the recording still shows the same: where words")
+        print("decide, it may differ for that alone. `dragoman record` checks, and names what to keep.")
     return 1 if different else 0
 
 
 def _serve(options: argparse.Namespace, recording: "Recording") -> int:
     import asyncio
     import contextlib
+    import os
 
+    from gateway.core.errors import InvalidRequest
     from gateway.recording.playback import serve_recording
 
     async def serve() -> None:
@@ -81,8 +93,11 @@ def _serve(options: argparse.Namespace, recording: "Recording") -> int:
             )
             await asyncio.Event().wait()
 
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve())
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(serve())
+    except OSError as error:
+        raise InvalidRequest(f"Port {options.port}: cannot be served: {os.strerror(error.errno or 0)}") from error
     return 0
 
 

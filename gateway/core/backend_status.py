@@ -13,6 +13,7 @@ import msgspec
 
 from gateway.core.errors import BackendError, BackendProtocolError, BackendRejected, BackendTimeout, Kind, OwnWords
 from gateway.core.notices import Notice
+from gateway.core.secrets import redact_keys
 
 MAX_MESSAGE: Final = 300
 
@@ -143,16 +144,6 @@ def _credential_notice(status: int) -> tuple[Notice, ...]:
     return (Notice("backend", "failed", "BACKEND_CREDENTIAL", detail, level="error"),)
 
 
-_SECRET: Final = re.compile(
-    r"(?i)\bbearer\s+\S+"
-    # A separator must follow these: without it, they begin words such as skyfall-36b. `*` is of a key that its provider
-    # has masked.
-    r"|\b(?:sk|pk|rk|wk|gsk|xai|hf|ghp|gho|github_pat|glpat)[-_.*][A-Za-z0-9*_.\-]{8,}"
-    r"|\b(?:AIza|AKIA|ya29)[-_.]?[A-Za-z0-9*_.\-]{8,}"
-    r"|\beyJ[A-Za-z0-9_\-]{8,}(?:\.[A-Za-z0-9_\-]*){0,2}"
-)
-
-
 def redact_error(error: BackendError, redact: Callable[[str], str]) -> None:
     """Redacts the secrets in every text of an error that may come from the backend."""
     error.message = redact(error.message)
@@ -170,11 +161,6 @@ def public_text(text: str) -> str:
     text = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * MAX_MESSAGE]).split())
     text = redact_keys(text)
     return text[: MAX_MESSAGE - 1] + "…" if cut or len(text) > MAX_MESSAGE else text
-
-
-def redact_keys(text: str) -> str:
-    """Returns the text with everything that looks like a key redacted."""
-    return _SECRET.sub("[redacted]", text)
 
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.\-]{1,64}")

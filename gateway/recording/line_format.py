@@ -3,6 +3,7 @@
 A line of an unknown kind, and the unknown fields of a known one, survive reading and writing.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -51,10 +52,18 @@ def encode_line(line: Line) -> bytes:
         fields = {"kind": _NAMES[type(line)], **msgspec.to_builtins(line)}
         fields.pop("unknown", None)
         fields.update(line.unknown)
-    encoded = msgspec.json.encode(fields) + b"\n"
+    encoded = _encoded(fields) + b"\n"
     if len(encoded) > MAX_LINE:
         raise RecordingError(f"A line of {len(encoded)} bytes is longer than the {MAX_LINE} that the format allows.")
     return encoded
+
+
+def _encoded(fields: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(fields)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which words of a client or a backend may hold, and no JSON reader takes.
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def decode_line(data: bytes) -> Line:

@@ -60,7 +60,9 @@ class Matcher:
     def find(self, request: RecordedRequest) -> Interaction | Miss:
         """Returns the recorded request whose response fits, and marks it as used. A recording holds no secrets, and so
         they are taken out of the request before."""
-        request = msgspec.structs.replace(request, body=Redactor(_SECRETS_ONLY).data(request.body))
+        redactor = Redactor(_SECRETS_ONLY)
+        path = redactor.secrets(request.path.partition("?")[0])
+        request = msgspec.structs.replace(request, path=path, body=redactor.data(request.body))
         for at, (one, expected) in enumerate(self._recorded):
             if at not in self._used and (self._matching == "sequence" or self._fits(expected, request)):
                 self._used.add(at)
@@ -74,14 +76,14 @@ class Matcher:
         if expected.method != request.method:
             yield f"method: recorded {expected.method}, now {request.method}"
         if _bare(expected.path) != _bare(request.path):
-            yield f"path: recorded {expected.path[:_SHOWN]}, now {request.path[:_SHOWN]}"
+            yield f"path: recorded {expected.path.partition('?')[0][:_SHOWN]}, now {request.path[:_SHOWN]}"
         yield from _differences(_document(expected.body), _document(request.body), "body", self._matching == "shape")
 
     def _miss(self, request: RecordedRequest) -> Miss:
         if not self._recorded:
             return Miss("The recording has no response of this side.")
         if self._matching == "sequence":
-            return Miss(f"All {len(self._recorded)} recorded responses were given already.", used=True)
+            return Miss(f"Every recorded response was given already ({len(self._recorded)}).", used=True)
         counted = [[*self._differences(expected, request)] for _, expected in self._recorded]
         at = min(range(len(counted)), key=lambda place: len(counted[place]))
         number = self._recorded[at][0].x
@@ -90,8 +92,8 @@ class Matcher:
         first = counted[at][0]
         used = " It was given already, too." if at in self._used else ""
         return Miss(
-            f"No recorded request fits. The nearest one is number {number}, which differs in {len(counted[at])} "
-            f"places, first in {first}.{used}",
+            f"No recorded request fits. The nearest one is number {number}. The first difference of {len(counted[at])} "
+            f"is in {first}.{used}",
             number,
             first.partition(":")[0],
         )
@@ -134,7 +136,7 @@ def _differences(was: Json, now: Json, path: str, shape: bool) -> Iterator[str]:
                 yield from _differences(was[name], now[name], f"{path}.{name}", shape)
     elif isinstance(was, list) and isinstance(now, list):
         if len(was) != len(now):
-            yield f"{path}: recorded {len(was)} entries, now {len(now)}"
+            yield f"{path}, entries: recorded {len(was)}, now {len(now)}"
         for at, (old, new) in enumerate(zip(was, now, strict=False)):
             yield from _differences(old, new, f"{path}[{at}]", shape)
     elif was != now or type(was) is not type(now):

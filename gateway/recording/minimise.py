@@ -13,6 +13,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.core.errors import GatewayError, InvalidRequest
+from gateway.dialects.document import read_document
 from gateway.history.groups import groups
 from gateway.recording.ddmin import ddmin
 from gateway.recording.lines import BytesLine, HeadLine, RecordingError, data_of
@@ -76,11 +77,11 @@ def _sameness(run: OfflineRun) -> tuple[object, ...]:
 
 def minimise(recording: Recording, until: str, settings: Settings | None = None) -> Minimised:
     """Returns a smallest recording that shows the same. Raises InvalidRequest where the whole one does not show it."""
-    found = [one for one in recording.interactions() if _shows_it(one, until, settings)]
-    if not found:
-        raise InvalidRequest(f"No request of the recording shows {until}.")
     # One request is enough: another one cannot change what it comes to.
-    interaction = found[0]
+    interaction = next((one for one in recording.interactions() if _shows_it(one, until, settings)), None)
+    if interaction is None:
+        what = "can be run" if until == "same" else f"shows {until}"
+        raise InvalidRequest(f"No request of the recording {what}.")
     search = _Search(shows(until, run_offline(interaction, settings)), settings)
     smallest = search.smallest(interaction)
     header = msgspec.structs.replace(recording.header, note=f"minimised until {until}")
@@ -128,8 +129,8 @@ class _Search:
 
     def _with_less_body(self, interaction: Interaction) -> Interaction:
         try:
-            document: Json = msgspec.json.decode(interaction.body or b"")
-        except (msgspec.DecodeError, RecursionError):
+            document: Json = read_document(interaction.body or b"").fields
+        except InvalidRequest:
             return self._with_less_text(interaction)
 
         def enough(smaller: Json) -> bool:
@@ -147,7 +148,7 @@ class _Search:
         return with_body(interaction, document)
 
     def _with_less_text(self, interaction: Interaction) -> Interaction:
-        """Leaves bytes out of a body that is no JSON."""
+        """Leaves bytes out of a body that is no JSON object, or nested too deep."""
         body = interaction.body or b""
         pieces: list[bytes] = [body[at : at + 1] for at in range(len(body))]
 

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.demo.player.connection import Http1Server
 from gateway.demo.player.endpoint import Connection, read_body
 from gateway.demo.player.http2_connection import Http2Server
-from gateway.demo.player.playback import Cut, Part, Response, Wait, json_answer, play
+from gateway.demo.player.playback import SERVED, Cut, Part, Response, Wait, json_answer, play
 from gateway.recording.lines import BytesLine, HeadLine, RecordingError, Side
 from gateway.recording.matching import Matcher, Matching, Miss, RecordedRequest, RecordedSide
 from gateway.recording.recording import Interaction, Recording
@@ -23,8 +23,8 @@ _OWN_HEADERS: Final = frozenset(
 )
 
 
-# Gets a request that no recorded one fits, and returns it with the response to play.
-Forward: TypeAlias = Callable[[RecordedRequest, Request], Awaitable[Interaction]]
+# Gets a request that no recorded one fits, and returns it with the response to play; a Miss where there is none.
+Forward: TypeAlias = Callable[[RecordedRequest, Request], Awaitable[Interaction | Miss]]
 
 
 class Playback:
@@ -136,11 +136,15 @@ async def serve_recording(
     forward: Forward | None = None,
 ) -> AsyncIterator[Playback]:
     """Serves the responses of one side until the block ends. `forward` gets the requests that none fits. Raises
-    RecordingError for a recording without any response, and for one with both versions of HTTP."""
+    RecordingError for a recording without any response, with a status that is none, and with both versions of HTTP."""
     interactions = recording.interactions()
     playback = Playback(Matcher(interactions, side, matching), side, speed, forward)
     if not playback.matcher.unused and forward is None:
         raise RecordingError(f"The recording has no response of the side {side}.")
+    for one in playback.matcher.unused:
+        head = one.head if side == "backend" else one.client_head
+        if head is not None and head.status not in SERVED:
+            raise RecordingError(f"The response to the request {one.x} has the status {head.status}: not one to serve.")
     versions = (
         {one.sent.http2 for one in playback.matcher.unused if one.sent is not None} if side == "backend" else {False}
     )

@@ -113,15 +113,17 @@ class Recording(msgspec.Struct, frozen=True):
 
     def interactions(self) -> tuple[Interaction, ...]:
         """Returns the recorded requests, in the order of their first lines. Raises RecordingError for a line that
-        belongs to none."""
+        belongs to none, and for two requests of one number."""
         gathered: dict[int, list[Line]] = {}
         for line in self.lines:
             if isinstance(line, HeaderLine) or (isinstance(line, UnknownLine) and line.x not in gathered):
                 continue
             if isinstance(line, RequestLine):
+                if line.x in gathered:
+                    raise RecordingError(f"Two requests have the number {line.x}.")
                 gathered[line.x] = []
             elif line.x not in gathered:
-                raise RecordingError(f"A line belongs to the exchange {line.x}, which has no request before it.")
+                raise RecordingError(f"A line belongs to the request {line.x}, which does not stand before it.")
             gathered[line.x].append(line)
         return tuple(_interaction(lines) for lines in gathered.values())
 
@@ -153,7 +155,7 @@ def write_recording(recording: Recording) -> bytes:
     """Returns the file. Raises RecordingError for one above the caps."""
     data = b"".join([encode_line(recording.header), *map(encode_line, recording.lines)])
     if len(data) > MAX_FILE:
-        raise RecordingError(f"The recording has {len(data)} bytes, more than the {MAX_FILE} that the format allows.")
+        raise RecordingError(f"The recording has more than the {MAX_FILE} bytes that the format allows.")
     return data
 
 
@@ -161,19 +163,37 @@ def read_recording(data: bytes) -> Recording:
     """Reads a file. A last line without its line end, which a killed writer leaves, is dropped. Raises RecordingError,
     which names the line."""
     if len(data) > MAX_FILE:
-        raise RecordingError(f"The recording has {len(data)} bytes, more than the {MAX_FILE} that the format allows.")
-    *whole, _ = data.split(b"\n")
+        raise RecordingError(f"The recording has more than the {MAX_FILE} bytes that the format allows.")
+    header: HeaderLine | None = None
     lines: list[Line] = []
-    for number, text in enumerate(whole, 1):
+    for number, text in enumerate(_whole_lines(data), 1):
         try:
-            lines.append(decode_line(text))
+            line = decode_line(text)
         except RecordingError as error:
             raise RecordingError(f"Line {number} of the recording cannot be read: {error.message}.") from error
-    if not lines or not isinstance(lines[0], HeaderLine):
+        if header is None:
+            header = _header(line)
+        elif isinstance(line, HeaderLine):
+            raise RecordingError(f"A second recording begins in line {number}; a file holds one.")
+        else:
+            lines.append(line)
+    return Recording(_header(header), tuple(lines))
+
+
+def _whole_lines(data: bytes) -> Iterator[bytes]:
+    """Yields the lines that have a line end, one by one: a file of line ends alone would need much memory."""
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        yield data[start:end]
+        start = end + 1
+
+
+def _header(line: Line | None) -> HeaderLine:
+    """Returns the first line. Raises RecordingError where it is none that this version reads."""
+    if not isinstance(line, HeaderLine):
         raise RecordingError("This is no recording: its first line must have the kind recording.")
-    header = lines[0]
-    if header.format > FORMAT:
+    if line.format > FORMAT:
         raise RecordingError(
-            f"The recording has format {header.format}; this version reads {FORMAT}. Upgrade dragoman to read it."
+            f"The recording has format {line.format}; this version reads {FORMAT}. Upgrade dragoman to read it."
         )
-    return Recording(header, tuple(lines[1:]))
+    return line

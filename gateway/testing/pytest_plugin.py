@@ -1,8 +1,8 @@
 """The pytest plugin: serves a recording to a test, as the API that the code under test calls.
 
-@pytest.mark.dragoman("tests/weather.dragoman.jsonl", upstream="https://api.example.org/v1")
+@pytest.mark.dragoman("tests/weather.dragoman.jsonl", upstream="https://api.example.org")
 def test_weather(dragoman):
-    client = OpenAI(base_url=dragoman.base_url, api_key="any")
+    client = OpenAI(base_url=f"{dragoman.base_url}/v1", api_key="any")
 
 It is loaded in every run of pytest where the package is installed, and imports nothing until it is used.
 """

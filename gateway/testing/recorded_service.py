@@ -6,19 +6,22 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import httpx
 from starlette.requests import Request
 
 from gateway.recording.files import load_recording, save_recording
+from gateway.recording.heads import backend_headers
 from gateway.recording.lines import BytesLine, EndLine, HeaderLine, HeadLine, RequestLine, SentLine, data_of
-from gateway.recording.matching import Matching, RecordedRequest, RecordedSide
+from gateway.recording.matching import Matching, Miss, RecordedRequest, RecordedSide
 from gateway.recording.playback import Playback, serve_recording, side_of
 from gateway.recording.recording import Interaction, Recording, Step
 from gateway.recording.redact.redact import redact
 from gateway.registry import DEFAULT_DIALECT
+from gateway.server.upstream.transport import gateway_version
 
 _WAIT_S: Final = 40
 # Headers of the client that concern its own connection.
@@ -63,20 +66,25 @@ class _Recorder:
         self._side = side
         self._upstream = upstream.rstrip("/")
 
-    async def ask(self, asked: RecordedRequest, request: Request) -> Interaction:
+    async def ask(self, asked: RecordedRequest, request: Request) -> Interaction | Miss:
         """Forwards a request, and returns it with its response as it came."""
+        try:
+            one = await self._forwarded(asked, request)
+        except httpx.HTTPError as error:
+            return Miss(f"The upstream {self._upstream} gave no whole response ({type(error).__name__}).")
+        self.recorded.append(one)
+        return one
+
+    async def _forwarded(self, asked: RecordedRequest, request: Request) -> Interaction:
         headers = {name: value for name, value in request.headers.items() if name not in _HOP}
         side, began = side_of(self._side), time.monotonic()
         steps: list[Step] = []
         async with httpx.AsyncClient(timeout=300, trust_env=False, follow_redirects=False) as client:
             url = self._upstream + asked.path
             async with client.stream(asked.method, url, content=asked.body, headers=headers) as answer:
-                kept = {name: value for name, value in answer.headers.items() if name == "content-type"}
-                steps.append(HeadLine(1, side, _ms(began), answer.status_code, kept))
+                steps.append(HeadLine(1, side, _ms(began), answer.status_code, backend_headers(answer.headers)))
                 steps += [BytesLine(1, side, _ms(began), data_of(data)) async for data in answer.aiter_bytes()]
-        one = self._interaction(asked, tuple(steps), answer.status_code)
-        self.recorded.append(one)
-        return one
+        return self._interaction(asked, tuple(steps), answer.status_code)
 
     def _interaction(self, asked: RecordedRequest, steps: tuple[Step, ...], status: int) -> Interaction:
         path, body = asked.path.partition("?")[0], data_of(asked.body)
@@ -89,7 +97,9 @@ class _Recorder:
         if not self.recorded:
             return
         numbered = [one.numbered(x) for x, one in enumerate((*before, *self.recorded), 1)]
-        clean = redact(Recording(HeaderLine()).with_interactions(numbered), "none", b"").recording
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        header = HeaderLine(gateway=gateway_version(), made=made)
+        clean = redact(Recording(header).with_interactions(numbered), "none", b"").recording
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_name(f"{self.path.name}.new")
         fresh.unlink(missing_ok=True)
@@ -112,16 +122,19 @@ def recorded_service(
 ) -> Iterator[RecordedService]:
     """Serves the file until the block ends. `mode` is one of `--dragoman-record`; all but `none` need an upstream, the
     base URL of the real service. Raises InvalidRequest for a file that cannot be read, and ValueError without an
-    upstream."""
+    upstream and for another side or way to match."""
+    for value, known in ((side, RecordedSide), (match, Matching)):
+        if value not in get_args(known):
+            raise ValueError(f"{value!r} is none of {', '.join(get_args(known))}")
     records = mode in ("new", "all") or (mode == "once" and not path.exists())
     if records and upstream is None:
         raise ValueError("recording needs the base URL of the real service: @pytest.mark.dragoman(FILE, upstream=URL)")
-    known = Recording() if mode == "all" or (records and not path.exists()) else load_recording(path)
+    recording = Recording() if mode == "all" or (records and not path.exists()) else load_recording(path)
     recorder = _Recorder(path, side, upstream or "")
-    service = _Thread(known, side, match, speed, recorder if records else None)
+    service = _Thread(recording, side, match, speed, recorder if records else None)
     with service as playback:
         yield RecordedService(playback, service.loop, recorder)
-    recorder.save(known.interactions())
+    recorder.save(recording.interactions())
 
 
 class _Thread:

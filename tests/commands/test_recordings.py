@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from gateway.cli import main
 from gateway.core.conversation import Json
 from gateway.demo.settings import DEMO_SETTINGS
 from gateway.recording.files import load_recording, save_recording
+from gateway.recording.recording import Recording
 from gateway.testing.gateway import RunningGateway, gateway_command, running_gateway
 from gateway.testing.golden import read_golden
 from tests.paths import ROOT
@@ -67,7 +69,61 @@ def test_a_replay_tells_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtu
     again = path.read_text().replace('"kind":"end","x":1,"status":200', '"kind":"end","x":1,"status":500')
     path.write_text(again)
     assert run("replay", str(path)) == 1
-    assert "outcome: now 200" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "outcome: now 200" in said and "Words were replaced" not in said
+    path.write_text(again.replace('{"kind":"recording"', '{"kind":"recording","redaction":{"level":"shape"}', 1))
+    assert run("replay", str(path)) == 1
+    assert "Words were replaced" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--port", "99999"), "no whole number from 0 to 65535"),
+        (("--port", "x"), "no whole number from 0 to 65535"),
+        (("--speed", "-1"), "no number from 0 on"),
+        (("--speed", "nan"), "no number from 0 on"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_refused(
+    words: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("replay", str(tmp_path / "a"), "--serve", *words) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", ["0", "-3", "1001", "x"])
+def test_the_last_requests_are_a_number_of_them(count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("record", "--last", count, "--out", str(tmp_path / "a")) == 2
+    assert "no whole number from 1 to 1000" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a"
+    save_recording(path, golden_recordings()[names().index("native_plain_answer")])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert run("replay", str(path), "--serve", "--port", str(taken.getsockname()[1])) == 2
+    assert "Address already in use" in capsys.readouterr().err
+
+
+async def test_what_cannot_be_run_again_is_not_said_to_be_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A request that is refused before its body is read."""
+    path = tmp_path / "a"
+    async with running_gateway(settings()) as gateway:
+        await gateway.client.post("/v1/chat/completions", content=b"a=b", headers={"content-type": "text/plain"})
+        assert await running("record", "--last", "--url", gateway.base_url, "--out", str(path)) == 0
+    assert "as far as is known: 1 request cannot be run again" in capsys.readouterr().out
+    assert not load_recording(path).header.redaction.checked
+
+
+def test_a_recording_without_requests_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.dragoman.jsonl"
+    save_recording(path, Recording())
+    for command, said in (("replay", "has no request"), ("minimise", "No request of the recording can be run.")):
+        assert run(command, str(path)) == 2
+        assert said in capsys.readouterr().err
 
 
 async def test_requests_are_chosen_by_filter_and_id(tmp_path: Path) -> None:
@@ -190,9 +246,9 @@ async def test_what_is_followed_and_no_longer_shows_the_same_is_told(tmp_path: P
             await _lines(process, "Following")
             await ask(gateway)
             await _lines(process, " 200")
-            # By its words alone the gateway knows what is wrong.
-            await gateway.chat(model="demo-messages", messages=[{"role": "user", "content": "[[demo:context_length]]"}])
-            await _lines(process, " 400")
+            # Messages in base64 on several lines of one event are replaced as text.
+            await gateway.chat(model="demo-agent", messages=[{"role": "user", "content": "[[scenario:encodings]]"}])
+            await _lines(process, " 200")
             assert "differs: " in await _lines(process, "differs")
             assert not load_recording(out).header.redaction.checked
         finally:

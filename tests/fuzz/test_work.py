@@ -23,12 +23,13 @@ from adapters.warp.multi_agent_pb2 import ResponseEvent
 from adapters.warp.options import WarpOptions
 from gateway.adapter import Adapter
 from gateway.capabilities.request_fields import LONGEST_SEQUENCE
-from gateway.core.backend_status import public_text, redact_keys
+from gateway.core.backend_status import public_text
 from gateway.core.conversation import Json, ToolSpec
 from gateway.core.errors import BackendError, GatewayError
 from gateway.core.events import Event, PassthroughFields, TextDelta
 from gateway.core.policy import FlattenOptions, Labels, LoopGuard, Policy, RecentToolResults, StyleName, WrapperTool
 from gateway.core.profiles import PROFILES
+from gateway.core.secrets import redact_keys, without_secrets
 from gateway.diagnostics.explain import explain
 from gateway.diagnostics.lint import lint
 from gateway.dialects.openai_chat.completion import encode_completion
@@ -41,7 +42,6 @@ from gateway.framing.ndjson import NDJSONDecoder
 from gateway.framing.sse import SSEDecoder
 from gateway.history.transcript.escape import guarded
 from gateway.history.transcript.styles import STYLES
-from gateway.recording.redact.secrets import without_secrets
 from gateway.recording.redact.wire import Redactor
 from gateway.recording.redact.words import Words
 from gateway.response.stop_sequences import StopMatcher

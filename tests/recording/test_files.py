@@ -101,6 +101,9 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "text").write_text("hello\n")
     with pytest.raises(RecordingError, match=r"text: Line 1"):
         load_recording(tmp_path / "text")
-    monkeypatch.setattr("gateway.recording.files.MAX_FILE", 3)
-    with pytest.raises(RecordingError, match="at most 3 bytes"):
-        load_recording(tmp_path / "text")
+    for module in ("files", "recording"):
+        monkeypatch.setattr(f"gateway.recording.{module}.MAX_FILE", 3)
+    # A device has no size and no end.
+    for path in (tmp_path / "text", Path("/dev/zero")):
+        with pytest.raises(RecordingError, match="more than the 3 bytes"):
+            load_recording(path)

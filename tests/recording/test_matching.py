@@ -58,7 +58,7 @@ def test_a_sequence_gives_responses_in_order() -> None:
     finding = matcher("sequence")
     assert [number(finding.find(asked("anything"))) for _ in range(2)] == [1, 2]
     found = miss(finding.find(asked("anything")))
-    assert found.used and "All 2" in found.message
+    assert found.used and "given already (2)" in found.message
 
 
 def test_a_miss_names_the_nearest_request_and_the_first_difference() -> None:
@@ -68,11 +68,13 @@ def test_a_miss_names_the_nearest_request_and_the_first_difference() -> None:
     assert (found.nearest, found.used) == (2, False)
     assert 'body.messages[0].content: recorded "14", now "15"' in found.message
     longer = miss(finding.find(asked({**FIRST, "messages": FIRST["messages"] * 2})))  # type: ignore[operator]
-    assert "body.messages: recorded 1 entries, now 2" in longer.message
+    assert "body.messages, entries: recorded 1, now 2" in longer.message
     method = miss(finding.find(asked(FIRST, method="GET")))
     assert "method: recorded POST, now GET" in method.message
     path = miss(finding.find(asked(FIRST, "/v1/responses")))
     assert "path: recorded /chat/completions, now /v1/responses" in path.message
+    secret = miss(finding.find(asked(FIRST, f"/v1/models/x?key={'k' * 20}&api=sk-{'a' * 20}")))
+    assert "path: recorded /chat/completions, now /v1/models/x." in secret.message
     extra = miss(finding.find(asked({**FIRST, "stop": "x"})))
     assert 'body.stop: recorded nothing, now "x"' in extra.message
 

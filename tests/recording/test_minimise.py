@@ -139,3 +139,11 @@ def test_a_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.recording.minimise.MOST_TRIES", 20)
     found = minimise(asking(long_history()), "same")
     assert found.tries == 20 and not found.minimal
+
+
+def test_a_body_that_is_nested_too_deep_becomes_smaller_by_bytes() -> None:
+    (interaction,) = named("native_plain_answer").interactions()
+    deep = with_bytes(interaction, b'{"model": ' + b"[" * 600 + b"]" * 600 + b"}")
+    recording = Recording().with_interactions([remade(deep, run_offline(deep))])
+    (one,) = minimise(recording, "code:invalid_json").recording.interactions()
+    assert len(one.body or b"") <= 1

@@ -11,11 +11,12 @@ import pytest
 from gateway.core.conversation import Json
 from gateway.demo.player.playback import Cut, Part, Wait
 from gateway.demo.settings import DEMO_SETTINGS
-from gateway.recording.lines import BytesLine, RecordingError, data_of
+from gateway.recording.lines import BytesLine, HeadLine, RecordingError, data_of
 from gateway.recording.playback import recorded_response, serve_recording
 from gateway.recording.recording import Interaction, Recording
 from gateway.server.inspect.folder import new_recording
 from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.recording.samples import golden_recordings
 
 DEMO = cast("dict[str, dict[str, dict[str, Json]]]", DEMO_SETTINGS)
 ALWAYS: Mapping[str, Json] = {"contents": "always"}
@@ -164,6 +165,15 @@ async def test_a_response_can_be_broken_on_purpose(how: str) -> None:
 async def test_a_recording_without_responses_is_not_served() -> None:
     with pytest.raises(RecordingError, match="no response"):
         async with serve_recording(Recording()):
+            pass
+
+
+async def test_a_status_that_is_none_is_not_served() -> None:
+    (one,) = golden_recordings()[0].interactions()
+    steps = tuple(msgspec.structs.replace(step, status=0) if isinstance(step, HeadLine) else step for step in one.steps)
+    recording = Recording().with_interactions([msgspec.structs.replace(one, steps=steps)])
+    with pytest.raises(RecordingError, match="request 1 has the status 0"):
+        async with serve_recording(recording):
             pass
 
 

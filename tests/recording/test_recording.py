@@ -71,6 +71,14 @@ def test_bytes_come_back(data: bytes) -> None:
     assert isinstance(read, BytesLine) and read.data.content == data
 
 
+def test_half_a_character_in_words_is_written_as_a_question_mark() -> None:
+    notice = Notice("repair", "changed", "TOOL_ID_UNKNOWN", "the id 'a\ud800é' is unknown")
+    written = encode_line(NoticeLine(1, 0, notice, unknown={"more": "\udfff"}))
+    line = decode_line(written.strip())
+    assert isinstance(line, NoticeLine) and line.notice.detail == "the id 'a?é' is unknown"
+    assert line.unknown == {"more": "?"}
+
+
 def test_unknown_kinds_and_fields_survive() -> None:
     written = (
         b'{"kind":"recording","format":1,"gateway":"9","made":"","later":[1]}\n'
@@ -103,7 +111,8 @@ def test_the_lines_of_a_request_are_gathered(recording: Recording) -> None:
         (b'{"kind":"recording"}\nno\n', "Line 2"),
         (b'{"kind":"recording"}\n{"kind":"bytes","x":1}\n', "Line 2 .* bytes: .*side"),
         (b'{"kind":"recording"}\n{"kind":"bytes","x":1,"side":"client","t":1,"data":{"base64":"?"}}\n', "Line 2"),
-        (b'{"kind":"recording","format":2}\n', "format 2; this version reads 1"),
+        (b'{"kind":"recording","format":2}\n{"kind":"bytes"}\n', "format 2; this version reads 1"),
+        (b'{"kind":"recording"}\n{"kind":"mood"}\n{"kind":"recording"}\n', "second recording begins in line 3"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_line(data: bytes, said: str) -> None:
@@ -113,8 +122,14 @@ def test_a_broken_file_is_refused_with_its_line(data: bytes, said: str) -> None:
 
 def test_a_line_of_no_request_is_refused() -> None:
     recording = Recording(HeaderLine(), (BytesLine(3, "client", 1, data_of(b"x")),))
-    with pytest.raises(RecordingError, match="exchange 3"):
+    with pytest.raises(RecordingError, match="request 3"):
         recording.interactions()
+
+
+def test_two_requests_of_one_number_are_refused() -> None:
+    (recording,) = golden_recordings()[:1]
+    with pytest.raises(RecordingError, match="Two requests have the number 1"):
+        msgspec.structs.replace(recording, lines=recording.lines * 2).interactions()
 
 
 def test_what_a_killed_writer_left_is_dropped() -> None:

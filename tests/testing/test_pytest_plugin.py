@@ -115,7 +115,7 @@ async def test_what_is_missing_is_recorded_once_new_or_all(pytester: pytest.Pyte
         async def outcome(mode: str) -> tuple[int, list[str]]:
             before = len(gateway.app.gateway_state.demo_backends._running["chat"].requests)
             result = await asyncio.to_thread(run, pytester, f"--dragoman-record={mode}")
-            assert result.ret in (0, 1)
+            assert result.ret == (0 if mode != "none" or path.exists() else 1)
             after = len(gateway.app.gateway_state.demo_backends._running["chat"].requests)
             ids = [one.request.id for one in load_recording(path).interactions()] if path.exists() else []
             return after - before, ids
@@ -131,6 +131,24 @@ async def test_what_is_missing_is_recorded_once_new_or_all(pytester: pytest.Pyte
     written = path.read_text()
     assert "a-secret-key-17" not in written and "sk-abcdefghijklmnop" not in written
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_upstream_that_does_not_answer_fails_the_test_and_says_so(pytester: pytest.Pytester) -> None:
+    lines = "with pytest.raises(Exception, match='404'):\n    ask(dragoman.base_url, BODY)"
+    path = project(pytester, {}, lines, ', upstream="http://127.0.0.1:1"')
+    result = run(pytester, "--dragoman-record=once")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*The upstream http://127.0.0.1:1 gave no whole response (ConnectError)*"])
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("marker", [", side='both'", ", match='some'"])
+def test_an_option_of_the_marker_that_does_not_exist_is_refused(pytester: pytest.Pytester, marker: str) -> None:
+    body = recorded(pytester.path / "a.dragoman.jsonl")
+    project(pytester, body, "pass", marker)
+    result = run(pytester)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*is none of*"])
 
 
 def test_the_plugin_imports_nothing_until_it_is_used() -> None:

@@ -47,6 +47,10 @@ class Frames(msgspec.Struct, frozen=True):
 Part: TypeAlias = bytes | Wait | Cut | Reset | Frames
 
 
+# The statuses that a response may have.
+SERVED: Final = range(200, 600)
+
+
 class Response(msgspec.Struct, frozen=True):
     """A status, headers, the parts of the body, and trailers. Every part is a separate write, followed by a pause of
     `delay` seconds; `hold` is the delay before the status."""
@@ -59,7 +63,7 @@ class Response(msgspec.Struct, frozen=True):
     trailers: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
-        if not 200 <= self.status <= 599:
+        if self.status not in SERVED:
             raise ValueError(f"{self.status} is not a response status")
 
 

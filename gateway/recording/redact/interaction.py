@@ -5,9 +5,8 @@ the gateway made of them is then made again, so that no text of theirs can be le
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from string import punctuation
-from typing import Final, assert_never
-from urllib.parse import quote, unquote
+from typing import assert_never
+from urllib.parse import unquote
 
 import msgspec
 
@@ -32,9 +31,6 @@ from gateway.recording.redact.wire import Redactor, cut_like
 from gateway.recording.route import quoted_path
 from gateway.settings import Settings
 
-# What `grpc-message` has as it is: all of ASCII that is printable, but the percent sign (gRPC over HTTP2).
-_UNQUOTED: Final = f" {punctuation.replace('%', '')}"
-
 
 class RedactedInteraction(msgspec.Struct, frozen=True):
     """A redacted request, and what the gateway makes of it; None: it cannot be run. `removed` counts the texts that
@@ -50,12 +46,17 @@ def redact_interaction(interaction: Interaction, redactor: Redactor, settings: S
     """Redacts a request. One of which nothing had to be redacted stays as it was recorded."""
     inputs = redacted_inputs(interaction, redactor)
     run = run_if_possible(inputs, settings)
-    if run is None:
+    if run is None or _is_foreign(interaction):
         clean = _in_place(inputs, redactor)
     else:
         # A secret may be put together of parts that are none.
         clean = _in_place(inputs if inputs == interaction else _derived(inputs, run), redactor.secrets_only())
     return RedactedInteraction(clean, run, redactor.removed, redactor.texts)
+
+
+def _is_foreign(interaction: Interaction) -> bool:
+    """Returns whether what the client got is not known to be of this gateway: it got no route, and was not refused."""
+    return interaction.route is None and (interaction.end is None or interaction.end.failure is None)
 
 
 def run_if_possible(interaction: Interaction, settings: Settings | None) -> OfflineRun | None:
@@ -82,7 +83,9 @@ def redacted_inputs(interaction: Interaction, redactor: Redactor) -> Interaction
         model = redactor.secrets(route.model)
         route = msgspec.structs.replace(route, model=model, options=_clean(route.options, redactor))
     reads = [read.data.content for read in interaction.reads]
-    steps = _with_bytes(interaction.steps, "backend", cut_like(redactor.data(b"".join(reads)), reads))
+    head = interaction.head
+    clean = redactor.data(b"".join(reads), _media({} if head is None else head.headers))
+    steps = _with_bytes(interaction.steps, "backend", cut_like(clean, reads))
     return msgspec.structs.replace(
         interaction,
         request=request,
@@ -99,8 +102,13 @@ def _path(path: str, redactor: Redactor) -> str:
     return path if clean == meant else quoted_path(clean)
 
 
-def _body(body: Data | None, redactor: Redactor) -> Data | None:
-    return None if body is None else data_of(redactor.data(body.content))
+def _body(body: Data | None, redactor: Redactor, media: str = "") -> Data | None:
+    return None if body is None else data_of(redactor.data(body.content, media))
+
+
+def _media(headers: Mapping[str, str]) -> str:
+    """Returns the media type of a body."""
+    return headers.get("content-type", "").lower()
 
 
 def _clean(value: JsonObject, redactor: Redactor) -> JsonObject:
@@ -122,19 +130,7 @@ def _step(step: Step, redactor: Redactor) -> Step:
 
 def _fields(fields: Mapping[str, str], redactor: Redactor) -> dict[str, str]:
     """Redacts headers or trailers."""
-    return {name: _field(name, value, redactor) for name, value in fields.items()}
-
-
-def _field(name: str, value: str, redactor: Redactor) -> str:
-    """Redacts the value of a header or trailer. Of an error of gRPC, the words are percent-encoded, and the details are
-    a protobuf message in base64 (gRPC over HTTP2)."""
-    if name == "grpc-status-details-bin":
-        return redactor.data(value.encode()).decode()
-    if name == "grpc-message":
-        meant = unquote(value)
-        clean = redactor.text(meant)
-        return value if clean == meant else quote(clean, safe=_UNQUOTED)
-    return redactor.secrets(value)
+    return {name: redactor.field(name, value) for name, value in fields.items()}
 
 
 def _with_bytes(steps: Iterable[Step], side: Side, pieces: Iterable[bytes]) -> tuple[Step, ...]:
@@ -156,11 +152,13 @@ def _in_place(interaction: Interaction, redactor: Redactor) -> Interaction:
             sent,
             path=redactor.secrets(sent.path),
             headers=_fields(sent.headers, redactor),
-            body=_body(sent.body, redactor),
+            body=_body(sent.body, redactor, _media(sent.headers)),
         )
     notices = tuple(msgspec.structs.replace(line, notice=_notice(line, redactor)) for line in interaction.notice_lines)
     writes = [write.data.content for write in interaction.writes]
-    steps = _with_bytes(interaction.steps, "client", cut_like(redactor.data(b"".join(writes)), writes))
+    head = interaction.client_head
+    clean = redactor.data(b"".join(writes), _media({} if head is None else head.headers))
+    steps = _with_bytes(interaction.steps, "client", cut_like(clean, writes))
     return msgspec.structs.replace(
         interaction, sent=sent, notice_lines=notices, end=_end(interaction.end, redactor), steps=steps
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from gateway.recording.redact.json_escapes import decoded
+from gateway.core.escapes import JSON
 from gateway.recording.redact.places import ENTRY, Place
 
 # Possessive: no text makes them try twice.
@@ -136,7 +136,7 @@ class _ShapeReader:
         if not self._holder.is_object or self._next is not None:
             raise NoJson
         self.shape.keys[piece] = source = self._pieces[piece]
-        self._key = decoded(source[1:-1])
+        self._key = JSON.decoded(source[1:-1])
         self._next = self._holder.place.below(self._key)
 
     def _take_string(self, piece: int) -> None:

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Final
 
-from gateway.recording.redact.secrets import is_secret_field
+from gateway.core.secrets import is_secret_field
 
 _KEPT: Final = """
 role type model object name tool_name finish_reason stop_reason finishReason native_finish_reason done_reason
@@ -11,8 +11,15 @@ status event kind code format encoding_format mode mime_type mimeType media_type
 system_fingerprint reasoning_effort effort tool_choice truncation required pattern $ref language created_at
 modelVersion responseId profile level quantization
 """
+_TEXTS: Final = """
+content text delta arguments partial_json thinking reasoning reasoning_content refusal response
+"""
 # Fields of the protocols whose values are words of the protocol, or names.
 _KEPT_FIELDS: Final = frozenset(_KEPT.split())
+# The values of these are words of the protocol, or sentences.
+_REASONS: Final = frozenset(("reason", "blockReason"))
+# The values of these are texts, which a stream cuts anywhere. Elsewhere a piece that looks like an id is one.
+_STREAMED: Final = frozenset(_TEXTS.split())
 # The values of these are files in base64, or texts.
 _FILES: Final = frozenset(("images", "data"))
 # Below these fields stands what the client and its tools say, in fields of their own.
@@ -23,13 +30,15 @@ ENTRY: Final = "[]"
 
 
 class Treatment(Enum):
-    """How a string is redacted: as a `SECRET` whole; of what is `KEPT` secrets alone; as a `FILE` in base64; word by
-    word, and of an `ID` each piece by itself."""
+    """How a string is redacted: as a `SECRET` whole; of what is `KEPT`, and of a `REASON` that is one word, secrets
+    alone; as a `FILE` in base64; word by word, and of an `ID` each piece by itself, of a `STREAMED` text none."""
 
     SECRET = "secret"
     KEPT = "kept"
+    REASON = "reason"
     FILE = "file"
     ID = "id"
+    STREAMED = "streamed"
     TEXT = "text"
 
 
@@ -71,4 +80,8 @@ def _treatment(field: str, is_content: bool) -> Treatment:
         return Treatment.KEPT
     if field in _FILES and not is_content:
         return Treatment.FILE
+    if field in _REASONS and not is_content:
+        return Treatment.REASON
+    if field in _STREAMED:
+        return Treatment.STREAMED
     return Treatment.ID if field.lower().endswith("id") else Treatment.TEXT

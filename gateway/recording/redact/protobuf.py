@@ -1,86 +1,145 @@
-"""Finds the texts in protobuf messages without their schema, and the messages in frames of gRPC."""
+"""Finds the messages in a body of protobuf, and the texts in messages without their schema."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 _SHALLOW: Final = 24
 _WITHOUT_WHITE: Final = str.maketrans("", "", "\t\n\r")
 _HEAD: Final = 5
+_LENGTH: Final = 4
+
+# Where a text begins and ends, and the numbers of the fields that lead to it.
+Found: TypeAlias = tuple[int, int, tuple[int, ...]]
+
+
+class Part(NamedTuple):
+    """Where a part of a body begins and ends. With `flags` of its envelope, or cut off, it may be no message."""
+
+    start: int
+    stop: int
+    flags: int = 0
 
 
 class _NoMessageError(ValueError):
     pass
 
 
-def find_texts(data: bytes) -> list[tuple[int, int, tuple[int, ...]]] | None:
+class _CutError(_NoMessageError):
+    """The bytes end inside a field."""
+
+
+def find_texts(data: bytes, cut: bool = False) -> list[Found] | None:
     """Returns where each text of a message begins and ends, with the numbers of the fields that lead to it; None for
-    bytes that are no message.
+    bytes that are no message. `cut`: the message may be cut off, also in a text.
 
     Without a schema a text and a message look alike where the text is printable and would be a whole message: it counts
     as a text, unless all its fields have lengths. What is taken for the wrong one keeps its size, and at most two bytes
-    of a text stay as they were.
+    of a text stay as they were. Other bytes count as a text: it may have a broken character.
     """
     try:
-        return [*_fields(data, 0, (), 0)]
+        return [*_fields(data, 0, (), 0, cut)]
     except _NoMessageError:
         return None
 
 
-def grpc_messages(data: bytes) -> list[tuple[int, int]] | None:
-    """Returns where each whole message begins and ends in a body of gRPC, gRPC-Web or Connect; None for a body that is
-    none. A message cut off at the end is left out, as are compressed ones and those that hold trailers."""
-    found: list[tuple[int, int]] = []
+def find_parts(data: bytes, media: str) -> list[Part] | None:
+    """Returns the parts of a body of gRPC, gRPC-Web or Connect, or the messages of another body of protobuf, alone or
+    behind their lengths; None for a body of text. All but what stands before a part is in one."""
+    enveloped = "grpc" in media or "connect" in media
+    binary = "proto" in media or "octet-stream" in media
+    if data[:1] in (b"\0", b"\1") and (enveloped or not binary):
+        return [*_envelopes(data)]
+    if not binary and _is_text(data):
+        return None
+    splits = ([Part(0, len(data))], [*_behind_u32(data)], [*_behind_varint(data)])
+    return next((parts for cut in (False, True) for parts in splits if _are_messages(data, parts, cut)), None)
+
+
+def _are_messages(data: bytes, parts: list[Part], cut: bool) -> bool:
+    """Returns whether the parts are messages; `cut`: the last one may be cut off."""
+    return bool(parts) and all(
+        find_texts(data[part.start : part.stop], cut and part is parts[-1]) is not None for part in parts
+    )
+
+
+def _envelopes(data: bytes) -> Iterator[Part]:
+    """Yields what stands behind a byte of flags and a length in four bytes."""
     at = 0
     while at + _HEAD <= len(data):
-        flag, size = data[at], int.from_bytes(data[at + 1 : at + _HEAD], "big")
-        if flag not in (0, 1, 2, 3, 0x80, 0x81) or size > 2**26:
-            return None
-        if flag == 0 and at + _HEAD + size <= len(data):
-            found.append((at + _HEAD, at + _HEAD + size))
-        at += _HEAD + size
-    return found if data and data[0] in (0, 1) and at >= _HEAD else None
+        start = at + _HEAD
+        at = start + int.from_bytes(data[at + 1 : start], "big")
+        yield Part(start, min(at, len(data)), data[start - _HEAD])
 
 
-def _fields(data: bytes, base: int, path: tuple[int, ...], depth: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+def _behind_u32(data: bytes) -> Iterator[Part]:
+    at = 0
+    while at + _LENGTH <= len(data):
+        start = at + _LENGTH
+        at = start + int.from_bytes(data[at:start], "big")
+        yield Part(start, min(at, len(data)))
+
+
+def _behind_varint(data: bytes) -> Iterator[Part]:
+    at = 0
+    while at < len(data):
+        try:
+            size, start = _varint(data, at)
+        except _NoMessageError:
+            return
+        at = start + size
+        yield Part(start, min(at, len(data)))
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _fields(data: bytes, base: int, path: tuple[int, ...], depth: int, cut: bool) -> Iterator[Found]:
     if depth > _SHALLOW:
         raise _NoMessageError
     at = 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        number, kind = tag >> 3, tag & 7
-        if number == 0 or number > 2**29 - 1:
-            raise _NoMessageError
-        if kind == 2:
-            size, at = _varint(data, at)
-            if at + size > len(data):
+    try:
+        while at < len(data):
+            tag, at = _varint(data, at)
+            number, kind = tag >> 3, tag & 7
+            if number == 0 or number > 2**29 - 1:
                 raise _NoMessageError
-            yield from _value(data[at : at + size], base + at, (*path, number), depth)
-            at += size
-        else:
-            at = _skipped(data, at, kind)
+            if kind == 2:
+                size, start = _varint(data, at)
+                at = start + size
+                if at > len(data) and not cut:
+                    raise _CutError
+                yield from _value(data[start:at], base + start, (*path, number), depth, at > len(data))
+            else:
+                at = _skipped(data, at, kind)
+    except _CutError:
+        if not cut:
+            raise
 
 
 def _skipped(data: bytes, at: int, kind: int) -> int:
     if kind == 0:
         return _varint(data, at)[1]
     size = {1: 8, 5: 4}.get(kind)
-    if size is None or at + size > len(data):
+    if size is None:
         raise _NoMessageError
+    if at + size > len(data):
+        raise _CutError
     return at + size
 
 
-def _value(data: bytes, base: int, path: tuple[int, ...], depth: int) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+def _value(data: bytes, base: int, path: tuple[int, ...], depth: int, cut: bool) -> Iterator[Found]:
     text = _text(data)
     if text is not None and not _has_lengths_only(data):
         yield base, base + len(data), path
         return
     try:
-        yield from [*_fields(data, base, path, depth + 1)]
+        yield from [*_fields(data, base, path, depth + 1, cut)]
     except _NoMessageError:
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            return
         yield base, base + len(data), path
 
 
@@ -111,7 +170,9 @@ def _has_lengths_only(data: bytes) -> bool:
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        if at >= len(data) or shift > 63:
+        if at >= len(data):
+            raise _CutError
+        if shift > 63:
             raise _NoMessageError
         byte = data[at]
         value |= (byte & 0x7F) << shift

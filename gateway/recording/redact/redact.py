@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
+from gateway.core.secrets import without_secrets
 from gateway.recording.ddmin import ddmin
 from gateway.recording.lines import Redaction, RedactionLevel
-from gateway.recording.outcome import differences, outcome_of
+from gateway.recording.outcome import Outcome, differences, outcome_of
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.redact.interaction import (
     RedactedInteraction,
@@ -17,7 +18,6 @@ from gateway.recording.redact.interaction import (
     run_if_possible,
 )
 from gateway.recording.redact.names import kept_words
-from gateway.recording.redact.secrets import without_secrets
 from gateway.recording.redact.wire import Redactor
 from gateway.recording.redact.words import Words
 from gateway.settings import Settings
@@ -30,12 +30,14 @@ _MOST_TEXTS: Final = 400
 
 class Redacted(msgspec.Struct, frozen=True):
     """A redacted recording. `removed` counts its texts that had secrets. `differences` say what it no longer shows, and
-    `needed` are the smallest texts that would have to be kept for it."""
+    `needed` are the smallest texts that would have to be kept for it. `unchecked` counts the requests that cannot be
+    run, of which nobody knows."""
 
     recording: Recording
     removed: int = 0
     differences: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
+    unchecked: int = 0
 
 
 def redact(
@@ -56,25 +58,29 @@ def redact(
         level = "none"
     kept = tuple(dict.fromkeys((*before.kept, *keep)))
     interactions = recording.interactions()
-    removed = 0
+    removed = unchecked = 0
     redacted: list[Interaction] = []
     found: list[str] = []
     needed: list[str] = []
     for interaction, one in zip(
         interactions, redact_alike(interactions, level, seed, secrets, kept, settings), strict=True
     ):
-        lost = _lost(interaction, one, secrets, settings)
-        if lost and search and level != "none":
+        run = run_if_possible(interaction, settings)
+        unchecked += run is None
+        lost = () if run is None else _lost(outcome_of(run), one, secrets)
+        if run is not None and lost and search and level != "none":
             again = partial(Redactor, _words(interactions, level, seed), secrets)
-            needed += _needed(interaction, one.texts, again, settings)
+            needed += _needed(interaction, outcome_of(run), one.texts, again, settings)
         removed += one.removed
-        found += lost
+        # Of several requests, which one is it?
+        found += lost if len(interactions) == 1 else [f"{interaction.request.id}: {one}" for one in lost]
         redacted.append(one.interaction)
     if hidden and tuple(redacted) == interactions:
         return Redacted(recording)
     reached = before.level if level == "none" else level
-    header = msgspec.structs.replace(recording.header, redaction=Redaction(reached, kept, not found))
-    return Redacted(Recording(header).with_interactions(redacted), removed, tuple(found), tuple(dict.fromkeys(needed)))
+    header = msgspec.structs.replace(recording.header, redaction=Redaction(reached, kept, not found and not unchecked))
+    clean = Recording(header).with_interactions(redacted)
+    return Redacted(clean, removed, tuple(found), tuple(dict.fromkeys(needed)), unchecked)
 
 
 def redact_alike(
@@ -96,34 +102,32 @@ def _words(interactions: Sequence[Interaction], level: RedactionLevel, seed: byt
     return Words(level, seed, frozenset().union(*map(kept_words, interactions)))
 
 
-def _lost(
-    interaction: Interaction, redacted: RedactedInteraction, secrets: Sequence[str], settings: Settings | None
-) -> tuple[str, ...]:
+def _lost(before: Outcome, redacted: RedactedInteraction, secrets: Sequence[str]) -> tuple[str, ...]:
     """Returns what a redacted request no longer shows."""
-    before = run_if_possible(interaction, settings)
-    if before is None:
-        return ()
     if redacted.run is None:
         return ("The redacted request cannot be run.",)
-    lost = differences(outcome_of(before), outcome_of(redacted.run))
+    lost = differences(before, outcome_of(redacted.run))
     # They quote the outcome from before, whose code may be the backend's own word.
     return tuple(without_secrets(one, secrets) for one in lost)
 
 
 def _needed(
     interaction: Interaction,
+    expected: Outcome,
     texts: Sequence[str],
     redactor: Callable[[Sequence[str]], Redactor],
     settings: Settings | None,
 ) -> tuple[str, ...]:
     """Returns the smallest of these texts that would have to be kept; none where even all of them are not enough."""
-    before = run_if_possible(interaction, settings)
-    assert before is not None  # what is lost is the difference to it
-    expected = outcome_of(before)
 
     def same(some: Sequence[str]) -> bool:
         after = run_if_possible(redacted_inputs(interaction, redactor(some)), settings)
         return after is not None and not differences(expected, outcome_of(after))
 
-    candidates = texts[:_MOST_TEXTS]
+    # Half a character cannot be named on a command line.
+    candidates = [text for text in texts if _is_whole(text)][:_MOST_TEXTS]
     return ddmin(candidates, same) if same(candidates) else ()
+
+
+def _is_whole(text: str) -> bool:
+    return text == text.encode("utf-8", "replace").decode()

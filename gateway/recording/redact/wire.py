@@ -4,19 +4,24 @@ The wire is told by its bytes: one JSON text, server-sent events, JSON lines, pr
 base64 or alone, else plain text. Pieces of one text that come in many events are redacted as one text.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
-from typing import AnyStr, TypeAlias, assert_never
+from typing import AnyStr, Final, TypeAlias, assert_never
 
-from gateway.recording.redact.json_escapes import decoded, written
+from gateway.core.escapes import JSON, PERCENT
+from gateway.core.secrets import placeholder, without_secrets
 from gateway.recording.redact.json_strings import JsonReader
 from gateway.recording.redact.places import Place, Treatment
-from gateway.recording.redact.protobuf import find_texts, grpc_messages
-from gateway.recording.redact.secrets import placeholder, without_secrets
+from gateway.recording.redact.protobuf import Part, find_parts, find_texts
 from gateway.recording.redact.text_body import TextBody, packed
 from gateway.recording.redact.words import Words, is_identifier
 
+# A word of a protocol, such as `max_output_tokens`.
+_WORD: Final = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)*")
+# The flag of an envelope that holds trailers (gRPC-Web).
+_TRAILERS: Final = 0x80
 # Where a piece of a text begins and ends.
 Piece: TypeAlias = tuple[int, int]
 
@@ -59,18 +64,44 @@ class Redactor:
         self.removed += clean != text
         return clean
 
-    def data(self, data: bytes) -> bytes:
-        """Returns the bytes of a whole body, or of all reads of a response."""
-        messages = grpc_messages(data)
-        if messages is not None:
-            return self._protobuf(data, messages)
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            if find_texts(data) is not None:
-                return self._protobuf(data, [(0, len(data))])
-            text = data.decode("utf-8", "surrogateescape")
-        return self._text(text).encode("utf-8", "surrogateescape")
+    def data(self, data: bytes, media: str = "") -> bytes:
+        """Returns the bytes of a whole body of this media type, or of all reads of a response."""
+        parts = find_parts(data, media)
+        return self._body(data) if parts is None else self._parts(data, parts)
+
+    def field(self, name: str, value: str) -> str:
+        """Returns the value of a header or trailer. Of an error of gRPC, the words are percent-encoded, and the details
+        are a protobuf message in base64 (gRPC over HTTP2)."""
+        if name == "grpc-status-details-bin":
+            return self.data(value.encode()).decode()
+        if name == "grpc-message":
+            return PERCENT.written(value, self.text(PERCENT.decoded(value)))
+        return self.secrets(value)
+
+    def _body(self, data: bytes) -> bytes:
+        """Redacts a body of text, which may have broken characters."""
+        return self._text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def _parts(self, data: bytes, parts: Sequence[Part]) -> bytes:
+        """Redacts messages, trailers and whatever else stands in the parts of a body."""
+        cut = parts[-1] if parts and parts[-1].stop == len(data) else None
+        messages: list[Piece] = []
+        changed = bytearray(data)
+        for part in parts:
+            content = data[part.start : part.stop]
+            if part.flags & _TRAILERS:
+                changed[part.start : part.stop] = self._trailers(content)
+            elif part.flags or find_texts(content, part is cut) is None:
+                changed[part.start : part.stop] = self._body(content)
+            else:
+                messages.append((part.start, part.stop))
+        return self._protobuf(bytes(changed), messages, cut is not None)
+
+    def _trailers(self, lines: bytes) -> bytes:
+        """Redacts the trailers of gRPC-Web, which stand in the body."""
+        fields = [line.partition(":") for line in lines.decode("utf-8", "surrogateescape").split("\r\n")]
+        clean = [name + mark + self.field(name.strip().lower(), value) for name, mark, value in fields]
+        return "\r\n".join(clean).encode("utf-8", "surrogateescape")
 
     def _text(self, text: str) -> str:
         """Redacts a body of text: JSON, lines of JSON or of base64, or prose."""
@@ -103,17 +134,17 @@ class Redactor:
         """Returns the name of a field in its quotes. It stays, but for secrets."""
         new = self._names.get(source)
         if new is None:
-            meant = decoded(source[1:-1])
+            meant = JSON.decoded(source[1:-1])
             clean = self.secrets(meant)
-            new = self._names[source] = source if clean == meant else f'"{written(source[1:-1], clean)}"'
+            new = self._names[source] = source if clean == meant else f'"{JSON.written(source[1:-1], clean)}"'
         return new
 
     def _strings(self, place: Place, sources: list[str]) -> list[str]:
         """Redacts the JSON strings of one place."""
-        meant = [decoded(source) for source in sources]
+        meant = [JSON.decoded(source) for source in sources]
         clean = self._treated(place.treatment, meant)
         return [
-            source if new == was else written(source, new)
+            source if new == was else JSON.written(source, new)
             for source, was, new in zip(sources, meant, clean, strict=True)
         ]
 
@@ -125,10 +156,14 @@ class Redactor:
                 return clean
             case Treatment.KEPT:
                 return [self.secrets(text) for text in meant]
+            case Treatment.REASON:
+                return [self.secrets(text) if _WORD.fullmatch(text) else self.text(text) for text in meant]
             case Treatment.FILE:
                 return [self._words.stub(self.secrets(text)) for text in meant]
             case Treatment.ID:
                 return self._pieces(meant, lambda _: True)
+            case Treatment.STREAMED:
+                return self._pieces(meant, lambda _: False)
             case Treatment.TEXT:
                 return self._pieces(meant, is_identifier)
         assert_never(treatment)
@@ -140,19 +175,20 @@ class Redactor:
         for number, (start, stop) in zip(messages, pairwise(ends), strict=True):
             pieces[number] = packed(clean[start:stop], pieces[number])
 
-    def _protobuf(self, data: bytes, messages: Iterable[Piece]) -> bytes:
+    def _protobuf(self, data: bytes, messages: Iterable[Piece], cut: bool = False) -> bytes:
+        """Redacts messages, of which the last may be `cut` off."""
         changed = bytearray(data)
         gathered: dict[tuple[int, ...], list[Piece]] = {}
         for start, stop in messages:
             times: Counter[tuple[int, ...]] = Counter()
-            for begin, end, path in find_texts(data[start:stop]) or ():
+            for begin, end, path in find_texts(data[start:stop], cut and stop == len(data)) or ():
                 times[path] += 1
                 gathered.setdefault((*path, -times[path]), []).append((start + begin, start + end))
         for spans in gathered.values():
-            texts = [data[begin:end].decode() for begin, end in spans]
+            texts = [data[begin:end].decode("utf-8", "surrogateescape") for begin, end in spans]
             clean = self._pieces(texts, is_identifier)
             for (begin, end), text in zip(spans, clean, strict=True):
-                changed[begin:end] = text.encode()
+                changed[begin:end] = text.encode("utf-8", "surrogateescape")
         return bytes(changed)
 
     def _pieces(self, texts: list[str], alone: Callable[[str], bool]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from gateway.core.secrets import PLACEHOLDER
 from gateway.recording.lines import RedactionLevel
 
 _VOCABULARY: Final = """
@@ -16,13 +17,18 @@ observation tool_call tool_calls toolcall mcp invoke function_call json object a
 boolean null true false none end stop done data event error message messages think thinking reasoning im start
 eot header bos eos inst http https image png jpeg gif webp base64 audio file toolu msg resp chatcmpl fc rs
 cmpl gen key bearer property properties low medium high minimal agent anthropic billing cc version cch
-x server required description
+x server required description finished duration
+"""
+# By these words of a refusal, a prompt that is too long and an exhausted quota are told from other faults.
+_REFUSALS: Final = """
+prompt is too long maximum max context length size window exceed exceeds limit tokens number of allowed inputs and
+must have less larger than large no ai requests remaining quota out credits
 """
 # Words of the protocols, of the formats of tool calls and of transcripts: passes act on them.
-VOCABULARY: Final = frozenset(_VOCABULARY.split())
+VOCABULARY: Final = frozenset((*_VOCABULARY.split(), *_REFUSALS.split()))
 # A long run of base64 is an image, a file or a signature: its characters mean nothing to any pass.
 _TOKEN: Final = re.compile(
-    r"(\[key:[a-z]+:\d+\]\**"  # a secret that is redacted already
+    rf"({PLACEHOLDER}"
     r"|[A-Za-z0-9+/_-]{120,}={0,2}"
     r"|base64|\\u[0-9a-fA-F]{4}|\\[bfnrt]"
     r"|\d+(?:\.\d+)?[eE][+-]?\d+(?![A-Za-z])"

@@ -17,6 +17,7 @@ from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
 from gateway.exchange import Exchange
+from gateway.recording.heads import request_headers, request_path
 from gateway.recording.lines import (
     Absence,
     AnswerLine,
@@ -37,7 +38,6 @@ from gateway.recording.route import policy_fields
 from gateway.server.inspect.conversation import conversation_name, first_user_turn
 from gateway.server.inspect.cost import TokenCounts
 from gateway.server.inspect.kept_bytes import BackendHead, ClientHead, Close, KeptBytes, Piece, milliseconds
-from gateway.server.inspect.recorded_heads import request_headers, request_path
 from gateway.server.upstream.backends import Backend
 from gateway.settings import ModelSettings
 

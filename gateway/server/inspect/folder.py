@@ -70,6 +70,9 @@ class RecordingFolder:
             except InvalidRequest as error:
                 self.lost += 1
                 LOGGER.error("a request was not recorded: %s", error.message)
+            except Exception:  # noqa: BLE001 (the boundary of the task: the next request is recorded)
+                self.lost += 1
+                LOGGER.exception("a request was not recorded")
             finally:
                 self._waiting.task_done()
 

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gateway.recording.heads import backend_headers, headers_of
 from gateway.recording.lines import BytesLine, CloseLine, GapLine, HeadLine, Side, data_of
 from gateway.recording.recording import Step
-from gateway.server.inspect.recorded_heads import backend_headers, headers_of
 
 
 # Values that hold no container cost the collector nothing.
@@ -130,4 +130,4 @@ def _line(kept: Kept, x: int, began: float) -> Step:
         case ClientHead():
             return HeadLine(x, "client", t, kept.status, headers_of(kept.headers))
         case Close():
-            return CloseLine(x, t, dict(kept.trailers))
+            return CloseLine(x, t, backend_headers(kept.trailers))

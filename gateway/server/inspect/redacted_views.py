@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from gateway.core.secrets import without_secrets
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.recording import Interaction
 from gateway.recording.redact.redact import redact_alike
-from gateway.recording.redact.secrets import without_secrets
 from gateway.server.inspect.views.diff import Difference, Pair, difference
 from gateway.server.inspect.views.remade import Remade, remake
 from gateway.server.inspect.views.what_if import WhatIf, what_if

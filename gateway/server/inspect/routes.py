@@ -34,13 +34,15 @@ _MOST_EXPORTED: Final = 1000
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """Requests in the form that was asked for. `removed` counts secrets; `differences` and `needed` as in Redacted."""
+    """Requests in the form that was asked for. `removed` counts secrets; `differences`, `needed` and `unchecked` are as
+    in Redacted."""
 
     content: str
     requests: int
     removed: int
     differences: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
+    unchecked: int = 0
 
 
 def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
@@ -99,7 +101,7 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
 
 def _exported(redacted: Redacted, kind: str, ids: Sequence[str], url: str) -> Exported:
     content = export(redacted.recording, kind, url)
-    return Exported(content, len(ids), redacted.removed, redacted.differences, redacted.needed)
+    return Exported(content, len(ids), redacted.removed, redacted.differences, redacted.needed, redacted.unchecked)
 
 
 async def _events(found: AsyncGenerator[Sequence[Change], None]) -> AsyncIterator[bytes]:

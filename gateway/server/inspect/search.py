@@ -6,7 +6,7 @@ A word that stands only in a secret is not found: else the secret could be guess
 import json
 from collections.abc import Sequence
 
-from gateway.recording.redact.secrets import without_secrets
+from gateway.core.secrets import without_secrets
 from gateway.server.inspect.filter import Word
 
 

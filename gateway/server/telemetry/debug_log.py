@@ -4,8 +4,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from gateway.core.backend_status import redact_keys
 from gateway.core.conversation import Conversation
+from gateway.core.secrets import redact_keys
 from gateway.exchange import Exchange
 from gateway.history.classify import classify
 from gateway.server.telemetry.log import BANNER, LOGGER

@@ -11,8 +11,8 @@ from gateway.core.errors import BackendError
 from gateway.core.events import Event, Finish, ResponseStart, UsageReport
 from gateway.core.field_paths import CANONICAL_PATHS, FieldPaths
 from gateway.core.notices import Action, Notice
+from gateway.core.secrets import without_secrets
 from gateway.exchange import Exchange
-from gateway.recording.redact.secrets import without_secrets
 from gateway.server.access.api_keys import ANONYMOUS
 from gateway.server.inspect.capture import Capture
 from gateway.server.telemetry.log import one_line

@@ -4,7 +4,7 @@ import os
 import random
 from typing import Final
 
-from gateway.recording.redact.secrets import without_secrets
+from gateway.core.secrets import without_secrets
 
 _ids: Final = random.Random()
 # Forked workers would otherwise continue with one and the same sequence.

@@ -24,6 +24,13 @@ CANARIES: Final = {
     "pem": _PEM,
     "url": "https://user:" + _TAIL + "@example.org/path",
     "bearer": "Authorization: Bearer " + _TAIL,
+    "authorization": "Authorization: " + _TAIL,
+    "curl": "curl -u user:" + _TAIL,
+    "parameter": "https://example.org/?key=" + _TAIL,
+    "token_url": "https://" + _TAIL + "@example.org/a.git",
+    "token": "BOT_TOKEN=" + _TAIL,
+    "slack_app": "xapp-1-" + _TAIL,
+    "warp": "wk-" + _TAIL,
     "value": "api_key=" + _TAIL,
     "password": "password: " + _TAIL,
 }

@@ -105,3 +105,12 @@ def test_no_secret_is_left_in_the_outcome_or_the_name_of_the_model(kind: str, le
     assert before.end is not None and before.end.failure is not None and before.route is not None
     assert (before.end.code, before.end.failure.code, before.route.model) == (canary,) * 3
     assert core_of(canary).encode() not in write_recording(redact(recording, level, SEED).recording)
+
+
+def test_half_a_character_is_no_text_to_keep() -> None:
+    """Nobody can name it on a command line, and no JSON holds it."""
+    head = HeadLine(1, "backend", 1, 400, {"content-type": "application/json"})
+    words = b'{"error": {"message": "This model\'s maximum context length is 8 \xff tokens"}}'
+    redacted = redact(_answered(head, BytesLine(1, "backend", 2, data_of(words)), CloseLine(1, 3)), "shape", SEED)
+    assert redacted.differences and redacted.needed == ()
+    assert write_recording(redacted.recording)

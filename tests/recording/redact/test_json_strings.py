@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.recording.redact.json_escapes import decoded, written
+from gateway.core.escapes import JSON
 from gateway.recording.redact.json_strings import JsonReader, NoJson, said
 
 KEYS = st.sampled_from(["index", "type", "content", "a b", "é"])
@@ -25,7 +25,7 @@ def _strings(value: object) -> list[str]:
 
 def _found(reader: JsonReader, text: str) -> list[tuple[str, str, tuple[str, ...]]]:
     pieces, shape = reader.read(text)
-    return [(decoded(pieces[at][1:-1]), place.field, said(pieces, spots)) for at, place, spots in shape.strings]
+    return [(JSON.decoded(pieces[at][1:-1]), place.field, said(pieces, spots)) for at, place, spots in shape.strings]
 
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]))
@@ -34,7 +34,7 @@ def test_the_pieces_are_the_text_and_the_strings_its_values(value: object, escap
     pieces, shape = JsonReader().read(text)
     assert "".join(pieces) == text
     assert [text for text, _, _ in _found(JsonReader(), text)] == _strings(value)
-    assert {decoded(key[1:-1]) for key in shape.keys.values()} == _names(value)
+    assert {JSON.decoded(key[1:-1]) for key in shape.keys.values()} == _names(value)
 
 
 def _names(value: object) -> set[str]:
@@ -70,8 +70,8 @@ def test_what_is_no_json_is_told(text: str) -> None:
 def test_a_text_is_written_as_long_as_its_source(text: str) -> None:
     for escaped in (True, False):
         source = json.dumps(text, ensure_ascii=escaped)[1:-1]
-        meant = decoded(source)
-        assert written(source, meant) == source
+        meant = JSON.decoded(source)
+        assert JSON.written(source, meant) == source
         other = "".join("z" if char.isalpha() else char for char in meant)
-        assert len(written(source, other)) == len(source)
-        assert decoded(written(source, other)) == other
+        assert len(JSON.written(source, other)) == len(source)
+        assert JSON.decoded(JSON.written(source, other)) == other

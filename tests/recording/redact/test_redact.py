@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapters import openai_errors
+from adapters.anthropic_messages import failure as anthropic_failure
+from adapters.gemini import failure as gemini_failure
+from adapters.warp.decode import error_body as warp_error_body
 from gateway.recording.lines import BytesLine, RedactionLevel, data_of
 from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded, differences, outcome_of
 from gateway.recording.recording import Interaction, Recording, write_recording
 from gateway.recording.redact.redact import redact
+from gateway.recording.redact.wire import Redactor
+from gateway.recording.redact.words import Words
 from gateway.recording.remake import remade
 from tests.recording.redact.canaries import CANARIES, core_of
 from tests.recording.samples import golden_recordings, goldens, interaction_of, names
@@ -20,7 +26,7 @@ from tests.recording.samples import golden_recordings, goldens, interaction_of, 
 SEED = b"0123456789abcdef"
 LEVELS: tuple[RedactionLevel, ...] = ("none", "shape", "full")
 # The words of the provider's refusal decide how the gateway explains it.
-EXPLAINED = ("messages_backend_prompt_too_long", "native_backend_refuses_history")
+EXPLAINED = "native_backend_refuses_history"
 NAMED = dict(zip(names(), golden_recordings(), strict=True))
 
 
@@ -28,7 +34,7 @@ NAMED = dict(zip(names(), golden_recordings(), strict=True))
 @pytest.mark.parametrize("level", ["shape", "full"])
 def test_a_redacted_recording_shows_the_same(name: str, level: RedactionLevel) -> None:
     redacted = redact(NAMED[name], level, SEED)
-    if name in EXPLAINED:
+    if name == EXPLAINED:
         assert redacted.differences and redacted.needed and not redacted.recording.header.redaction.checked
         redacted = redact(NAMED[name], level, SEED, keep=redacted.needed)
     assert redacted.differences == () and redacted.recording.header.redaction.checked
@@ -178,8 +184,52 @@ def test_configured_secrets_are_left_nowhere() -> None:
     assert b"ordinary sentence" not in written
 
 
-@pytest.mark.parametrize("name", EXPLAINED)
-def test_the_smallest_text_that_must_stay_is_named(name: str) -> None:
-    (needed,) = redact(NAMED[name], "shape", SEED).needed
-    assert "prompt is too long" in needed or "must be followed by tool messages" in needed
-    assert redact(NAMED[name], "shape", SEED, keep=[needed]).recording.header.redaction.kept == (needed,)
+def test_the_smallest_text_that_must_stay_is_named() -> None:
+    (needed,) = redact(NAMED[EXPLAINED], "shape", SEED).needed
+    assert "must be followed by tool messages" in needed
+    assert redact(NAMED[EXPLAINED], "shape", SEED, keep=[needed]).recording.header.redaction.kept == (needed,)
+
+
+def _data(*events: object) -> bytes:
+    return b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
+
+
+@pytest.mark.parametrize("field", ["content", "delta", "text", "arguments"])
+@pytest.mark.parametrize("level", ["shape", "full"])
+def test_a_text_that_is_cut_where_its_pieces_look_like_ids_is_one_text(field: str, level: RedactionLevel) -> None:
+    """The last event repeats the text that the others have brought; the gateway compares both."""
+    text = "Say item12Abcdef34 and go"
+    for at in range(1, len(text)):
+        pieces = [text[:at], text[at:]]
+        stream = _data(*({"type": "d", field: piece} for piece in pieces), {"type": "done", field: text})
+        clean = Redactor(Words(level, SEED)).data(stream).decode()
+        said = [json.loads(line[6:])[field] for line in clean.split("\n\n") if line]
+        assert said[0] + said[1] == said[2] and "Abcdef" not in clean, pieces
+
+
+@pytest.mark.parametrize("reason", ["max_output_tokens", "content_filter", "API_KEY_INVALID", "PROHIBITED_CONTENT"])
+def test_a_reason_of_one_word_stays_and_a_sentence_does_not(reason: str) -> None:
+    event = {
+        "details": {"reason": reason},
+        "why": {"reason": "Weltraumbahnhof said so"},
+        "args": {"reason": "Secretly"},
+    }
+    clean = json.loads(Redactor(Words("full", SEED)).data(json.dumps(event).encode()))
+    assert clean["details"]["reason"] == reason
+    assert "Weltraum" not in clean["why"]["reason"] and clean["args"]["reason"] == "Xxxxxxxx".lower()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        openai_errors._TOO_LONG_WORDS,
+        gemini_failure._TOO_LONG,
+        *anthropic_failure._TOO_LONG,
+        *warp_error_body._NO_QUOTA_WORDS,
+        "exceed_context_size context window context_length context size `inputs` tokens inputs must have less",
+        "larger than max, message too large",
+    ],
+)
+@pytest.mark.parametrize("level", ["shape", "full"])
+def test_the_words_by_which_a_refusal_is_told_stay(words: str, level: RedactionLevel) -> None:
+    assert Words(level, SEED).text(words) == words

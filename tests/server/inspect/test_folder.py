@@ -47,3 +47,19 @@ async def test_requests_behind_a_deleted_file_are_in_a_new_one(tmp_path: Path) -
         later = await ask(gateway)
     (path,) = folder.iterdir()
     assert [one.request.id for one in load_recording(path).interactions()] == [later]
+
+
+async def test_a_request_that_cannot_be_redacted_costs_no_other_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "recorded"
+    async with running_gateway(settings(record=str(folder))) as gateway:
+        with monkeypatch.context() as patch:
+            patch.setattr("gateway.server.inspect.folder.redact_alike", lambda *_, **__: 1 / 0)
+            await ask(gateway)
+            async with asyncio.timeout(30):
+                while "a request was not recorded" not in caplog.messages:  # noqa: ASYNC110 (as above)
+                    await asyncio.sleep(0.01)
+        later = await ask(gateway)
+    (path,) = folder.iterdir()
+    assert [one.request.id for one in load_recording(path).interactions()] == [later]

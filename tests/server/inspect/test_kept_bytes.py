@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from gateway.recording.lines import BytesLine, GapLine
-from gateway.server.inspect.kept_bytes import KeptBytes, Piece
+from gateway.recording.lines import BytesLine, CloseLine, GapLine, HeadLine
+from gateway.server.inspect.kept_bytes import BackendHead, Close, KeptBytes, Piece
 
 MOST: Final = 100_000
 
@@ -45,3 +45,13 @@ def test_the_first_and_the_last_pieces_stay() -> None:
 def test_what_fits_has_no_gap() -> None:
     steps = kept_of(100, 100).steps(1, 0)
     assert len(steps) == 100 and all(isinstance(step, BytesLine) for step in steps)
+
+
+def test_of_a_head_and_of_trailers_only_what_is_known_to_be_harmless_stays() -> None:
+    kept = KeptBytes(MOST)
+    fields = {"grpc-status": "0", "x-request-id": "r", "x-session-bin": "c2VjcmV0", "set-cookie": "a=b"}
+    kept.add(BackendHead(0, 200, fields, False))
+    kept.add(Close(1, fields))
+    head, close = kept.steps(1, 0)
+    assert isinstance(head, HeadLine) and isinstance(close, CloseLine)
+    assert head.headers == close.trailers == {"grpc-status": "0", "x-request-id": "r"}

@@ -12,7 +12,7 @@ CLIENT_HEADERS: Final = frozenset(
     {"accept", "content-type", "content-length", "user-agent", "x-dragoman-explain", "x-dragoman-state", "x-request-id"}
     | {"anthropic-version", "anthropic-beta", "openai-beta", "x-app", "x-stainless-lang", "x-stainless-package-version"}
 )
-# Those of backends, and the beginnings of others.
+# Those of backends, in the head or behind the body, and the beginnings of others.
 BACKEND_HEADERS: Final = frozenset(
     {"content-type", "content-encoding", "content-length", "date", "retry-after", "retry-after-ms", "server"}
     | {"request-id", "x-request-id", "x-should-retry", "x-warp-error-code"}
@@ -35,7 +35,7 @@ def request_headers(head: RequestHead) -> dict[str, str]:
 
 
 def backend_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Returns those of the headers of a backend's response."""
+    """Returns those of the headers or trailers of a backend's response."""
     return {name: value for name, value in headers.items() if _is_harmless(name)}
 
 

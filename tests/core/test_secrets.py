@@ -1,10 +1,13 @@
+import base64
 import json
+from collections.abc import Callable
+from urllib.parse import quote, unquote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.recording.redact.secrets import is_secret_field, without_secrets
+from gateway.core.secrets import is_secret_field, without_secrets
 from tests.recording.redact.canaries import CANARIES, core_of
 
 
@@ -28,6 +31,37 @@ def test_a_secret_at_the_begin_of_a_line_is_found_in_json_in_json(kind: str, dep
     assert core_of(CANARIES[kind]) not in clean and len(clean) == len(text)
 
 
+def percent_encoded(text: str) -> str:
+    return "".join(char if char.isalpha() else f"%{ord(char):02X}" for char in text)
+
+
+@pytest.mark.parametrize("kind", CANARIES)
+@pytest.mark.parametrize("written", [quote, percent_encoded, lambda text: quote(percent_encoded(text))])
+def test_a_percent_encoded_secret_is_found(kind: str, written: Callable[[str], str]) -> None:
+    text = f"https://example.org/{written(f'a {CANARIES[kind]}')}"
+    clean = without_secrets(text)
+    assert core_of(CANARIES[kind]) in unquote(unquote(text)) and len(clean) == len(text)
+    assert core_of(CANARIES[kind]) not in unquote(unquote(clean)) and without_secrets(clean) == clean
+
+
+@pytest.mark.parametrize("kind", CANARIES)
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("before", ["", "a", "user:", '{"é": "'])
+def test_a_secret_in_base64_is_found(kind: str, encode: Callable[[bytes], bytes], before: str) -> None:
+    encoded = encode(f"{before} {CANARIES[kind]} behind".encode()).decode().rstrip("=")
+    assert (
+        without_secrets(f"data: {encoded}.")
+        == "data: " + f"[key:encoded:{len(encoded)}]".ljust(len(encoded), "*") + "."
+    )
+
+
+@pytest.mark.parametrize("piece", ["\\u005c", "%25"])
+def test_a_text_that_is_escaped_very_often_is_searched_in_bounded_time(piece: str) -> None:
+    """One look for each level would exceed the stack, and need a second for each character."""
+    deep = piece + piece[1:] * 20_000 + " " + CANARIES["openai"]
+    assert core_of(CANARIES["openai"]) not in without_secrets(deep)
+
+
 @given(st.sampled_from([*CANARIES.values()]), st.text(max_size=30), st.text(max_size=30))
 def test_a_secret_is_found_in_any_text(canary: str, before: str, behind: str) -> None:
     text = f"{before} {canary} {behind}"
@@ -48,9 +82,33 @@ def test_a_placeholder_names_the_kind_and_the_length() -> None:
 def test_configured_secrets_are_found_whatever_they_look_like() -> None:
     assert without_secrets("it is hunter22, yes", ["hunter22"]) == "it is ********, yes"
     assert without_secrets("a b", ["b"]) == "a b"
+    assert without_secrets("hunter22 hunter22", ["hunter22"]) == "******** ********"
 
 
-@pytest.mark.parametrize("text", ["a risk-free task-oriented desk-top", "the token of a word", "sk-8", "eyJ", "1:2@3"])
+def test_a_configured_secret_that_is_the_beginning_of_another_leaves_nothing_of_it() -> None:
+    key = CANARIES["openai"]
+    hidden = f"[key:configured:{len(key)}]".ljust(len(key), "*")
+    assert without_secrets(f"a {key}.", [key[:12]]) == f"a {hidden}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a risk-free task-oriented desk-top",
+        "the token of a word",
+        "sk-8",
+        "eyJ",
+        "1:2@3",
+        "a token: the smallest_unit_of_a_text",
+        "bearer authentication, a bearer token",
+        "docker run -u 1000:1000 a-hawk-like-thing",
+        "?key=short&token=none 100%25 of %20 spaces",
+        "authorization: required",
+        "call_0123456789abcdefghijkl toolu_01A09q90qw90lq917835lq9",
+        "git clone ssh://git@example.org/a.git",
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    ],
+)
 def test_ordinary_text_stays(text: str) -> None:
     assert without_secrets(text) == text
 
