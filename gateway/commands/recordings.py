@@ -1,6 +1,9 @@
 """Runs `dragoman replay` and `minimise`: runs recorded requests again, and makes recordings smaller."""
 
 import argparse
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -9,12 +12,14 @@ from gateway.commands.counted import counted, sized
 from gateway.commands.numbers import speed, whole_number
 
 if TYPE_CHECKING:
+    from gateway.recording.minimise import Judge
     from gateway.recording.recording import Recording
     from gateway.settings import Settings
 
 REPLAY_HELP: Final = "run recorded requests again without a network, or serve them as a fake backend"
 MINIMISE_HELP: Final = "make a recording smaller while it still shows one thing"
 _SUFFIX: Final = ".dragoman.jsonl"
+_COMMAND: Final = "command:"
 
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +42,9 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 def add_minimise(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `dragoman minimise`."""
     parser.add_argument("file", metavar="FILE", type=Path, help="a recording")
-    parser.add_argument("--until", default="same", metavar="TEST", help="rule:CODE, code:CODE, status:N, or same")
+    parser.add_argument(
+        "--until", default="same", metavar="TEST", help="rule:CODE, code:CODE, status:N, same, or command:COMMAND"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file to write (default FILE with .min)")
     parser.add_argument("--settings", type=Path, help="the settings file, for what is not built in")
 
@@ -106,7 +113,9 @@ def minimise(options: argparse.Namespace) -> int:
     from gateway.recording import minimise as search
     from gateway.recording.files import load_recording, save_recording
 
-    found = search.minimise(recording := load_recording(options.file), options.until, _settings(options.settings))
+    recording, settings = load_recording(options.file), _settings(options.settings)
+    judge = _judge(options.until.removeprefix(_COMMAND)) if options.until.startswith(_COMMAND) else None
+    found = search.minimise(recording, options.until, settings, judge)
     out = options.out or options.file.with_name(f"{options.file.name.removesuffix(_SUFFIX)}.min{_SUFFIX}")
     size = save_recording(out, found.recording)
     (one,) = found.recording.interactions()
@@ -115,6 +124,31 @@ def minimise(options: argparse.Namespace) -> int:
     if not found.minimal:
         print(f"  stopped after {search.MOST_TRIES} tries: a smaller one may exist")
     return 0
+
+
+def _judge(command: str) -> "Judge":
+    """Returns a judge that runs a command with the file of a smaller recording behind its words: it shows what is
+    looked for where the command ends with status 0. Raises InvalidRequest for a command that cannot be run."""
+    from gateway.core.errors import InvalidRequest
+    from gateway.recording.files import save_recording
+
+    def judge(recording: "Recording") -> bool:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"smaller{_SUFFIX}"
+            save_recording(file, recording)
+            try:
+                run = subprocess.run([*words, str(file)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            except OSError as error:
+                raise InvalidRequest(f"--until {_COMMAND}{command}: cannot be run: {error.strerror}") from error
+        return run.returncode == 0
+
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidRequest(f"--until {_COMMAND}{command}: {error}") from error
+    if not words:
+        raise InvalidRequest(f"--until {_COMMAND}: the command is missing.")
+    return judge
 
 
 def _settings(path: Path | None) -> "Settings | None":

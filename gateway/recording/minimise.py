@@ -25,6 +25,9 @@ from gateway.registry import load_dialect
 from gateway.settings import Settings
 
 Shows: TypeAlias = Callable[[OfflineRun], bool]
+# Says of a recording of one request whether it shows what is looked for.
+Judge: TypeAlias = Callable[[Recording], bool]
+_Test: TypeAlias = Callable[[Interaction, OfflineRun], bool]
 Path: TypeAlias = tuple[str | int, ...]
 
 # Each try runs the request once; behind so many the smallest so far is the answer.
@@ -75,33 +78,43 @@ def _sameness(run: OfflineRun) -> tuple[object, ...]:
     return {rule for rule, _ in outcome.violations}, notices, outcome.status, outcome.code
 
 
-def minimise(recording: Recording, until: str, settings: Settings | None = None) -> Minimised:
-    """Returns a smallest recording that shows the same. Raises InvalidRequest where the whole one does not show it."""
+def minimise(
+    recording: Recording, until: str, settings: Settings | None = None, judge: Judge | None = None
+) -> Minimised:
+    """Returns a smallest recording that shows the same; a `judge` decides in place of the test `until`, which then only
+    names it. Raises InvalidRequest where the whole one does not show it."""
     # One request is enough: another one cannot change what it comes to.
-    interaction = next((one for one in recording.interactions() if _shows_it(one, until, settings)), None)
+    interaction = next((one for one in recording.interactions() if _shows_it(one, until, settings, judge)), None)
     if interaction is None:
         what = "can be run" if until == "same" else f"shows {until}"
         raise InvalidRequest(f"No request of the recording {what}.")
-    search = _Search(shows(until, run_offline(interaction, settings)), settings)
+    search = _Search(_test(until, run_offline(interaction, settings), judge), settings)
     smallest = search.smallest(interaction)
     header = msgspec.structs.replace(recording.header, note=f"minimised until {until}")
     made = remade(smallest, run_offline(smallest, settings)).numbered(1)
     return Minimised(Recording(header).with_interactions([made]), search.tries, search.tries < MOST_TRIES)
 
 
-def _shows_it(interaction: Interaction, until: str, settings: Settings | None) -> bool:
+def _shows_it(interaction: Interaction, until: str, settings: Settings | None, judge: Judge | None) -> bool:
     try:
         run = run_offline(interaction, settings)
     except RecordingError:
         return False
-    return shows(until, run)(run)
+    return _test(until, run, judge)(interaction, run)
+
+
+def _test(until: str, whole: OfflineRun, judge: Judge | None) -> _Test:
+    if judge is not None:
+        return lambda one, run: judge(Recording().with_interactions([remade(one, run).numbered(1)]))
+    test = shows(until, whole)
+    return lambda one, run: test(run)
 
 
 class _Search:
     """Counts the tries of one search."""
 
-    def __init__(self, shows: Shows, settings: Settings | None) -> None:
-        self._shows = shows
+    def __init__(self, test: _Test, settings: Settings | None) -> None:
+        self._test = test
         self._settings = settings
         self._known: dict[tuple[bytes, tuple[bytes, ...]], bool] = {}
         self.tries = 0
@@ -122,7 +135,7 @@ class _Search:
                 return False
             self.tries += 1
             try:
-                self._known[key] = self._shows(run_offline(interaction, self._settings))
+                self._known[key] = self._test(interaction, run_offline(interaction, self._settings))
             except GatewayError:
                 self._known[key] = False
         return self._known[key]

@@ -304,6 +304,28 @@ def test_a_smaller_recording_is_written_beside_the_large_one(
     assert "No request of the recording shows" in capsys.readouterr().err
 
 
+def test_a_command_decides_what_a_smaller_recording_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, small = tmp_path / "a.dragoman.jsonl", tmp_path / "a.min.dragoman.jsonl"
+    save_recording(path, golden_recordings()[names().index("native_broken_history")])
+    check = tmp_path / "shows it.py"
+    check.write_text("import sys\nsys.exit('assistant' not in open(sys.argv[2]).read() or sys.argv[1] != 'a b')\n")
+    command = f"command:{sys.executable} '{check}' 'a b'"
+    assert run("minimise", str(path), "--until", command) == 0
+    assert "assistant" in small.read_text() and small.stat().st_size < path.stat().st_size
+    assert load_recording(small).header.note == f"minimised until {command}"
+    (before,), (after,) = load_recording(path).interactions(), load_recording(small).interactions()
+    assert len(after.body or b"") < len(before.body or b"") / 4
+    capsys.readouterr()
+    for wrong, said in (
+        ("command:", "the command is missing"),
+        ("command:'", "No closing quotation"),
+        (f"command:{tmp_path / 'none'}", "cannot be run: No such file or directory"),
+        (f"command:{sys.executable} -c 'raise SystemExit(1)'", "No request of the recording shows command:"),
+    ):
+        assert run("minimise", str(path), "--until", wrong, "--out", str(tmp_path / "other")) == 2
+        assert said in capsys.readouterr().err and not (tmp_path / "other").exists()
+
+
 def test_a_file_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("replay", "minimise"):
         assert run(command, str(tmp_path / "none")) == 2

@@ -202,7 +202,7 @@ complete -c dragoman -n '_shtab_dragoman_using replay' -l port -x -d 'the port t
 complete -c dragoman -n '_shtab_dragoman_using replay; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording'
 complete -c dragoman -n '_shtab_dragoman_using; and test $_shtab_dragoman_npos -eq 0' -a minimise -d 'make a recording smaller while it still shows one thing'
 complete -c dragoman -n '_shtab_dragoman_using minimise' -s h -l help -d 'show this help message and exit'
-complete -c dragoman -n '_shtab_dragoman_using minimise' -l until -x -d 'rule:CODE, code:CODE, status:N, or same'
+complete -c dragoman -n '_shtab_dragoman_using minimise' -l until -x -d 'rule:CODE, code:CODE, status:N, same, or command:COMMAND'
 complete -c dragoman -n '_shtab_dragoman_using minimise' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'the file to write (default FILE with .min)'
 complete -c dragoman -n '_shtab_dragoman_using minimise' -l settings -xka "(__fish_complete_path (commandline -ct))" -d 'the settings file, for what is not built in'
 complete -c dragoman -n '_shtab_dragoman_using minimise; and test $_shtab_dragoman_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a recording'

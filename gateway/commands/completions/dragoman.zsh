@@ -266,7 +266,7 @@ _shtab_dragoman_map_try_defaults_added=0
 
 _shtab_dragoman_minimise_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--until[rule\:CODE, code\:CODE, status\:N, or same]:TEST:"
+  "--until[rule\:CODE, code\:CODE, status\:N, same, or command\:COMMAND]:TEST:"
   "--out[the file to write (default FILE with .min)]:FILE:_files"
   "--settings[the settings file, for what is not built in]:settings:_files"
   ":a recording:_files"
