@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
@@ -91,7 +92,7 @@ class Capture(msgspec.Struct, array_like=True):
     # The time of each field of Marks.
     _marks: dict[str, float] = {}
     _quiet: bytes = b""
-    _continues: bool = False
+    _state: bool = False
     _over: bool = False
 
     @property
@@ -120,8 +121,7 @@ class Capture(msgspec.Struct, array_like=True):
         """Takes the request to the backend."""
         sent = exchange.request
         self._sent = Sent(sent.method, sent.path, dict(sent.headers), sent.body, sent.http2)
-        # A turn of an earlier request has an index below those of this one.
-        self._continues = any(turn.index is not None and turn.index < 0 for turn in exchange.conversation.turns)
+        self._state = _has_state(exchange.conversation)
         self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
         self._marks["prepared"] = monotonic()
 
@@ -264,7 +264,7 @@ class Capture(msgspec.Struct, array_like=True):
             entry.profile or "",
             policy_fields(route.policy),
             backend.max_event,
-            self._continues or any(notice.stage == "state" for _, notice in self._notices),
+            self._state,
         )
 
     def _sent_line(self, x: int) -> SentLine | None:
@@ -278,6 +278,15 @@ class Capture(msgspec.Struct, array_like=True):
     def _since(self, at: float) -> float:
         """Returns the milliseconds since the head of the request."""
         return milliseconds(at - self._began)
+
+
+def _has_state(conversation: Conversation) -> bool:
+    """Returns whether what the gateway keeps of other requests has a part in this one: it asks for state to keep, or
+    puts some back; a turn of an earlier request has an index below those of this one; a summary stands for others."""
+    turns = conversation.turns
+    return conversation.keeps is not None or any(
+        turn.summary or (turn.index is not None and turn.index < 0) for turn in turns
+    )
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()

@@ -137,29 +137,6 @@ async def test_a_refused_request(body: bytes) -> None:
         assert {one.body for one in interactions(gateway)} == {body}
 
 
-async def test_a_client_that_leaves() -> None:
-    async with demo_gateway() as gateway:
-        body = {
-            "model": "demo-chat",
-            "stream": True,
-            "messages": [{"role": "user", "content": "Hi [[demo:stall]]"}],
-        }
-        async with gateway.client.stream("POST", "/v1/chat/completions", json=body) as response:
-            async for _ in response.aiter_bytes():
-                break
-        ring = gateway.app.gateway_state.inspector
-        assert ring is not None
-        async with asyncio.timeout(10):
-            await anext(True async for found in ring.ring.watchers.watch(after=0) if found[-1].kind == "ended")
-        (one,) = interactions(gateway)
-        assert one.end is not None and (one.end.status, one.end.code, one.end.cut) == (
-            499,
-            "client_gone",
-            "client_gone",
-        )
-        check_all(gateway)
-
-
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_body_that_ends_behind_the_answer(wire: str) -> None:
     spoken, answered = WIRES[wire].spoken, asyncio.Semaphore(0)
