@@ -12,15 +12,25 @@ from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, R
 
 class LiveRequest(msgspec.Struct):
     """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
-    clock), and `told` what watchers were told last of it. When it has ended, `ended` is what stays of it."""
+    clock), and `told` are the facts that watchers were told last. When it has ended, `ended` is what stays of it."""
 
     context: RequestContext
     started: float
     changed: float
     rules: tuple[str, ...] = ()
     usage: UsageReport | None = None
-    told: Summary | None = None
+    told: tuple[object, ...] | None = None
     ended: "EndedRequest | None" = None
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What a summary is made of that may change, but for the time, which goes on by itself, and the size, which
+        grows with every read. Summaries themselves would take ten times as long to compare."""
+        context, capture = self.context, self.context.capture
+        conversation = None if capture is None else capture.conversation
+        changes = sum(context.changes.values())
+        known = (context.key, context.model, context.backend, context.code, context.streamed)
+        return (*known, changes, self.rules, self.usage, conversation)
 
     @property
     def tokens(self) -> TokenCounts | None:
