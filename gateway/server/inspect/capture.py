@@ -44,12 +44,12 @@ from gateway.settings import ModelSettings
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True):
-    """What of the request to the backend a recording holds."""
+    """What of the request to the backend a recording holds; `body` None: it is larger than anything that is kept."""
 
     method: str
     path: str
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes | None
     http2: bool
 
 
@@ -68,7 +68,7 @@ class Route:
 class Capture(msgspec.Struct, array_like=True):
     """One request. While it is served, little more than references and times are taken; what a viewer or a recording
     needs is made when it is asked for. `kept` holds what goes over both wires, and a body that exceeds its bound is not
-    shown. `keys` are the client's own secrets in the head of its request; `conversation` is a name that is equal for
+    kept. `keys` are the client's own secrets in the head of its request; `conversation` is a name that is equal for
     requests whose first user messages are equal, and empty while there is none."""
 
     id: str
@@ -81,6 +81,8 @@ class Capture(msgspec.Struct, array_like=True):
     _dialect: str = ""
     _head: RequestHead = RequestHead("")
     _body: bytes | None = None
+    # Why there is none.
+    _absent: Absence = "never_kept"
     _sent: Sent | None = None
     _answer: AnswerLine | None = None
     _clock: list[int] = []
@@ -98,8 +100,12 @@ class Capture(msgspec.Struct, array_like=True):
     @property
     def size(self) -> int:
         """The memory that the contents take, in bytes."""
-        sent = self._sent
-        return len(self._body or b"") + (0 if sent is None else len(sent.body)) + self.kept.size
+        return sum(map(len, self._bodies)) + self.kept.size
+
+    @property
+    def _bodies(self) -> list[bytes]:
+        """The bodies of both requests; empty: it is not here."""
+        return [self._body or b"", (self._sent and self._sent.body) or b""]
 
     def begin(self, dialect: Dialect, head: RequestHead) -> None:
         """Takes the head of the request."""
@@ -110,7 +116,10 @@ class Capture(msgspec.Struct, array_like=True):
 
     def read_request(self, body: bytes) -> None:
         """Takes the body of the client's request."""
-        self._body = body
+        if len(body) <= self.kept.most:
+            self._body = body
+        else:
+            self._absent = "over_the_cap"
         self._marks["read"] = monotonic()
 
     def choose_route(self, model: str, route: ModelSettings, backend: Backend) -> None:
@@ -120,7 +129,8 @@ class Capture(msgspec.Struct, array_like=True):
     def prepare(self, exchange: Exchange) -> None:
         """Takes the request to the backend."""
         sent = exchange.request
-        self._sent = Sent(sent.method, sent.path, dict(sent.headers), sent.body, sent.http2)
+        body = sent.body if len(sent.body) <= self.kept.most else None
+        self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2)
         self._state = _has_state(exchange.conversation)
         self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
         self._marks["prepared"] = monotonic()
@@ -198,8 +208,7 @@ class Capture(msgspec.Struct, array_like=True):
 
     def texts(self) -> list[bytes]:
         """Returns what of the contents can be searched: the body, what was sent, and either side of the answer."""
-        found = [b"" if self._body is None else self._body, b"" if self._sent is None else self._sent.body]
-        return [*found, self.kept.joined("backend"), self.kept.joined("client")]
+        return [*self._bodies, self.kept.joined("backend"), self.kept.joined("client")]
 
     def packed(self) -> bytes:
         """Returns everything but the route in one piece of memory, which `unpacked` reads."""
@@ -239,15 +248,9 @@ class Capture(msgspec.Struct, array_like=True):
 
     def _request(self, x: int) -> RequestLine:
         head, body = self._head, self._body
-        absent = self._absence(body)
-        kept = None if body is None or absent else data_of(body)
         path, headers = request_path(head), request_headers(head)
-        return RequestLine(x, self.id, self._dialect, self.method, path, headers, kept, absent)
-
-    def _absence(self, body: bytes | None) -> Absence | None:
-        if body is None:
-            return "never_kept"
-        return "over_the_cap" if len(body) > self.kept.most else None
+        line = RequestLine(x, self.id, self._dialect, self.method, path, headers)
+        return replace(line, absent=self._absent) if body is None else replace(line, body=data_of(body))
 
     def _route_line(self, x: int) -> RouteLine | None:
         if self.route is None:
@@ -271,9 +274,10 @@ class Capture(msgspec.Struct, array_like=True):
         if self._sent is None:
             return None
         sent, t = self._sent, self._since(self._marks["prepared"])
-        absent = self._absence(sent.body)
-        body = None if absent else data_of(sent.body)
-        return SentLine(x, sent.method, sent.path, t, sent.headers, body, sent.http2, absent)
+        line = SentLine(x, sent.method, sent.path, t, sent.headers, http2=sent.http2)
+        if sent.body is None:
+            return replace(line, absent="over_the_cap")
+        return replace(line, body=data_of(sent.body))
 
     def _since(self, at: float) -> float:
         """Returns the milliseconds since the head of the request."""

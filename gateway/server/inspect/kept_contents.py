@@ -81,7 +81,8 @@ class KeptContents:
         return [started for started, span in self._spans.items() if span.conversation == name]
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forgets everything, and gives the memory back."""
+        self._block = None
         self._spans.clear()
         self._next = 0
 

@@ -131,6 +131,25 @@ def test_a_flood_leaves_no_more_than_the_bounds() -> None:
     assert sum(len(piece.requests) for piece in ring._ended._packed) < 400 * (200 + 64)
 
 
+def test_a_body_over_the_cap_takes_no_memory_of_others() -> None:
+    ring = ring_of(contents="always", request_mb=1 / 2**10, keep_mb=4 / 2**10)
+    serve(ring, "req-small", 500)
+    for number in range(10):
+        serve(ring, f"req-{number}", 2**20)
+    summaries = {one.id: one for one in ring.listed()}
+    assert {one.contents for one in summaries.values()} == {"kept"} and summaries["req-1"].bytes < 300
+    contents = ring.contents("req-1")
+    assert contents is not None and contents.interaction.request.absent == "over_the_cap"
+
+
+def test_what_is_forgotten_is_no_more_in_memory() -> None:
+    ring = ring_of(contents="always")
+    serve(ring, "req-1", 500)
+    assert ring._contents._block is not None and b"x" * 500 in ring._contents._block[:]
+    ring.clear()
+    assert ring._contents._block is None
+
+
 def test_contents_are_kept_only_as_the_settings_say() -> None:
     assert begin(ring_of(contents="never")).capture is None
     assert begin(ring_of(contents="always")).capture is not None
