@@ -14,6 +14,7 @@ from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
+from gateway.recording.redact.secrets import without_secrets
 from gateway.server.telemetry import log
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.debug_log import log_request
@@ -60,6 +61,24 @@ def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path:
     assert third.endswith(" INFO req_1 backend ROLLED_BACK: taken back")
     assert fourth.endswith(" INFO req_1 [MCP Gateway] Transformed call_mcp_tool -> f")
     assert fifth.endswith(" INFO req_1 repair input[3] CALL_ARGS_TYPE: arguments is an object")
+
+
+def test_the_thread_of_the_log_takes_keys_out_of_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than all the rest of a line, for which a request does not wait."""
+    threads: list[int] = []
+
+    def redact(text: str) -> str:
+        threads.append(threading.get_ident())
+        return without_secrets(text)
+
+    monkeypatch.setattr(log, "without_secrets", redact)
+    file, key = tmp_path / "x.log", "sk-ant-" + "a1B2" * 8
+    with logging_to(LogSettings(file=str(file))):
+        log_notice(Notice("repair", "changed", "CALL_ID_LONG", f"the id '{key}' is too long", 3), "req_1")
+        log_notice(Notice("trim", "dropped", "R", f"left out '{key}'"), "req_1")
+    assert len(threads) == 2 and threading.get_ident() not in threads
+    first, second = written(file)
+    assert "the id '[key:anthropic:39]" in first and "left out '[key:anthropic:39]" in second and key not in first
 
 
 @pytest.mark.parametrize(
