@@ -29,6 +29,7 @@ from gateway.server.inspect.send_routes import add_send_routes
 from gateway.server.inspect.settings_routes import add_settings_routes
 from gateway.server.telemetry.log import LOGGER
 
+_LISTED: Final = 200
 _MOST_LISTED: Final = 1000
 _MOST_EXPORTED: Final = 1000
 
@@ -54,8 +55,9 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     @app.get(f"{API}/requests", include_in_schema=False)
     async def requests(request: Request) -> Response:
         """The summaries of the newest requests, newest first."""
-        before, limit = number(request, "before"), min(number(request, "limit") or 200, _MOST_LISTED)
-        return json_response(await inspector().requests.listed(request.query_params.get("filter", ""), before, limit))
+        before, limit = number(request, "before"), number(request, "limit")
+        most = min(_LISTED if limit is None else limit, _MOST_LISTED)
+        return json_response(await inspector().requests.listed(request.query_params.get("filter", ""), before, most))
 
     @app.delete(f"{API}/requests", include_in_schema=False)
     async def forget() -> Response:
