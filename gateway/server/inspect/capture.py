@@ -210,6 +210,12 @@ class Capture(msgspec.Struct, array_like=True):
         """Returns what of the contents can be searched: the body, what was sent, and either side of the answer."""
         return [*self._bodies, self.kept.joined("backend"), self.kept.joined("client")]
 
+    def copied(self) -> "Capture":
+        """Returns what is known now, to which nothing more is added: another thread may read it."""
+        return replace(
+            self, kept=self.kept.copied(), _clock=[*self._clock], _notices=[*self._notices], _marks={**self._marks}
+        )
+
     def packed(self) -> bytes:
         """Returns everything but the route in one piece of memory, which `unpacked` reads."""
         said = (self._notices, self._failure)

@@ -49,6 +49,8 @@ class Close(msgspec.Struct, frozen=True, array_like=True, tag="close"):
 
 # What a piece holds in memory beside its data: itself, its time, and the head of its bytes.
 _PIECE: Final = 112
+# Of all that is kept, so great a part is dropped at once.
+_SLACK: Final = 16
 # What has no bytes is always kept.
 Kept: TypeAlias = Piece | BackendHead | ClientHead | Close
 
@@ -89,17 +91,28 @@ class KeptBytes(msgspec.Struct, array_like=True):
             self._last.append(kept)
 
     def _drop_first(self, last: list[Kept]) -> None:
-        while self.size > self.most:
-            # A list: no deque can be packed. It moves some thousand references at most.
-            kept = last.pop(0)
+        if self.size <= self.most:
+            return
+        # Some more than is too much: what is dropped one by one moves all others each time.
+        wanted = self.most - self.most // _SLACK
+        dropped = 0
+        while self.size > wanted and dropped < len(last) - 1:
+            kept = last[dropped]
+            dropped += 1
             if isinstance(kept, Piece):
                 self.size -= len(kept.data) + _PIECE
                 self._miss(kept)
             else:
                 self._first.append(kept)
+        del last[:dropped]
 
     def _miss(self, piece: Piece) -> None:
         self._missing[piece.side] = self._missing.get(piece.side, 0) + len(piece.data)
+
+    def copied(self) -> "KeptBytes":
+        """Returns what is kept now, to which nothing more is added."""
+        last = None if self._last is None else [*self._last]
+        return msgspec.structs.replace(self, _first=[*self._first], _last=last, _missing={**self._missing})
 
     def joined(self, side: Side) -> bytes:
         """Returns what is kept of one side."""

@@ -1,11 +1,14 @@
 """What the inspector shows of one request is what `explain` says, and what the backend and the client saw."""
 
 import json
+import threading
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.server.inspect.capture import Capture
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.inspect.test_routes import settings
 
@@ -239,3 +242,24 @@ async def test_a_notice_quotes_the_words_that_the_messages_show() -> None:
             assert f"'{lost}'" in sentence
             quoted.append(lost)
         assert quoted[0] != quoted[1] == "c_9"
+
+
+@pytest.mark.parametrize("path", ["requests/{id}", "requests/{id}/answer", "export?id={id}", "requests?filter=Hello"])
+async def test_contents_are_read_beside_what_is_served(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a long stream take a quarter of a second."""
+    threads: set[int] = set()
+
+    def seen(work: Callable[..., Any]) -> Callable[..., Any]:
+        def see(*args: Any, **fields: Any) -> Any:
+            threads.add(threading.get_ident())
+            return work(*args, **fields)
+
+        return see
+
+    async with running_gateway(settings()) as gateway:
+        request_id = (await gateway.chat(model="demo-chat", stream=True)).headers["x-request-id"]
+        for name in ("interaction", "texts"):
+            monkeypatch.setattr(Capture, name, seen(getattr(Capture, name)))
+        answer = await gateway.client.get(f"/inspect/api/{path.format(id=request_id)}")
+        assert answer.status_code == 200
+    assert threads and threading.get_ident() not in threads

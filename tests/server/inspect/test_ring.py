@@ -11,6 +11,7 @@ from gateway.recording.recording import Interaction
 from gateway.registry import load_dialect
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.filter import read_filter
+from gateway.server.inspect.requests import RequestContents
 from gateway.server.inspect.ring import RequestRing
 from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
 from gateway.settings import InspectorSettings
@@ -33,6 +34,11 @@ def serve(ring: RequestRing, name: str, size: int = 10) -> None:
     if context.capture is not None:
         context.capture.read_request(b"x" * size)
     context.conclude(200)
+
+
+def contents_of(ring: RequestRing, request_id: str) -> RequestContents | None:
+    read = ring.reader(request_id)
+    return None if read is None else read()
 
 
 def test_a_request_is_shown_from_its_beginning() -> None:
@@ -66,7 +72,7 @@ async def test_the_newest_summaries_stay() -> None:
     assert [one.id for one in ring.listed(before=ring.listed()[0].seq)] == ["req-3", "req-2"]
     found = await ring.found(read_filter("id:*-3").matches)
     assert [one.id for one in ring.page(found, None, 10)] == ["req-3"]
-    assert ring.summary("req-0") is None and ring.contents("req-0") is None
+    assert ring.summary("req-0") is None and contents_of(ring, "req-0") is None
 
 
 def test_the_oldest_contents_go_first_and_the_summary_says_so() -> None:
@@ -82,7 +88,7 @@ def test_the_oldest_contents_go_first_and_the_summary_says_so() -> None:
     }
     assert listed["req-0"].bytes == listed["req-1"].bytes == 0
     assert 400 < listed["req-2"].bytes == listed["req-3"].bytes < 600
-    assert ring.contents("req-1") is None and ring.contents("req-2") is not None
+    assert contents_of(ring, "req-1") is None and contents_of(ring, "req-2") is not None
 
 
 def test_a_flood_is_bounded_and_of_equal_ids_the_newest_stays() -> None:
@@ -138,7 +144,7 @@ def test_a_body_over_the_cap_takes_no_memory_of_others() -> None:
         serve(ring, f"req-{number}", 2**20)
     summaries = {one.id: one for one in ring.listed()}
     assert {one.contents for one in summaries.values()} == {"kept"} and summaries["req-1"].bytes < 300
-    contents = ring.contents("req-1")
+    contents = contents_of(ring, "req-1")
     assert contents is not None and contents.interaction.request.absent == "over_the_cap"
 
 
@@ -162,6 +168,24 @@ def test_contents_are_kept_only_as_the_settings_say() -> None:
     assert begin(saving).capture is not None
 
 
+def test_what_is_read_of_a_request_that_is_served_is_what_had_come_when_it_was_asked_for() -> None:
+    """Another thread reads it meanwhile."""
+    ring = ring_of(contents="always", request_mb=1 / 2**10)
+    context = begin(ring, "req-1")
+    assert context.capture is not None
+    for number in range(20):
+        context.capture.read(b"%10d" % number)
+    read = ring.reader("req-1")
+    assert read is not None
+    before = read()
+    for number in range(20):
+        context.capture.read(b"%10d" % number)
+        context.note([Notice("repair", "added", "TOOL_ORPHAN", "x")])
+    context.capture.send()
+    assert read() == before != contents_of(ring, "req-1")
+    assert before.interaction.gaps and not before.interaction.notices
+
+
 def test_who_saves_gets_every_request_that_ends() -> None:
     ring = ring_of()
     saved: list[Interaction] = []
@@ -180,7 +204,7 @@ def test_the_id_that_two_requests_chose_is_that_of_the_newer() -> None:
     second.conclude(200)
     assert [one.status for one in ring.listed()] == [200]
     serve(ring, "same")
-    contents = ring.contents("same")
+    contents = contents_of(ring, "same")
     assert len(ring.listed()) == 1 and contents is not None and contents.interaction.body == b"x" * 10
 
 

@@ -23,7 +23,7 @@ from gateway.server.inspect.workers import peer
 from gateway.server.inspect.workers.all_requests import AllRequests, socket_path
 from gateway.server.inspect.workers.served import serving_requests
 from gateway.settings import InspectorSettings
-from tests.server.inspect.test_ring import begin, serve
+from tests.server.inspect.test_ring import begin, contents_of, serve
 
 WORKERS: Final = (1, 2, 3)
 
@@ -77,7 +77,7 @@ async def test_contents_come_from_the_worker_that_has_them() -> None:
         for worker in WORKERS:
             contents = await run.all.contents(f"req-{worker}")
             assert contents is not None and contents.interaction.body == b"x" * worker
-            direct = run.rings[worker].contents(f"req-{worker}")
+            direct = contents_of(run.rings[worker], f"req-{worker}")
             assert contents == direct
         assert await run.all.contents("unknown") is None and await run.all.summary("unknown") is None
 
@@ -182,7 +182,7 @@ async def test_a_watcher_sees_all_workers_and_makes_all_keep_contents() -> None:
         assert {change.summary and change.summary.worker for change in found} == {1, 2, 3}
         assert [change.number for change in found] == sorted(change.number for change in found)
         for worker in WORKERS:
-            assert run.rings[worker].contents(f"req-{worker}") is not None
+            assert contents_of(run.rings[worker], f"req-{worker}") is not None
         async with asyncio.timeout(10):
             while any(ring.watchers.queues for ring in run.rings.values()):  # noqa: ASYNC110 (no event tells it)
                 await asyncio.sleep(0.01)
