@@ -6,7 +6,7 @@ of the backend are replaced by ones that keep what goes through them (`gateway.s
 """
 
 import marshal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
@@ -68,13 +68,14 @@ class Route:
 class Capture(msgspec.Struct, array_like=True):
     """One request. While it is served, little more than references and times are taken; what a viewer or a recording
     needs is made when it is asked for. `kept` holds what goes over both wires, and a body that exceeds its bound is not
-    kept. `keys` are the client's own secrets in the head of its request; `conversation` is a name that is equal for
+    kept. `secrets` are the client's own in the head of its request, and those of its backend while it was served, which
+    may be others by now; `conversation` is a name that is equal for
     requests whose first user messages are equal, and empty while there is none."""
 
     id: str
     method: str
     kept: KeptBytes
-    keys: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     conversation: str = ""
     route: Route | None = None
     _began: float = msgspec.field(default_factory=monotonic)
@@ -111,8 +112,7 @@ class Capture(msgspec.Struct, array_like=True):
         """Takes the head of the request."""
         self._dialect = dialect.name
         self._head = RequestHead(head.path, head.query, dict(head.headers))
-        keys = (place.read(head).decode("utf-8", "replace") for place in dialect.key_places)
-        self.keys = tuple(key for key in keys if key)
+        self._add_secrets(place.read(head).decode("utf-8", "replace") for place in dialect.key_places)
 
     def read_request(self, body: bytes) -> None:
         """Takes the body of the client's request."""
@@ -125,6 +125,7 @@ class Capture(msgspec.Struct, array_like=True):
     def choose_route(self, model: str, route: ModelSettings, backend: Backend) -> None:
         """Takes the route, before anything is prepared for it."""
         self.route = Route(model, route, backend)
+        self._add_secrets(backend.secrets)
 
     def prepare(self, exchange: Exchange) -> None:
         """Takes the request to the backend."""
@@ -205,6 +206,12 @@ class Capture(msgspec.Struct, array_like=True):
         """Records the end of the request. What the backend sends from now on is no part of it."""
         self._over = True
         self._marks["end"] = monotonic()
+        if self.route is not None:
+            # It may have got a token for this request.
+            self._add_secrets(self.route.backend.secrets)
+
+    def _add_secrets(self, secrets: Iterable[str]) -> None:
+        self.secrets = tuple(filter(None, dict.fromkeys((*self.secrets, *secrets))))
 
     def texts(self) -> list[bytes]:
         """Returns what of the contents can be searched: the body, what was sent, and either side of the answer."""

@@ -86,4 +86,4 @@ class OwnRequests:
 
 def _which_hold(readers: Sequence[Callable[[], Capture]], words: Sequence[Word], secrets: Sequence[str]) -> list[bool]:
     captures = (read() for read in readers)
-    return [holds(capture.texts(), words, [*secrets, *capture.keys]) for capture in captures]
+    return [holds(capture.texts(), words, [*secrets, *capture.secrets]) for capture in captures]

@@ -17,7 +17,6 @@ import msgspec
 
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
-from gateway.recording.recording import Interaction
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.cost import TokenCounts, cost_of
 from gateway.server.inspect.ended_requests import EndedRequests
@@ -32,7 +31,7 @@ from gateway.server.inspect.entry import (
 )
 from gateway.server.inspect.kept_bytes import KeptBytes
 from gateway.server.inspect.kept_contents import KeptContents
-from gateway.server.inspect.requests import RequestContents
+from gateway.server.inspect.requests import ContentsReader, RequestContents
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.inspect.watchers import Watchers
 from gateway.server.telemetry.request_context import (
@@ -63,7 +62,7 @@ class RequestRing(RequestObserver):
         self.price_of: Callable[[str], Price | None] = lambda model: None
         self.worker = 1
         self.workers = 1
-        self.on_end: list[Callable[[Interaction], None]] = []
+        self.on_end: list[Callable[[ContentsReader], None]] = []
         self._always = settings.contents == "always"
         self._watched = settings.contents == "watched"
         self._most = int(settings.request_mb * 2**20)
@@ -121,11 +120,9 @@ class RequestRing(RequestObserver):
         """Keeps the contents of a request that ends, and passes them to those who save them."""
         capture.end()
         self._contents.add(live.started, capture)
-        if self.on_end:
-            code = error_code(outcome)
-            interaction = capture.interaction(outcome.status, code, live.context.phase, live.tokens)
-            for save in self.on_end:
-                save(interaction)
+        read = partial(_contents, lambda: capture, outcome, live.tokens, live.context.phase)
+        for save in self.on_end:
+            save(read)
 
     # --- what a viewer asks
 
@@ -193,9 +190,9 @@ class RequestRing(RequestObserver):
             found.append(ended)
         return max(found, key=lambda known: known.started, default=None)
 
-    def reader(self, request_id: str) -> Callable[[], RequestContents] | None:
-        """Returns what reads the contents of a request so far as they have come, in any thread: for a long stream that
-        takes a quarter of a second. None: they are not here; its summary says why."""
+    def reader(self, request_id: str) -> ContentsReader | None:
+        """Returns what reads the contents of a request so far as they have come. None: they are not here; its summary
+        says why."""
         known = self._find(request_id)
         read = None if known is None else self.capture_reader(known)
         if known is None or read is None:
@@ -232,4 +229,4 @@ class RequestRing(RequestObserver):
 def _contents(read: Callable[[], Capture], outcome: Outcome, tokens: TokenCounts | None, phase: str) -> RequestContents:
     capture = read()
     interaction = capture.interaction(outcome.status, error_code(outcome), phase, tokens)
-    return RequestContents(interaction, capture.keys, None if tokens is None else tokens.cached)
+    return RequestContents(interaction, capture.secrets, None if tokens is None else tokens.cached)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.recording.files import load_recording
 from gateway.testing.gateway import running_gateway
@@ -47,3 +48,14 @@ async def test_requests_behind_a_deleted_file_are_in_a_new_one(tmp_path: Path) -
         later = await ask(gateway)
     (path,) = folder.iterdir()
     assert [one.request.id for one in load_recording(path).interactions()] == [later]
+
+
+async def test_no_key_of_a_client_is_in_the_folder(tmp_path: Path) -> None:
+    """Also where a name of the request is what it sends as its key: names stay as they are."""
+    key, folder = "canary_of_the_client", tmp_path / "recorded"
+    tool: Json = {"type": "function", "function": {"name": key, "parameters": {"type": "object"}}}
+    async with running_gateway(settings(record=str(folder))) as gateway:
+        gateway.client.headers["authorization"] = f"Bearer {key}"
+        await ask(gateway, f"My key is {key}.", tools=[tool])
+    (path,) = folder.iterdir()
+    assert '"kind":"end"' in path.read_text() and key not in path.read_text()

@@ -81,7 +81,7 @@ def test_everything_of_a_request_is_read_again() -> None:
     contents = KeptContents(10, 2**20)
     contents.add(1, capture)
     found = read(contents, 1)
-    assert found is not None and found.keys == capture.keys == ("a-key-of-mine",)
+    assert found is not None and found.secrets == capture.secrets == ("a-key-of-mine",)
     tokens = TokenCounts(2**70, 1)
     assert found.interaction(502, "upstream_error", "stream", tokens) == capture.interaction(
         502, "upstream_error", "stream", tokens

@@ -7,11 +7,10 @@ import pytest
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.dialects.base import RequestHead
-from gateway.recording.recording import Interaction
 from gateway.registry import load_dialect
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.filter import read_filter
-from gateway.server.inspect.requests import RequestContents
+from gateway.server.inspect.requests import ContentsReader, RequestContents
 from gateway.server.inspect.ring import RequestRing
 from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
 from gateway.settings import InspectorSettings
@@ -164,7 +163,7 @@ def test_contents_are_kept_only_as_the_settings_say() -> None:
     watched.watchers.queues.add(asyncio.Queue())
     assert begin(watched).capture is not None
     saving = ring_of(contents="never")
-    saving.on_end.append(lambda interaction: None)
+    saving.on_end.append(lambda read: None)
     assert begin(saving).capture is not None
 
 
@@ -188,11 +187,11 @@ def test_what_is_read_of_a_request_that_is_served_is_what_had_come_when_it_was_a
 
 def test_who_saves_gets_every_request_that_ends() -> None:
     ring = ring_of()
-    saved: list[Interaction] = []
+    saved: list[ContentsReader] = []
     ring.on_end.append(saved.append)
     serve(ring, "req-1")
-    assert [one.request.id for one in saved] == ["req-1"]
-    assert saved[0].end is not None and saved[0].end.status == 200
+    (one,) = (read().interaction for read in saved)
+    assert one.request.id == "req-1" and one.end is not None and one.end.status == 200
 
 
 def test_the_id_that_two_requests_chose_is_that_of_the_newer() -> None:
