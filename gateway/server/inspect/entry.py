@@ -4,7 +4,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.core.events import UsageReport
 from gateway.server.inspect.cost import TokenCounts, token_counts
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
@@ -18,7 +17,6 @@ class LiveRequest(msgspec.Struct):
     started: float
     changed: float
     rules: tuple[str, ...] = ()
-    usage: UsageReport | None = None
     told: tuple[object, ...] | None = None
     ended: "EndedRequest | None" = None
 
@@ -30,12 +28,13 @@ class LiveRequest(msgspec.Struct):
         conversation = None if capture is None else capture.conversation
         changes = sum(context.changes.values())
         known = (context.key, context.model, context.backend, context.code, context.streamed)
-        return (*known, changes, self.rules, self.usage, conversation)
+        return (*known, changes, self.rules, context.usage, conversation)
 
     @property
     def tokens(self) -> TokenCounts | None:
         """The tokens, where they are known."""
-        return None if self.usage is None else token_counts(self.usage)
+        usage = self.context.usage
+        return None if usage is None else token_counts(usage)
 
     @property
     def id(self) -> str:
@@ -106,7 +105,7 @@ def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
         context.streamed,
         context.capture is not None,
         live.rules,
-        live.usage and token_counts(live.usage),
+        context.usage and token_counts(context.usage),
         outcome,
     )
 

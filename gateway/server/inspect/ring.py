@@ -15,7 +15,6 @@ from typing import Final
 
 import msgspec
 
-from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.cost import TokenCounts, cost_of
@@ -97,10 +96,6 @@ class RequestRing(RequestObserver):
             live.rules = (*live.rules, notice.rule)[:_MOST_RULES]
         if context.capture is not None:
             context.capture.note(notice)
-
-    def usage(self, context: RequestContext, usage: UsageReport) -> None:
-        if context in self._live:
-            self._live[context].usage = usage
 
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if context not in self._live:

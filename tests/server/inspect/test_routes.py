@@ -333,7 +333,7 @@ async def test_an_inspector_that_is_off_observes_nothing() -> None:
     async with running_gateway(settings(enabled="off")) as off, running_gateway(settings()) as on:
         without, with_it = off.app.gateway_state.observers, on.app.gateway_state.observers
         assert off.app.gateway_state.inspector is None
-        for name in ("begin", "notice", "usage", "conclude"):
+        for name in ("begin", "notice", "conclude"):
             assert len(getattr(with_it, name)) == len(getattr(without, name)) + 1
-        for name in ("connect", "open_stream", "first_event", "response", "backend_error"):
+        for name in ("connect", "open_stream", "first_event", "response", "usage", "backend_error"):
             assert len(getattr(with_it, name)) == len(getattr(without, name))
