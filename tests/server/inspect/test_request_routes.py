@@ -182,6 +182,23 @@ async def test_words_are_replaced_unless_they_are_asked_for() -> None:
         assert "Kassel" in json.dumps(await shown(gateway, f"{request_id}/messages", reveal=1))
 
 
+async def test_the_log_says_whose_words_were_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "gateway")
+    async with running_gateway(settings()) as gateway:
+        first, second = await asked(gateway, "demo-chat"), await asked(gateway, "demo-chat")
+        for path in (f"requests/{first}", f"requests/{second}/diff", f"export?id={first}&id={first}&id={second}"):
+            caplog.clear()
+            assert (await gateway.client.get(f"/inspect/api/{path}")).status_code == 200
+            assert "words" not in caplog.text
+            sign = "&" if "?" in path else "?"
+            answer = await gateway.client.get(f"/inspect/api/{path}{sign}reveal=1&redact=none")
+            assert answer.status_code == 200
+            said = [one.getMessage() for one in caplog.records if "words" in one.getMessage()]
+            shown_ids = [one for one in (first, second) if one in "".join(said)]
+            assert shown_ids == ([first] if path == f"requests/{first}" else [first, second]), said
+        assert answer.json()["requests"] == 2
+
+
 async def test_nobody_gets_words_where_that_is_off() -> None:
     async with running_gateway(settings(reveal=False)) as gateway:
         request_id = await asked(gateway, "demo-chat")
