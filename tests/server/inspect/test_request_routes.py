@@ -9,6 +9,7 @@ import pytest
 
 from gateway.core.conversation import Json
 from gateway.server.inspect.capture import Capture
+from gateway.testing.faulty import HEAD, Connection, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.inspect.test_routes import settings
 
@@ -228,6 +229,22 @@ async def test_a_broken_answer_says_what_came_and_what_did_not() -> None:
         assert end["code"] == "upstream_stream_truncated" and "reads" in end["came"] and "Finish" in end["expected"]
         error = (await shown(gateway, request_id))["error"]
         assert (error["came"], error["expected"]) == (end["came"], end["expected"])
+
+
+async def test_a_connection_that_breaks_behind_a_whole_answer_breaks_nothing() -> None:
+    said = {"choices": [{"index": 0, "delta": {"content": "Hello"}, "finish_reason": "stop"}]}
+
+    async def script(connection: Connection) -> None:
+        await connection.send(HEAD + chunk(b"data: %s\n\n" % json.dumps(said).encode()))
+        connection.close()
+
+    async with faulty_backend(script) as backend:
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url}
+        own: dict[str, Json] = {**settings(), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+        async with running_gateway(own) as gateway:
+            answer = await gateway.chat(stream=True)
+            found = await shown(gateway, f"{answer.headers['x-request-id']}/answer")
+            assert (found["end"]["status"], found["end"]["code"], found["end"]["cut"]) == (200, "", None)
 
 
 async def test_missing_contents_say_why_beside_the_summary() -> None:
