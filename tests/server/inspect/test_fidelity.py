@@ -237,18 +237,27 @@ def test_the_sample_has_every_wire_and_most_kinds() -> None:
     assert len({row.id for row, _ in SAMPLE}) > len(PROMISES) / 2
 
 
-async def test_a_gap_is_told_and_nothing_is_compared_over_it() -> None:
+@pytest.mark.parametrize("said", ["", "[[demo:truncated after=60]]"])
+async def test_a_gap_is_told_and_nothing_is_compared_over_it(said: str) -> None:
     settings: dict[str, Json] = {
         **cast("dict[str, Json]", DEMO_SETTINGS),
-        "inspector": {"contents": "always", "request_mb": 0.001},
+        "inspector": {"contents": "always", "request_mb": 0.002},
     }
+    text = f"Say hello. {said} " + "Weltraumbahnhof " * 90
     async with running_gateway(settings) as gateway:
-        answer = await gateway.chat(model="demo-chat", stream=True)
+        answer = await gateway.chat(model="demo-chat", stream=True, messages=[{"role": "user", "content": text}])
         (one,) = interactions(gateway)
         missing = {gap.side: gap.bytes for gap in one.gaps}
         kept = sum(len(write.data.content) for write in one.writes)
         assert missing["client"] == len(answer.content) - kept > 0
-        assert "answer" not in {check.subject for check in compare_to_recorded(one, run_offline(one))}
+        checks = compare_to_recorded(one, run_offline(one))
+        assert {check.subject for check in checks} == {"request", "sent"} and not any(one.difference for one in checks)
+        # What is shown are the writes that were, with other words.
+        answer = await gateway.client.get(f"/inspect/api/requests/{one.request.id}/answer")
+        chunks = [chunk["text"] for chunk in answer.json()["chunks"]]
+        assert [len(text.encode()) for text in chunks] == [len(write.data.content) for write in one.writes]
+        assert "Weltraumbahnhof" not in answer.text
+        assert ("upstream_stream_truncated" in "".join(chunks)) == bool(said)
 
 
 async def test_a_body_above_the_cap_is_absent() -> None:
