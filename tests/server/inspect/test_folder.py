@@ -25,6 +25,17 @@ async def test_every_request_is_saved_in_the_folder(tmp_path: Path) -> None:
     assert not any(word in path.read_text() for word in SAID.split())
 
 
+async def test_no_key_of_a_client_is_in_the_folder(tmp_path: Path) -> None:
+    """Also where a name of the request is what it sends as its key: names stay as they are."""
+    key, folder = "canary_of_the_client", tmp_path / "recorded"
+    tool: Json = {"type": "function", "function": {"name": key, "parameters": {"type": "object"}}}
+    async with running_gateway(settings(record=str(folder))) as gateway:
+        gateway.client.headers["authorization"] = f"Bearer {key}"
+        await ask(gateway, f"My key is {key}.", tools=[tool])
+    (path,) = folder.iterdir()
+    assert '"kind":"end"' in path.read_text() and key not in path.read_text()
+
+
 async def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SettingsError, match=r"inspector\.record"):
@@ -48,14 +59,3 @@ async def test_requests_behind_a_deleted_file_are_in_a_new_one(tmp_path: Path) -
         later = await ask(gateway)
     (path,) = folder.iterdir()
     assert [one.request.id for one in load_recording(path).interactions()] == [later]
-
-
-async def test_no_key_of_a_client_is_in_the_folder(tmp_path: Path) -> None:
-    """Also where a name of the request is what it sends as its key: names stay as they are."""
-    key, folder = "canary_of_the_client", tmp_path / "recorded"
-    tool: Json = {"type": "function", "function": {"name": key, "parameters": {"type": "object"}}}
-    async with running_gateway(settings(record=str(folder))) as gateway:
-        gateway.client.headers["authorization"] = f"Bearer {key}"
-        await ask(gateway, f"My key is {key}.", tools=[tool])
-    (path,) = folder.iterdir()
-    assert '"kind":"end"' in path.read_text() and key not in path.read_text()
