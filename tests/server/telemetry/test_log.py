@@ -14,7 +14,6 @@ from gateway.core.conversation import Conversation, Json, Text, ToolResult, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.exchange import Exchange
-from gateway.recording.redact.secrets import without_secrets
 from gateway.server.telemetry import log
 from gateway.server.telemetry.access_log import AccessLog
 from gateway.server.telemetry.debug_log import log_request
@@ -66,12 +65,13 @@ def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path:
 def test_the_thread_of_the_log_takes_keys_out_of_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes longer than all the rest of a line, for which a request does not wait."""
     threads: list[int] = []
+    redacted = log._Redacted.__str__
 
-    def redact(text: str) -> str:
+    def redact(detail: log._Redacted) -> str:
         threads.append(threading.get_ident())
-        return without_secrets(text)
+        return redacted(detail)
 
-    monkeypatch.setattr(log, "without_secrets", redact)
+    monkeypatch.setattr(log._Redacted, "__str__", redact)
     file, key = tmp_path / "x.log", "sk-ant-" + "a1B2" * 8
     with logging_to(LogSettings(file=str(file))):
         log_notice(Notice("repair", "changed", "CALL_ID_LONG", f"the id '{key}' is too long", 3), "req_1")
