@@ -171,7 +171,7 @@ def telemetry_cost(*others: RequestObserver) -> int:
 
 def listed_cost() -> int:
     """Counts the calls by which the inspector lists a streamed request while nobody looks: one for what it is told of
-    each of its beginning, its tokens and its end, and those for what stays of it."""
+    its beginning and of its end each, and those for what stays of it."""
     return telemetry_cost(RequestRing(InspectorSettings())) - telemetry_cost()
 
 

@@ -82,8 +82,8 @@ class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The route: the client's `model`, its `name` at the backend (empty: the same), the backend's entry without its
-    address and its credential, and the whole effective policy. `max_event` is in bytes. `state`: what was sent holds
-    something that the gateway had kept of earlier requests, and so cannot be made again from this one."""
+    address and its credential, and the whole effective policy. `max_event` is in bytes. `state`: what the gateway
+    keeps of other requests had a part in this one, which cannot be made again without it."""
 
     x: int
     model: str

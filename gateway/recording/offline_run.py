@@ -106,6 +106,8 @@ class _Run:
             self._begin(request, adapter, policy)
             if self._exchange is not None and self._answer is not None:
                 self._relay(self._exchange, self._answer)
+        except _ClientGone:
+            return self._result(_DISCONNECTED)
         except _External as found:
             return self._failed(found.error, external=True)
         except _Unrunnable as error:
@@ -131,7 +133,7 @@ class _Run:
         route = self._interaction.route
         self._conversation = conversation
         self._violations = tuple(validate(conversation, policy.profile))
-        if route is None or adapter is None:
+        if route is None or adapter is None or (self._is_gone and self._interaction.sent is None):
             raise self._external()
         if not request.generates:
             self._notices += conversation.notices
@@ -150,7 +152,9 @@ class _Run:
         times = iter(facts.clock)
         clock = partial(next, times, facts.created)
         request_id = self._interaction.request.id
-        return AnswerHead(facts.unique, facts.created, model, clock, self._explains, request_id, facts.stored)
+        return AnswerHead(
+            facts.unique, facts.created, model, clock, self._interaction.explains, request_id, facts.stored
+        )
 
     def _relay(self, exchange: Exchange, answer: "OfflineAnswer") -> None:
         interaction = self._interaction
@@ -175,6 +179,8 @@ class _Run:
     def _open(self, exchange: Exchange, head: HeadLine) -> None:
         body = b""
         if head.status != 200:
+            if self._is_gone:
+                raise self._external()
             body = b"".join(read.data.content for read in self._interaction.reads)
         exchange.on_response_head(head.status, head.headers, body)
 
@@ -201,8 +207,6 @@ class _Run:
         events: list[Event] = []
         if not exchange.done:
             if close is None and not exchange.finished:
-                if self._is_gone:
-                    return
                 raise self._external()
             events = self._decoded(answer, exchange, None, close.trailers if close is not None else {})
         if not exchange.finished:
@@ -210,10 +214,6 @@ class _Run:
         last = [*events, *exchange.estimate()] if exchange.uncounted else events
         self._record(last)
         answer.finish(last)
-
-    @property
-    def _explains(self) -> bool:
-        return self._interaction.request.headers.get("x-dragoman-explain") in ("1", "true")
 
     @property
     def _is_gone(self) -> bool:
@@ -232,9 +232,11 @@ class _Run:
         self._events.append(tuple(events))
         self._event_reads.append(self._read)
 
-    def _external(self) -> "_External | GatewayError":
+    def _external(self) -> "_External | _ClientGone | GatewayError":
         """Returns what ended the request from outside."""
         end = self._interaction.end
+        if self._is_gone:
+            return _ClientGone()
         if end is not None and end.failure is not None:
             return _External(error_of(end.failure))
         return BackendTruncated("The recording ends before the request did.")
@@ -243,7 +245,7 @@ class _Run:
         if isinstance(error, BackendError) and not external:
             redact_error(error, self._redact)
         self._notices += error.notices
-        if self._explains:
+        if self._interaction.explains:
             before = () if self._exchange is None else self._exchange.notices
             error.extra = {**error.extra, "diagnostics": msgspec.to_builtins((*before, *error.notices))}
         if self._answer is not None and self._answer.begun:
@@ -273,6 +275,10 @@ class _Run:
 
 class _Unrunnable(Exception):
     """The recording is not enough for a run."""
+
+
+class _ClientGone(Exception):
+    """The client left, in whatever phase the request was."""
 
 
 class _External(Exception):

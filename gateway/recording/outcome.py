@@ -1,11 +1,15 @@
 """Says what a run came to, and how two runs differ: what a redacted or smaller recording must not change."""
 
 from itertools import zip_longest
+from typing import Final
 
 import msgspec
 
 from gateway.recording.offline_run import OfflineRun
 from gateway.recording.recording import Interaction
+
+# The stages whose notices are about the answer.
+_OF_ANSWERS: Final = ("backend", "unwrap")
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -62,24 +66,31 @@ class Check(msgspec.Struct, frozen=True):
 
 def compare_to_recorded(interaction: Interaction, run: OfflineRun) -> tuple[Check, ...]:
     """Compares a run with what was recorded: notices, the bytes that were sent, the bytes of the answer, the outcome. A
-    part that is not in the recording is left out."""
-    return tuple(
-        check
-        for check in (
-            _notices(interaction, run),
-            _sent(interaction, run),
-            _answer(interaction, run),
-            _status(interaction, run),
-        )
-        if check is not None
-    )
+    part that is not in the recording is left out, also what followed a gap in the answer; and one that the gateway's
+    state had a part in is not compared."""
+    found = (_notices(interaction, run), _sent(interaction, run), _answer(interaction, run), _status(interaction, run))
+    checks = (check for check in found if check is not None)
+    return tuple(_unlike(check) if _has_state(interaction, check) else check for check in checks)
+
+
+def _has_state(interaction: Interaction, check: Check) -> bool:
+    """Returns whether a part may differ because a run has nothing of the gateway's state: every part of a request that
+    state was put into, and of any other an answer that quotes the notices of the state, or that was not stored."""
+    if interaction.route is not None and interaction.route.state:
+        return True
+    stated = [notice for notice in interaction.notices if notice.stage == "state"]
+    return check.subject == "answer" and any(interaction.explains or notice.action == "failed" for notice in stated)
+
+
+def _unlike(check: Check) -> Check:
+    return Check(check.subject, f"{check.size}, made with state of the gateway: not compared")
 
 
 def _notices(interaction: Interaction, run: OfflineRun) -> Check:
-    # Those of the state tell what was kept of earlier requests.
-    notices = [one for one in interaction.notices if one.stage != "state"]
-    recorded = [(one.stage, one.rule, one.index, one.action) for one in notices]
-    now = [(one.stage, one.rule, one.index, one.action) for one in run.notices]
+    # Those of the state tell what was kept of earlier requests, and those of an answer need all of its bytes.
+    apart = {"state", *(_OF_ANSWERS if interaction.gaps else ())}
+    recorded = [(one.stage, one.rule, one.index, one.action) for one in interaction.notices if one.stage not in apart]
+    now = [(one.stage, one.rule, one.index, one.action) for one in run.notices if one.stage not in apart]
     difference = ""
     if recorded != now:
         was, new = next(pair for pair in zip_longest(recorded, now) if pair[0] != pair[1])
@@ -92,8 +103,6 @@ def _sent(interaction: Interaction, run: OfflineRun) -> Check | None:
     if sent is None or sent.body is None:
         return None if run.sent is None or sent is not None else _unsent(interaction)
     body = sent.body.content
-    if interaction.route is not None and interaction.route.state:
-        return Check("sent", f"{len(body)} bytes with state of earlier requests, not compared")
     if run.sent is None:
         return Check("sent", f"{len(body)} bytes", "now nothing is sent")
     if (sent.method, sent.path) != (run.sent.method, run.sent.path):
@@ -121,7 +130,7 @@ def _answer(interaction: Interaction, run: OfflineRun) -> Check | None:
 
 def _status(interaction: Interaction, run: OfflineRun) -> Check | None:
     end = interaction.end
-    if end is None:
+    if end is None or interaction.gaps:
         return None
     now = f"{run.status} {run.code}".strip()
     was = f"{end.status} {end.code}".strip()

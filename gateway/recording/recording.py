@@ -58,6 +58,11 @@ class Interaction(msgspec.Struct, frozen=True):
         return None if self.request.body is None else self.request.body.content
 
     @property
+    def explains(self) -> bool:
+        """Whether the client asked for the notices in its answer."""
+        return self.request.headers.get("x-dragoman-explain") in ("1", "true")
+
+    @property
     def head(self) -> HeadLine | None:
         """The head of the backend's response."""
         heads = (step for step in self.steps if isinstance(step, HeadLine) and step.side == "backend")

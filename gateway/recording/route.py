@@ -16,22 +16,22 @@ from gateway.settings import BackendSettings, Settings
 
 
 def adapter_of(route: RouteLine, settings: Settings | None = None) -> Adapter:
-    """Returns the adapter of a route. A recording may name the built-in adapters, and those that the settings use; a
-    backend of the settings with the recorded name and adapter gives its own options. Raises SettingsError for any other
-    adapter, and RecordingError for options that it does not take."""
+    """Returns the adapter of a route with the recorded options: those of the settings may be others by now. Where they
+    cannot be used, because they were redacted or name a file, a backend of the settings with the recorded name and
+    adapter gives its own. A recording may name the built-in adapters, and those that the settings use. Raises
+    SettingsError for any other adapter, and RecordingError for options that it does not take."""
     known = {} if settings is None else settings.backends
-    own = known.get(route.backend)
-    if own is not None and own.adapter == route.adapter:
-        return load_adapter(route.backend, own, route.max_event)
     if route.adapter not in {*ADAPTERS, *ADAPTERS.values(), *(entry.adapter for entry in known.values())}:
         raise SettingsError(
             f"the recording names the adapter {route.adapter!r}, which is not built in: name a settings file that uses "
             "it with --settings"
         )
-    entry = BackendSettings(route.adapter, "", options=route.options)
     try:
-        return load_adapter(route.backend, entry, route.max_event)
+        return load_adapter(route.backend, BackendSettings(route.adapter, "", options=route.options), route.max_event)
     except SettingsError as error:
+        own = known.get(route.backend)
+        if own is not None and own.adapter == route.adapter:
+            return load_adapter(route.backend, own, route.max_event)
         raise RecordingError(f"The recorded options cannot be used: {error.message}") from error
 
 

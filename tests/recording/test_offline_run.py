@@ -7,6 +7,7 @@ from gateway.recording.offline_run import run_offline
 from gateway.recording.outcome import compare_to_recorded
 from gateway.recording.recording import Interaction
 from gateway.recording.route import policy_of, request_head
+from gateway.settings import BackendSettings, Settings
 from gateway.testing.golden import Golden
 from gateway.testing.golden_runner import play
 from gateway.testing.replay import cut
@@ -59,6 +60,19 @@ def test_options_that_the_adapter_does_not_take_are_refused() -> None:
     wrong = msgspec.structs.replace(interaction.route, options={"no_such_option": 1})
     with pytest.raises(RecordingError, match="no_such_option"):
         run_offline(msgspec.structs.replace(interaction, route=wrong))
+
+
+def test_the_recorded_options_come_before_those_of_the_settings() -> None:
+    """Settings may have changed since; they help where the recorded ones are no options any more."""
+    golden = next(one for one in map(interaction_of, goldens()) if one.route and "warp" in one.route.adapter)
+    assert golden.route is not None
+    changed = BackendSettings(golden.route.adapter, "", options={"path": "/changed"})
+    settings = Settings(backends={golden.route.backend: changed})
+    run = run_offline(golden, settings)
+    assert [check for check in compare_to_recorded(golden, run) if check.difference] == []
+    redacted = msgspec.structs.replace(golden.route, options={"encoding": "*******"})
+    run = run_offline(msgspec.structs.replace(golden, route=redacted), settings)
+    assert run.sent is not None and run.sent.path == "/changed"
 
 
 def test_a_recording_without_the_body_cannot_be_run() -> None:

@@ -50,7 +50,8 @@ def redact_interaction(interaction: Interaction, redactor: Redactor, settings: S
         clean = _in_place(inputs, redactor)
     else:
         # A secret may be put together of parts that are none.
-        clean = _in_place(inputs if inputs == interaction else _derived(inputs, run), redactor.secrets_only())
+        made = inputs if inputs == interaction else _derived(inputs, run, redactor)
+        clean = _in_place(made, redactor.secrets_only())
     return RedactedInteraction(clean, run, redactor.removed, redactor.texts)
 
 
@@ -155,13 +156,20 @@ def _in_place(interaction: Interaction, redactor: Redactor) -> Interaction:
             body=_body(sent.body, redactor, _media(sent.headers)),
         )
     notices = tuple(msgspec.structs.replace(line, notice=_notice(line, redactor)) for line in interaction.notice_lines)
+    return msgspec.structs.replace(
+        interaction,
+        sent=sent,
+        notice_lines=notices,
+        end=_end(interaction.end, redactor),
+        steps=_redacted_writes(interaction, redactor),
+    )
+
+
+def _redacted_writes(interaction: Interaction, redactor: Redactor) -> tuple[Step, ...]:
     writes = [write.data.content for write in interaction.writes]
     head = interaction.client_head
     clean = redactor.data(b"".join(writes), _media({} if head is None else head.headers))
-    steps = _with_bytes(interaction.steps, "client", cut_like(clean, writes))
-    return msgspec.structs.replace(
-        interaction, sent=sent, notice_lines=notices, end=_end(interaction.end, redactor), steps=steps
-    )
+    return _with_bytes(interaction.steps, "client", cut_like(clean, writes))
 
 
 def _end(end: EndLine | None, redactor: Redactor) -> EndLine | None:
@@ -187,8 +195,9 @@ def _failure(failure: Failure, redactor: Redactor) -> Failure:
     )
 
 
-def _derived(interaction: Interaction, run: OfflineRun) -> Interaction:
-    """Returns the request with everything that the gateway made of it made again."""
+def _derived(interaction: Interaction, run: OfflineRun, redactor: Redactor) -> Interaction:
+    """Returns the request with everything that the gateway made of it made again. What followed a gap in the answer
+    cannot be, and is redacted as it stands."""
     sent = interaction.sent
     if sent is not None and run.sent is not None:
         body = None if sent.body is None else data_of(run.sent.body)
@@ -209,9 +218,12 @@ def _derived(interaction: Interaction, run: OfflineRun) -> Interaction:
                 end.failure, message=error.message, param=error.param, extra=dict(error.extra), own_words=own
             ),
         )
-    return msgspec.structs.replace(
-        interaction, sent=sent, notice_lines=notices, end=end, steps=_with_writes(interaction, run)
-    )
+    if interaction.gaps:
+        notices = (*notices, *interaction.notice_lines[len(notices) :])
+        steps = _redacted_writes(interaction, redactor)
+    else:
+        steps = _with_writes(interaction, run)
+    return msgspec.structs.replace(interaction, sent=sent, notice_lines=notices, end=end, steps=steps)
 
 
 def _with_writes(interaction: Interaction, run: OfflineRun) -> tuple[Step, ...]:

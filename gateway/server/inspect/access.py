@@ -17,13 +17,15 @@ OPERATOR_PATHS: Final = frozenset({"/v1/events", "/metrics"})
 # What the page is made of, which is no secret.
 ASSETS: Final = f"{INSPECT}/assets/"
 _SAME: Final = (b"same-origin", b"none")
+# What a proxy adds for whom it asks (RFC 7239, and what was there before it).
+_FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 
 
 def inspector_off(settings: Settings) -> InvalidRequest:
     """Returns the error where nobody may look."""
     return InvalidRequest(
         f"The inspector is off. Set {settings.inspector.admin_key_env} and restart. Without an admin key it serves "
-        "only a gateway on loopback that has no client keys and no server.allowed_hosts.",
+        "only a gateway on loopback that has no client keys and no server.allowed_hosts, and nobody behind a proxy.",
         status=404,
         code="inspector_off",
     )
@@ -59,7 +61,7 @@ class InspectorAccess:
     def check(self, path: str, head: Head, settings: Settings, keys: bool) -> None:
         """Raises InvalidRequest: 404 where nobody may look, 401 without the admin key (which the page itself does not
         need), and 403 for a web page of another origin, another port of this machine among them."""
-        if not self.is_open(settings, keys):
+        if not self.is_open(settings, keys) or (not self._digest and _is_forwarded(head)):
             raise inspector_off(settings)
         if _is_foreign(head):
             raise InvalidRequest(
@@ -83,6 +85,11 @@ class InspectorAccess:
                 code="invalid_admin_key",
                 headers={"www-authenticate": "Bearer"},
             )
+
+
+def _is_forwarded(head: Head) -> bool:
+    """Returns whether a proxy passes the request on: it looks local, whoever has sent it."""
+    return any(name in head for name in _FORWARDED)
 
 
 def _is_foreign(head: Head) -> bool:

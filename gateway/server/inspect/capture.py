@@ -6,13 +6,14 @@ of the backend are replaced by ones that keep what goes through them (`gateway.s
 """
 
 import marshal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendTimeout, BackendUnavailable, GatewayError
 from gateway.core.notices import Notice
 from gateway.dialects.base import AnswerHead, Dialect, RequestHead
@@ -43,12 +44,12 @@ from gateway.settings import ModelSettings
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True):
-    """What of the request to the backend a recording holds."""
+    """What of the request to the backend a recording holds; `body` None: it is larger than anything that is kept."""
 
     method: str
     path: str
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes | None
     http2: bool
 
 
@@ -67,19 +68,22 @@ class Route:
 class Capture(msgspec.Struct, array_like=True):
     """One request. While it is served, little more than references and times are taken; what a viewer or a recording
     needs is made when it is asked for. `kept` holds what goes over both wires, and a body that exceeds its bound is not
-    shown. `keys` are the client's own secrets in the head of its request; `conversation` is a name that is equal for
+    kept. `secrets` are the client's own in the head of its request, and those of its backend while it was served, which
+    may be others by now; `conversation` is a name that is equal for
     requests whose first user messages are equal, and empty while there is none."""
 
     id: str
     method: str
     kept: KeptBytes
-    keys: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     conversation: str = ""
     route: Route | None = None
     _began: float = msgspec.field(default_factory=monotonic)
     _dialect: str = ""
     _head: RequestHead = RequestHead("")
     _body: bytes | None = None
+    # Why there is none.
+    _absent: Absence = "never_kept"
     _sent: Sent | None = None
     _answer: AnswerLine | None = None
     _clock: list[int] = []
@@ -91,37 +95,44 @@ class Capture(msgspec.Struct, array_like=True):
     # The time of each field of Marks.
     _marks: dict[str, float] = {}
     _quiet: bytes = b""
-    _continues: bool = False
+    _state: bool = False
     _over: bool = False
 
     @property
     def size(self) -> int:
         """The memory that the contents take, in bytes."""
-        sent = self._sent
-        return len(self._body or b"") + (0 if sent is None else len(sent.body)) + self.kept.size
+        return sum(map(len, self._bodies)) + self.kept.size
+
+    @property
+    def _bodies(self) -> list[bytes]:
+        """The bodies of both requests; empty: it is not here."""
+        return [self._body or b"", (self._sent and self._sent.body) or b""]
 
     def begin(self, dialect: Dialect, head: RequestHead) -> None:
         """Takes the head of the request."""
         self._dialect = dialect.name
         self._head = RequestHead(head.path, head.query, dict(head.headers))
-        keys = (place.read(head).decode("utf-8", "replace") for place in dialect.key_places)
-        self.keys = tuple(key for key in keys if key)
+        self._add_secrets(place.read(head).decode("utf-8", "replace") for place in dialect.key_places)
 
     def read_request(self, body: bytes) -> None:
         """Takes the body of the client's request."""
-        self._body = body
+        if len(body) <= self.kept.most:
+            self._body = body
+        else:
+            self._absent = "over_the_cap"
         self._marks["read"] = monotonic()
 
     def choose_route(self, model: str, route: ModelSettings, backend: Backend) -> None:
         """Takes the route, before anything is prepared for it."""
         self.route = Route(model, route, backend)
+        self._add_secrets(backend.secrets)
 
     def prepare(self, exchange: Exchange) -> None:
         """Takes the request to the backend."""
         sent = exchange.request
-        self._sent = Sent(sent.method, sent.path, dict(sent.headers), sent.body, sent.http2)
-        # A turn of an earlier request has an index below those of this one.
-        self._continues = any(turn.index is not None and turn.index < 0 for turn in exchange.conversation.turns)
+        body = sent.body if len(sent.body) <= self.kept.most else None
+        self._sent = Sent(sent.method, sent.path, dict(sent.headers), body, sent.http2)
+        self._state = _has_state(exchange.conversation)
         self.conversation = conversation_name(first_user_turn(exchange.prepared.repaired.turns))
         self._marks["prepared"] = monotonic()
 
@@ -195,11 +206,22 @@ class Capture(msgspec.Struct, array_like=True):
         """Records the end of the request. What the backend sends from now on is no part of it."""
         self._over = True
         self._marks["end"] = monotonic()
+        if self.route is not None:
+            # It may have got a token for this request.
+            self._add_secrets(self.route.backend.secrets)
+
+    def _add_secrets(self, secrets: Iterable[str]) -> None:
+        self.secrets = tuple(filter(None, dict.fromkeys((*self.secrets, *secrets))))
 
     def texts(self) -> list[bytes]:
         """Returns what of the contents can be searched: the body, what was sent, and either side of the answer."""
-        found = [b"" if self._body is None else self._body, b"" if self._sent is None else self._sent.body]
-        return [*found, self.kept.joined("backend"), self.kept.joined("client")]
+        return [*self._bodies, self.kept.joined("backend"), self.kept.joined("client")]
+
+    def copied(self) -> "Capture":
+        """Returns what is known now, to which nothing more is added: another thread may read it."""
+        return replace(
+            self, kept=self.kept.copied(), _clock=[*self._clock], _notices=[*self._notices], _marks={**self._marks}
+        )
 
     def packed(self) -> bytes:
         """Returns everything but the route in one piece of memory, which `unpacked` reads."""
@@ -239,15 +261,9 @@ class Capture(msgspec.Struct, array_like=True):
 
     def _request(self, x: int) -> RequestLine:
         head, body = self._head, self._body
-        absent = self._absence(body)
-        kept = None if body is None or absent else data_of(body)
         path, headers = request_path(head), request_headers(head)
-        return RequestLine(x, self.id, self._dialect, self.method, path, headers, kept, absent)
-
-    def _absence(self, body: bytes | None) -> Absence | None:
-        if body is None:
-            return "never_kept"
-        return "over_the_cap" if len(body) > self.kept.most else None
+        line = RequestLine(x, self.id, self._dialect, self.method, path, headers)
+        return replace(line, absent=self._absent) if body is None else replace(line, body=data_of(body))
 
     def _route_line(self, x: int) -> RouteLine | None:
         if self.route is None:
@@ -264,20 +280,30 @@ class Capture(msgspec.Struct, array_like=True):
             entry.profile or "",
             policy_fields(route.policy),
             backend.max_event,
-            self._continues or any(notice.stage == "state" for _, notice in self._notices),
+            self._state,
         )
 
     def _sent_line(self, x: int) -> SentLine | None:
         if self._sent is None:
             return None
         sent, t = self._sent, self._since(self._marks["prepared"])
-        absent = self._absence(sent.body)
-        body = None if absent else data_of(sent.body)
-        return SentLine(x, sent.method, sent.path, t, sent.headers, body, sent.http2, absent)
+        line = SentLine(x, sent.method, sent.path, t, sent.headers, http2=sent.http2)
+        if sent.body is None:
+            return replace(line, absent="over_the_cap")
+        return replace(line, body=data_of(sent.body))
 
     def _since(self, at: float) -> float:
         """Returns the milliseconds since the head of the request."""
         return milliseconds(at - self._began)
+
+
+def _has_state(conversation: Conversation) -> bool:
+    """Returns whether what the gateway keeps of other requests has a part in this one: it asks for state to keep, or
+    puts some back; a turn of an earlier request has an index below those of this one; a summary stands for others."""
+    turns = conversation.turns
+    return conversation.keeps is not None or any(
+        turn.summary or (turn.index is not None and turn.index < 0) for turn in turns
+    )
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()

@@ -4,7 +4,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from gateway.core.events import UsageReport
 from gateway.server.inspect.cost import TokenCounts, token_counts
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, RequestContext, shown
@@ -12,20 +11,30 @@ from gateway.server.telemetry.request_context import NO_ERROR, SHOWN, Outcome, R
 
 class LiveRequest(msgspec.Struct):
     """A request that is served. `started` is the time of its head and `changed` that of its latest change (monotonic
-    clock), and `told` what watchers were told last of it. When it has ended, `ended` is what stays of it."""
+    clock), and `told` are the facts that watchers were told last. When it has ended, `ended` is what stays of it."""
 
     context: RequestContext
     started: float
     changed: float
     rules: tuple[str, ...] = ()
-    usage: UsageReport | None = None
-    told: Summary | None = None
+    told: tuple[object, ...] | None = None
     ended: "EndedRequest | None" = None
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """What a summary is made of that may change, but for the time, which goes on by itself, and the size, which
+        grows with every read. Summaries themselves would take ten times as long to compare."""
+        context, capture = self.context, self.context.capture
+        conversation = None if capture is None else capture.conversation
+        changes = sum(context.changes.values())
+        known = (context.key, context.model, context.backend, context.code, context.streamed)
+        return (*known, changes, self.rules, context.usage, conversation)
 
     @property
     def tokens(self) -> TokenCounts | None:
         """The tokens, where they are known."""
-        return None if self.usage is None else token_counts(self.usage)
+        usage = self.context.usage
+        return None if usage is None else token_counts(usage)
 
     @property
     def id(self) -> str:
@@ -96,7 +105,7 @@ def ended_request(live: LiveRequest, outcome: Outcome) -> EndedRequest:
         context.streamed,
         context.capture is not None,
         live.rules,
-        live.usage and token_counts(live.usage),
+        context.usage and token_counts(context.usage),
         outcome,
     )
 

@@ -18,6 +18,8 @@ _PART: Final = re.compile(r'-?"[^"]+"|\S+')
 _NUMBER: Final = re.compile(r"([<>]?)(\d+)")
 _STATUS: Final = re.compile(r"\d\d\d|[1-5]xx")
 _SHOWN: Final = 100
+# A longer one would be tried on ten thousand requests for seconds.
+_MOST: Final = 2000
 
 
 def _glob(read: Callable[[Summary], str]) -> Callable[[str], Test]:
@@ -100,7 +102,9 @@ class Filter(msgspec.Struct, frozen=True):
 def read_filter(text: str) -> Filter:
     """Returns a filter: every term must hold, a leading `-` turns one around, `*` stands for any text of a field. What
     names no field is a word, or several in quotes. An empty filter lets all pass. Raises InvalidRequest, which names
-    the term."""
+    the term, or says that it is too long."""
+    if len(text) > _MOST:
+        raise InvalidRequest(f"The filter has {len(text)} characters; the most is {_MOST}.", param="filter")
     parts = _PART.findall(text)
     tests = [_term(part) for part in parts if _names_field(part)]
     words = tuple(_word(part) for part in parts if not _names_field(part))

@@ -16,6 +16,7 @@ from gateway.recording.files import RecordingFile
 from gateway.recording.lines import HeaderLine, RecordingError, Redaction
 from gateway.recording.recording import Interaction, Recording
 from gateway.recording.redact.redact import redact_alike
+from gateway.server.inspect.requests import ContentsReader
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings import Settings
@@ -34,16 +35,16 @@ class RecordingFolder:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(f"inspector.record: {folder} cannot be made: {error.strerror}") from error
-        self._waiting: asyncio.Queue[Interaction] = asyncio.Queue(_MOST_WAITING)
+        self._waiting: asyncio.Queue[ContentsReader] = asyncio.Queue(_MOST_WAITING)
         self._file: RecordingFile | None = None
         self._seed = secrets.token_bytes(16)
         self._x = 0
         self.lost = 0
 
-    def save(self, interaction: Interaction) -> None:
-        """Takes a request that has ended; it is written later."""
+    def save(self, read: ContentsReader) -> None:
+        """Takes a request that has ended; it is read and written later."""
         try:
-            self._waiting.put_nowait(interaction)
+            self._waiting.put_nowait(read)
         except asyncio.QueueFull:
             self.lost += 1
             LOGGER.warning("a request was not recorded, since %d others wait; %d so far", _MOST_WAITING, self.lost)
@@ -64,9 +65,9 @@ class RecordingFolder:
 
     async def _write_all(self, settings: Callable[[], Settings], known: Callable[[], list[str]]) -> None:
         while True:
-            interaction = await self._waiting.get()
+            read = await self._waiting.get()
             try:
-                await asyncio.to_thread(self._write, interaction, settings(), known())
+                await asyncio.to_thread(self._write, read, settings(), known())
             except InvalidRequest as error:
                 self.lost += 1
                 LOGGER.error("a request was not recorded: %s", error.message)
@@ -76,9 +77,11 @@ class RecordingFolder:
             finally:
                 self._waiting.task_done()
 
-    def _write(self, interaction: Interaction, settings: Settings, known: list[str]) -> None:
+    def _write(self, read: ContentsReader, settings: Settings, known: list[str]) -> None:
         self._x += 1
-        (redacted,) = redact_alike([interaction], "shape", self._seed, known, settings=settings)
+        contents = read()
+        secrets = [*known, *contents.secrets]
+        (redacted,) = redact_alike([contents.interaction], "shape", self._seed, secrets, settings=settings)
         one = redacted.interaction.numbered(self._x)
         if self._file is not None and self._file.removed:
             self._close()

@@ -49,6 +49,8 @@ class Close(msgspec.Struct, frozen=True, array_like=True, tag="close"):
 
 # What a piece holds in memory beside its data: itself, its time, and the head of its bytes.
 _PIECE: Final = 112
+# Of all that is kept, so great a part is dropped at once.
+_SLACK: Final = 16
 # What has no bytes is always kept.
 Kept: TypeAlias = Piece | BackendHead | ClientHead | Close
 
@@ -62,17 +64,24 @@ class KeptBytes(msgspec.Struct, array_like=True):
     _first: list[Kept] = []
     # None until the first half is full.
     _last: list[Kept] | None = None
-    _last_size: int = 0
     _missing: dict[Side, int] = {}
 
     def add_piece(self, piece: Piece) -> None:
-        """Adds a read or a write, and drops from the middle what is too much."""
-        size = len(piece.data) + _PIECE
-        self.size += size
-        if self._last is None and self.size <= self.most // 2:
+        """Adds a read or a write, and drops from the middle what is too much. One that is larger than half of the bound
+        leaves no room for others, and is missing."""
+        size, half = len(piece.data) + _PIECE, self.most // 2
+        if self._last is None and self.size + size <= half:
             self._first.append(piece)
+            self.size += size
+            return
+        if self._last is None:
+            self._last = []
+        if size > half:
+            self._miss(piece)
         else:
-            self._add_last(piece, size)
+            self._last.append(piece)
+            self.size += size
+            self._drop_first(self._last)
 
     def add(self, kept: BackendHead | ClientHead | Close) -> None:
         """Adds what has no bytes."""
@@ -81,24 +90,29 @@ class KeptBytes(msgspec.Struct, array_like=True):
         else:
             self._last.append(kept)
 
-    def _add_last(self, piece: Piece, size: int) -> None:
-        if self._last is None:
-            self._last = []
-        last = self._last
-        last.append(piece)
-        self._last_size += size
-        while self._last_size > self.most // 2 and len(last) > 1:
-            # A list: no deque can be packed. It moves some thousand references at most.
-            self._drop(last.pop(0))
-
-    def _drop(self, kept: Kept) -> None:
-        if not isinstance(kept, Piece):
-            self._first.append(kept)
+    def _drop_first(self, last: list[Kept]) -> None:
+        if self.size <= self.most:
             return
-        size = len(kept.data) + _PIECE
-        self._last_size -= size
-        self.size -= size
-        self._missing[kept.side] = self._missing.get(kept.side, 0) + len(kept.data)
+        # Some more than is too much: what is dropped one by one moves all others each time.
+        wanted = self.most - self.most // _SLACK
+        dropped = 0
+        while self.size > wanted and dropped < len(last) - 1:
+            kept = last[dropped]
+            dropped += 1
+            if isinstance(kept, Piece):
+                self.size -= len(kept.data) + _PIECE
+                self._miss(kept)
+            else:
+                self._first.append(kept)
+        del last[:dropped]
+
+    def _miss(self, piece: Piece) -> None:
+        self._missing[piece.side] = self._missing.get(piece.side, 0) + len(piece.data)
+
+    def copied(self) -> "KeptBytes":
+        """Returns what is kept now, to which nothing more is added."""
+        last = None if self._last is None else [*self._last]
+        return msgspec.structs.replace(self, _first=[*self._first], _last=last, _missing={**self._missing})
 
     def joined(self, side: Side) -> bytes:
         """Returns what is kept of one side."""

@@ -6,6 +6,8 @@ request would then be made in memory that no cache of the processor holds any mo
 
 import mmap
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -64,12 +66,12 @@ class KeptContents:
                 break
             del self._spans[started]
 
-    def get(self, started: float) -> Capture | None:
-        """Returns the contents of a request; None: they are not here."""
+    def reader(self, started: float) -> Callable[[], Capture] | None:
+        """Returns what reads the contents of a request, in any thread; None: they are not here."""
         span = self._spans.get(started)
         if span is None or self._block is None:
             return None
-        return Capture.unpacked(self._block[span.start : span.end], span.route)
+        return partial(Capture.unpacked, self._block[span.start : span.end], span.route)
 
     def state_of(self, started: float) -> ContentsState | None:
         """Returns what is known of the contents of a request without reading them; None: they are not here."""
@@ -81,7 +83,8 @@ class KeptContents:
         return [started for started, span in self._spans.items() if span.conversation == name]
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Forgets everything, and gives the memory back."""
+        self._block = None
         self._spans.clear()
         self._next = 0
 

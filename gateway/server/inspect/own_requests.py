@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Final
 
+from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.entry import KnownRequest
 from gateway.server.inspect.filter import Word, read_filter
 from gateway.server.inspect.requests import Change, Listed, RequestContents
@@ -49,20 +50,19 @@ class OwnRequests:
         secrets = self._secrets()
         left = iter(known)
         while batch := self._batch(left):
-            contents = [(texts, [*secrets, *keys]) for _, texts, keys in batch]
-            held = await self._thread.run(_which_hold, contents, words)
-            found += [one for (one, _, _), holds_them in zip(batch, held, strict=True) if holds_them]
+            held = await self._thread.run(_which_hold, [read for _, read in batch], words, secrets)
+            found += [one for (one, _), holds_them in zip(batch, held, strict=True) if holds_them]
         return found
 
-    def _batch(self, known: Iterator[KnownRequest]) -> list[tuple[KnownRequest, list[bytes], tuple[str, ...]]]:
-        """Returns the next requests whose contents are here, with their texts and the client's secrets: so many that a
-        thread has enough to do. While they are put together nobody else is served."""
-        batch: list[tuple[KnownRequest, list[bytes], tuple[str, ...]]] = []
+    def _batch(self, known: Iterator[KnownRequest]) -> list[tuple[KnownRequest, Callable[[], Capture]]]:
+        """Returns the next requests whose contents are here, with what reads those: so many that a thread has enough to
+        do. While they are put together nobody else is served."""
+        batch: list[tuple[KnownRequest, Callable[[], Capture]]] = []
         size = 0
         for one in known:
-            if (capture := self._ring.capture_of(one)) is not None:
-                batch.append((one, capture.texts(), capture.keys))
-                size += capture.size + _LEAST_SIZE
+            if (read := self._ring.capture_reader(one)) is not None:
+                batch.append((one, read))
+                size += self._ring.state_of(one).bytes + _LEAST_SIZE
                 if size >= _SEARCHED_AT_ONCE:
                     break
         return batch
@@ -71,7 +71,8 @@ class OwnRequests:
         return self._ring.summary(request_id)
 
     async def contents(self, request_id: str) -> RequestContents | None:
-        return self._ring.contents(request_id)
+        read = self._ring.reader(request_id)
+        return None if read is None else await self._thread.run(read)
 
     async def previous(self, conversation: str, before: int) -> Summary | None:
         return self._ring.previous(conversation, before)
@@ -83,5 +84,6 @@ class OwnRequests:
         return self._ring.watchers.watch(after)
 
 
-def _which_hold(contents: Sequence[tuple[Sequence[bytes], Sequence[str]]], words: Sequence[Word]) -> list[bool]:
-    return [holds(texts, words, secrets) for texts, secrets in contents]
+def _which_hold(readers: Sequence[Callable[[], Capture]], words: Sequence[Word], secrets: Sequence[str]) -> list[bool]:
+    captures = (read() for read in readers)
+    return [holds(capture.texts(), words, [*secrets, *capture.secrets]) for capture in captures]

@@ -43,12 +43,14 @@ class MessagePage(msgspec.Struct, frozen=True, rename={"start": "from", "stop": 
 def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None:
     """Adds the routes."""
 
-    def level(request: Request, request_id: str) -> RedactionLevel:
-        """Returns how far texts are redacted. Raises InvalidRequest where they are asked for and nobody gets them."""
+    def level(request: Request, *ids: str) -> RedactionLevel:
+        """Returns how far texts of these requests are redacted. Raises InvalidRequest where they are asked for and
+        nobody gets them."""
         if request.query_params.get("reveal") != "1":
             return "shape"
         inspector().check_reveal()
-        LOGGER.info("the words of the request %s were shown by the inspector", request_id[:64])
+        named = " and ".join(one[:64] for one in ids)
+        LOGGER.info("the words of the request %s were shown by the inspector", named)
         return "none"
 
     async def remade(request: Request, request_id: str) -> Remade:
@@ -91,7 +93,7 @@ def add_request_routes(app: FastAPI, inspector: Callable[[], Inspector]) -> None
             raise InvalidRequest(
                 "No earlier request of this conversation is here; name one.", status=404, code="unknown_request"
             )
-        return json_response(await found.difference(request_id, against, level(request, request_id)))
+        return json_response(await found.difference(request_id, against, level(request, request_id, against)))
 
     @app.post(f"{API}/explain", include_in_schema=False)
     async def explain(request: Request) -> Response:

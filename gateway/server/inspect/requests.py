@@ -1,7 +1,7 @@
 """Defines what is asked about requests, of this worker or of another one."""
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -18,12 +18,16 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class RequestContents(msgspec.Struct, frozen=True):
-    """The contents of a request, so far as they have come; `secrets` are the client's own, and `cached_tokens` those of
-    the prompt that the provider read from its cache (None: it did not say)."""
+    """The contents of a request, so far as they have come; `secrets` are the client's own and those of its backend at
+    that time, and `cached_tokens` those of the prompt that the provider read from its cache (None: it did not say)."""
 
     interaction: Interaction
     secrets: tuple[str, ...] = ()
     cached_tokens: int | None = None
+
+
+# Reads the contents of a request, in any thread: for a long stream that takes a quarter of a second.
+ContentsReader: TypeAlias = Callable[[], RequestContents]
 
 
 class Change(msgspec.Struct, frozen=True):

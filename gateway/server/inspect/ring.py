@@ -9,16 +9,15 @@ import asyncio
 import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final
 
 import msgspec
 
-from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
-from gateway.recording.recording import Interaction
 from gateway.server.inspect.capture import Capture
-from gateway.server.inspect.cost import cost_of
+from gateway.server.inspect.cost import TokenCounts, cost_of
 from gateway.server.inspect.ended_requests import EndedRequests
 from gateway.server.inspect.entry import (
     ContentsState,
@@ -31,7 +30,7 @@ from gateway.server.inspect.entry import (
 )
 from gateway.server.inspect.kept_bytes import KeptBytes
 from gateway.server.inspect.kept_contents import KeptContents
-from gateway.server.inspect.requests import RequestContents
+from gateway.server.inspect.requests import ContentsReader, RequestContents
 from gateway.server.inspect.summary import Contents, Summary
 from gateway.server.inspect.watchers import Watchers
 from gateway.server.telemetry.request_context import (
@@ -62,7 +61,7 @@ class RequestRing(RequestObserver):
         self.price_of: Callable[[str], Price | None] = lambda model: None
         self.worker = 1
         self.workers = 1
-        self.on_end: list[Callable[[Interaction], None]] = []
+        self.on_end: list[Callable[[ContentsReader], None]] = []
         self._always = settings.contents == "always"
         self._watched = settings.contents == "watched"
         self._most = int(settings.request_mb * 2**20)
@@ -98,10 +97,6 @@ class RequestRing(RequestObserver):
         if context.capture is not None:
             context.capture.note(notice)
 
-    def usage(self, context: RequestContext, usage: UsageReport) -> None:
-        if context in self._live:
-            self._live[context].usage = usage
-
     def conclude(self, context: RequestContext, outcome: Outcome) -> None:
         if context not in self._live:
             return
@@ -120,11 +115,9 @@ class RequestRing(RequestObserver):
         """Keeps the contents of a request that ends, and passes them to those who save them."""
         capture.end()
         self._contents.add(live.started, capture)
-        if self.on_end:
-            code = error_code(outcome)
-            interaction = capture.interaction(outcome.status, code, live.context.phase, live.tokens)
-            for save in self.on_end:
-                save(interaction)
+        read = partial(_contents, lambda: capture, outcome, live.tokens, live.context.phase)
+        for save in self.on_end:
+            save(read)
 
     # --- what a viewer asks
 
@@ -162,13 +155,18 @@ class RequestRing(RequestObserver):
         """How many requests are here."""
         return len(self._live) + len(self._ended)
 
-    def capture_of(self, known: KnownRequest) -> Capture | None:
-        """Returns the contents of a request, so far as they have come; None: they are not here."""
-        return known.context.capture if isinstance(known, LiveRequest) else self._contents.get(known.started)
+    def capture_reader(self, known: KnownRequest) -> Callable[[], Capture] | None:
+        """Returns what reads the capture of a request so far as it has come, in any thread; None: it is not here."""
+        if isinstance(known, EndedRequest):
+            return self._contents.reader(known.started)
+        if known.context.capture is None:
+            return None
+        capture = known.context.capture.copied()
+        return lambda: capture
 
     def previous(self, conversation: str, before: int) -> Summary | None:
         """Returns the newest request of a conversation with contents and a smaller `seq`, or None."""
-        live = (one.started for one in self._live.values() if self._state_of(one).conversation == conversation)
+        live = (one.started for one in self._live.values() if self.state_of(one).conversation == conversation)
         known = (*live, *self._contents.of_conversation(conversation))
         earlier = {started for started in known if self._number(started) < before}
         if not earlier:
@@ -187,17 +185,15 @@ class RequestRing(RequestObserver):
             found.append(ended)
         return max(found, key=lambda known: known.started, default=None)
 
-    def contents(self, request_id: str) -> RequestContents | None:
-        """Returns the contents of a request, so far as they have come. None: they are not here; its summary says
-        why."""
+    def reader(self, request_id: str) -> ContentsReader | None:
+        """Returns what reads the contents of a request so far as they have come. None: they are not here; its summary
+        says why."""
         known = self._find(request_id)
-        capture = None if known is None else self.capture_of(known)
-        if known is None or capture is None:
+        read = None if known is None else self.capture_reader(known)
+        if known is None or read is None:
             return None
-        outcome, tokens = known.outcome, known.tokens
         phase = known.context.phase if isinstance(known, LiveRequest) else ""
-        interaction = capture.interaction(outcome.status, error_code(outcome), phase, tokens)
-        return RequestContents(interaction, capture.keys, None if tokens is None else tokens.cached)
+        return partial(_contents, read, known.outcome, known.tokens, phase)
 
     def clear(self) -> None:
         """Forgets all requests that have ended."""
@@ -214,11 +210,18 @@ class RequestRing(RequestObserver):
         return summary if cost is None else msgspec.structs.replace(summary, cost=cost)
 
     def _summary(self, known: KnownRequest) -> Summary:
-        return summary_of(known, self._number(known.started), self._state_of(known), self._epoch_s, self.worker)
+        return summary_of(known, self._number(known.started), self.state_of(known), self._epoch_s, self.worker)
 
-    def _state_of(self, known: KnownRequest) -> ContentsState:
+    def state_of(self, known: KnownRequest) -> ContentsState:
+        """Returns what is known of the contents of a request without reading them."""
         if isinstance(known, EndedRequest):
             missing: Contents = "evicted" if known.captured else "never_kept"
             return self._contents.state_of(known.started) or ContentsState(missing)
         capture = known.context.capture
         return ContentsState() if capture is None else ContentsState("kept", capture.size, capture.conversation)
+
+
+def _contents(read: Callable[[], Capture], outcome: Outcome, tokens: TokenCounts | None, phase: str) -> RequestContents:
+    capture = read()
+    interaction = capture.interaction(outcome.status, error_code(outcome), phase, tokens)
+    return RequestContents(interaction, capture.secrets, None if tokens is None else tokens.cached)

@@ -29,8 +29,11 @@ from gateway.server.inspect.send_routes import add_send_routes
 from gateway.server.inspect.settings_routes import add_settings_routes
 from gateway.server.telemetry.log import LOGGER
 
+_LISTED: Final = 200
 _MOST_LISTED: Final = 1000
 _MOST_EXPORTED: Final = 1000
+# So many of those are named in the log.
+_MOST_LOGGED: Final = 20
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -56,8 +59,9 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     @app.get(f"{API}/requests", include_in_schema=False)
     async def requests(request: Request) -> Response:
         """The summaries of the newest requests, newest first."""
-        before, limit = number(request, "before"), min(number(request, "limit") or 200, _MOST_LISTED)
-        return json_response(await inspector().requests.listed(request.query_params.get("filter", ""), before, limit))
+        before, limit = number(request, "before"), number(request, "limit")
+        most = min(_LISTED if limit is None else limit, _MOST_LISTED)
+        return json_response(await inspector().requests.listed(request.query_params.get("filter", ""), before, most))
 
     @app.delete(f"{API}/requests", include_in_schema=False)
     async def forget() -> Response:
@@ -68,14 +72,16 @@ def add_inspect_routes(app: FastAPI, gateway_state: GatewayState) -> None:
     @app.get(f"{API}/export", include_in_schema=False)
     async def exported(request: Request) -> Response:
         """Requests as a recording, a HAR, curl commands, a script or a test, redacted."""
-        ids = request.query_params.getlist("id")[:_MOST_EXPORTED]
+        # The same one a thousand times would take a thousand times its memory.
+        ids = [*dict.fromkeys(request.query_params.getlist("id"))][:_MOST_EXPORTED]
         kind, redaction = request.query_params.get("as", "recording"), level(request)
         if kind not in EXPORTS:
             raise InvalidRequest(f"Unknown form {kind[:40]!r}. Known forms: {', '.join(EXPORTS)}.", param="as")
         keep = request.query_params.getlist("keep")
         redacted = await inspector().export(ids, redaction, keep)
         if redaction == "none":
-            LOGGER.info("the contents of %d requests were exported with their words", len(ids))
+            named = ", ".join(one[:64] for one in ids[:_MOST_LOGGED])
+            LOGGER.info("the contents of %d requests were exported with their words: %s", len(ids), named)
         url = str(request.base_url).rstrip("/")
         return json_response(_exported(redacted, kind, ids, url))
 

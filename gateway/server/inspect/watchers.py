@@ -10,8 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Container, Iterable, Itera
 from itertools import islice
 from typing import Final, TypeAlias
 
-import msgspec
-
 from gateway.server.inspect.entry import EndedRequest, KnownRequest, LiveRequest
 from gateway.server.inspect.requests import Change
 from gateway.server.inspect.summary import Summary
@@ -54,6 +52,8 @@ class Watchers:
         self._taken_lately = 0
         self._not_taken = 0
         self._first_not_taken = 0.0
+        # Since when somebody watches.
+        self._since = 0.0
         self._missed: dict[Queue, int] = {}
 
     def begin(self, live: LiveRequest) -> bool:
@@ -69,18 +69,19 @@ class Watchers:
         return True
 
     def end(self, live: LiveRequest) -> None:
-        """Takes a request that has ended, if they were told of it or will be."""
-        if live.told is not None or live.started in self._untold:
+        """Takes a request that has ended, if they were told of it, will be, or found it in the list: one that began
+        before somebody watched."""
+        if live.told is not None or live.started in self._untold or live.started <= self._since:
             self._untold[live.started] = live
 
     async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
-        """Yields the changes from now on, and first those after the one of this number that are still known."""
+        """Yields the changes from now on, and first those after the one of this number that are still known: of many
+        the latest."""
         queue: Queue = asyncio.Queue()
-        if after is not None:
-            known = sorted(self._known(), key=lambda one: one.changed)
-            later = [one for one in known if self._number(one.changed) > after]
-            if later:
-                queue.put_nowait([self._change(one, "begun") for one in later])
+        if after is not None and (later := self._later(after)):
+            queue.put_nowait(later)
+        if not self.queues:
+            self._since = time.monotonic()
         self.queues.add(queue)
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._tick())
@@ -95,6 +96,14 @@ class Watchers:
                 self._ticking = None
                 self._untold.clear()
                 self._taken_lately = self._not_taken = 0
+
+    def _later(self, after: int) -> Sequence[Change]:
+        known = sorted(self._known(), key=lambda one: one.changed)
+        later = [one for one in known if self._number(one.changed) > after]
+        missed, told = later[:-_MOST_TOLD], [self._change(one, "begun") for one in later[-_MOST_TOLD:]]
+        if not missed:
+            return told
+        return [Change("missed", self._number(missed[-1].changed), missed=len(missed)), *told]
 
     async def _tick(self) -> None:
         while True:
@@ -124,7 +133,7 @@ class Watchers:
         """Yields the requests that are served and have changed, but for those that began at these times. They are
         looked at here, so that a change costs the request itself nothing."""
         for live in self._live.values():
-            if live.started not in untold and live.told != _lasting(self._shown(live)):
+            if live.started not in untold and live.told != live.facts:
                 live.changed = time.monotonic()
                 yield self._change(live, "changed")
 
@@ -143,11 +152,5 @@ class Watchers:
             return Change("ended", self._number(known.changed), self._shown(known))
         if known.ended is not None:
             return self._change(known.ended, kind)
-        summary = self._shown(known)
-        known.told = _lasting(summary)
-        return Change(kind, self._number(known.changed), summary)
-
-
-def _lasting(summary: Summary) -> Summary:
-    # The time goes on by itself, and the size with every read.
-    return msgspec.structs.replace(summary, ms=0, bytes=0)
+        known.told = known.facts
+        return Change(kind, self._number(known.changed), self._shown(known))

@@ -262,12 +262,24 @@ def log_line(level: int, request_id: str, message: str, *args: object) -> None:
 _PLACED: Final[frozenset[Stage]] = frozenset({"validate", "repair", "state", "guard", "profile", "encode", "backend"})
 
 
+class _Redacted:
+    """A text whose secrets are taken out when its line is written, in the thread that does so."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return without_secrets(self._text)
+
+
 def log_notice(notice: Notice, request_id: str, paths: FieldPaths = CANONICAL_PATHS) -> None:
     """Logs one line per notice at its own level: its detail, for most stages behind the message's place and the
     rule. A detail names what a client or a backend has chosen, such as ids: what looks like a key in it is left out."""
     level = LEVELS[notice.level]
     if LOGGER.isEnabledFor(level):
-        detail = without_secrets(notice.detail)
+        detail = _Redacted(notice.detail)
         if notice.stage in _PLACED:
             place = "" if notice.index is None else f"{paths.turn.format(turn=notice.index)} "
             log_line(level, request_id, "%s %s%s: %s", notice.stage, place, notice.rule, detail)

@@ -109,7 +109,8 @@ class RequestContext:
     variable of the credential that the backend refused; `waited` the seconds spent waiting for the request's body and
     for the backend; `traceparent` the position in a trace that is sent to the backend, empty where there is no trace.
     `started` is the time of its head (monotonic clock), and `capture` keeps its contents, where somebody wants them.
-    `prompt_tokens` and `completion_tokens` are those that metrics have counted for it.
+    `usage` is the last report of its tokens, and `prompt_tokens` and `completion_tokens` are those that metrics have
+    counted for it.
     """
 
     __slots__ = (
@@ -142,6 +143,7 @@ class RequestContext:
         "started",
         "streamed",
         "traceparent",
+        "usage",
         "waited",
     )
 
@@ -179,6 +181,7 @@ class RequestContext:
         self.begun = False
         self.waited = 0.0
         self.seconds = 0.0
+        self.usage: UsageReport | None = None
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self._concluded = False
@@ -269,6 +272,7 @@ class RequestContext:
             if type(event) is Notice:
                 self.note((event,))
             elif type(event) is UsageReport:
+                self.usage = event
                 for usage in self._observers.usage:
                     usage(self, event)
             elif type(event) is ResponseStart or type(event) is Finish:

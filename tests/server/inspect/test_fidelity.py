@@ -23,6 +23,7 @@ from tests.promises.table import GRPC_PROMISES, PROMISES, Promise
 from tests.promises.test_faults import PLAYED
 from tests.promises.wire_gateway import LIMITS, SHORT, TIMEOUTS, wire_settings
 from tests.promises.wires import WIRES
+from tests.server.inspect.test_ring import contents_of
 from tests.server.upstream.http2.peer import serving
 
 ALWAYS: Final[Mapping[str, Json]] = {"inspector": {"contents": "always"}}
@@ -45,7 +46,7 @@ def interactions(gateway: RunningGateway) -> list[Interaction]:
     inspector = gateway.app.gateway_state.inspector
     assert inspector is not None
     ring = inspector.ring
-    found = [ring.contents(summary.id) for summary in ring.listed(limit=1000)]
+    found = [contents_of(ring, summary.id) for summary in ring.listed(limit=1000)]
     assert found and all(found)
     return [one.interaction for one in found if one is not None]
 
@@ -135,29 +136,6 @@ async def test_a_refused_request(body: bytes) -> None:
             await gateway.client.post("/v1/chat/completions", content=body, headers=headers)
         check_all(gateway)
         assert {one.body for one in interactions(gateway)} == {body}
-
-
-async def test_a_client_that_leaves() -> None:
-    async with demo_gateway() as gateway:
-        body = {
-            "model": "demo-chat",
-            "stream": True,
-            "messages": [{"role": "user", "content": "Hi [[demo:stall]]"}],
-        }
-        async with gateway.client.stream("POST", "/v1/chat/completions", json=body) as response:
-            async for _ in response.aiter_bytes():
-                break
-        ring = gateway.app.gateway_state.inspector
-        assert ring is not None
-        async with asyncio.timeout(10):
-            await anext(True async for found in ring.ring.watchers.watch(after=0) if found[-1].kind == "ended")
-        (one,) = interactions(gateway)
-        assert one.end is not None and (one.end.status, one.end.code, one.end.cut) == (
-            499,
-            "client_gone",
-            "client_gone",
-        )
-        check_all(gateway)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -259,18 +237,27 @@ def test_the_sample_has_every_wire_and_most_kinds() -> None:
     assert len({row.id for row, _ in SAMPLE}) > len(PROMISES) / 2
 
 
-async def test_a_gap_is_told_and_nothing_is_compared_over_it() -> None:
+@pytest.mark.parametrize("said", ["", "[[demo:truncated after=60]]"])
+async def test_a_gap_is_told_and_nothing_is_compared_over_it(said: str) -> None:
     settings: dict[str, Json] = {
         **cast("dict[str, Json]", DEMO_SETTINGS),
-        "inspector": {"contents": "always", "request_mb": 0.001},
+        "inspector": {"contents": "always", "request_mb": 0.002},
     }
+    text = f"Say hello. {said} " + "Weltraumbahnhof " * 90
     async with running_gateway(settings) as gateway:
-        answer = await gateway.chat(model="demo-chat", stream=True)
+        answer = await gateway.chat(model="demo-chat", stream=True, messages=[{"role": "user", "content": text}])
         (one,) = interactions(gateway)
         missing = {gap.side: gap.bytes for gap in one.gaps}
         kept = sum(len(write.data.content) for write in one.writes)
         assert missing["client"] == len(answer.content) - kept > 0
-        assert "answer" not in {check.subject for check in compare_to_recorded(one, run_offline(one))}
+        checks = compare_to_recorded(one, run_offline(one))
+        assert {check.subject for check in checks} == {"request", "sent"} and not any(one.difference for one in checks)
+        # What is shown are the writes that were, with other words.
+        answer = await gateway.client.get(f"/inspect/api/requests/{one.request.id}/answer")
+        chunks = [chunk["text"] for chunk in answer.json()["chunks"]]
+        assert [len(text.encode()) for text in chunks] == [len(write.data.content) for write in one.writes]
+        assert "Weltraumbahnhof" not in answer.text
+        assert ("upstream_stream_truncated" in "".join(chunks)) == bool(said)
 
 
 async def test_a_body_above_the_cap_is_absent() -> None:

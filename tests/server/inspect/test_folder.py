@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
 from gateway.recording.files import load_recording
 from gateway.testing.gateway import running_gateway
@@ -22,6 +23,17 @@ async def test_every_request_is_saved_in_the_folder(tmp_path: Path) -> None:
     assert [one.request.id for one in recording.interactions()] == ids
     assert [one.x for one in recording.interactions()] == [1, 2, 3]
     assert not any(word in path.read_text() for word in SAID.split())
+
+
+async def test_no_key_of_a_client_is_in_the_folder(tmp_path: Path) -> None:
+    """Also where a name of the request is what it sends as its key: names stay as they are."""
+    key, folder = "canary_of_the_client", tmp_path / "recorded"
+    tool: Json = {"type": "function", "function": {"name": key, "parameters": {"type": "object"}}}
+    async with running_gateway(settings(record=str(folder))) as gateway:
+        gateway.client.headers["authorization"] = f"Bearer {key}"
+        await ask(gateway, f"My key is {key}.", tools=[tool])
+    (path,) = folder.iterdir()
+    assert '"kind":"end"' in path.read_text() and key not in path.read_text()
 
 
 async def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path: Path) -> None:

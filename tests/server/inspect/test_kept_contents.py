@@ -23,8 +23,13 @@ def capture_of(body: bytes) -> Capture:
     return capture
 
 
+def read(contents: KeptContents, seq: int) -> Capture | None:
+    reader = contents.reader(seq)
+    return None if reader is None else reader()
+
+
 def body_of(contents: KeptContents, seq: int) -> bytes | None:
-    found = contents.get(seq)
+    found = read(contents, seq)
     return None if found is None else found.interaction(200, "", "").body
 
 
@@ -49,10 +54,10 @@ def test_small_ones_fill_the_block_before_the_oldest_goes() -> None:
     size = len(capture_of(b"x" * 100).packed())
     for seq in range(100):
         contents.add(seq, capture_of(b"x" * 100))
-    here = [seq for seq in range(100) if contents.get(seq) is not None]
+    here = [seq for seq in range(100) if read(contents, seq) is not None]
     assert here == [*range(100 - BLOCK // size, 100)]
     contents.clear()
-    assert contents.get(99) is None and contents.state_of(99) is None
+    assert read(contents, 99) is None and contents.state_of(99) is None
 
 
 def test_everything_of_a_request_is_read_again() -> None:
@@ -75,8 +80,8 @@ def test_everything_of_a_request_is_read_again() -> None:
     capture.end()
     contents = KeptContents(10, 2**20)
     contents.add(1, capture)
-    found = contents.get(1)
-    assert found is not None and found.keys == capture.keys == ("a-key-of-mine",)
+    found = read(contents, 1)
+    assert found is not None and found.secrets == capture.secrets == ("a-key-of-mine",)
     tokens = TokenCounts(2**70, 1)
     assert found.interaction(502, "upstream_error", "stream", tokens) == capture.interaction(
         502, "upstream_error", "stream", tokens

@@ -1,11 +1,15 @@
 """What the inspector shows of one request is what `explain` says, and what the backend and the client saw."""
 
 import json
+import threading
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import pytest
 
 from gateway.core.conversation import Json
+from gateway.server.inspect.capture import Capture
+from gateway.testing.faulty import HEAD, Connection, chunk, faulty_backend
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.server.inspect.test_routes import settings
 
@@ -179,6 +183,23 @@ async def test_words_are_replaced_unless_they_are_asked_for() -> None:
         assert "Kassel" in json.dumps(await shown(gateway, f"{request_id}/messages", reveal=1))
 
 
+async def test_the_log_says_whose_words_were_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "gateway")
+    async with running_gateway(settings()) as gateway:
+        first, second = await asked(gateway, "demo-chat"), await asked(gateway, "demo-chat")
+        for path in (f"requests/{first}", f"requests/{second}/diff", f"export?id={first}&id={first}&id={second}"):
+            caplog.clear()
+            assert (await gateway.client.get(f"/inspect/api/{path}")).status_code == 200
+            assert "words" not in caplog.text
+            sign = "&" if "?" in path else "?"
+            answer = await gateway.client.get(f"/inspect/api/{path}{sign}reveal=1&redact=none")
+            assert answer.status_code == 200
+            said = [one.getMessage() for one in caplog.records if "words" in one.getMessage()]
+            shown_ids = [one for one in (first, second) if one in "".join(said)]
+            assert shown_ids == ([first] if path == f"requests/{first}" else [first, second]), said
+        assert answer.json()["requests"] == 2
+
+
 async def test_nobody_gets_words_where_that_is_off() -> None:
     async with running_gateway(settings(reveal=False)) as gateway:
         request_id = await asked(gateway, "demo-chat")
@@ -210,6 +231,22 @@ async def test_a_broken_answer_says_what_came_and_what_did_not() -> None:
         assert (error["came"], error["expected"]) == (end["came"], end["expected"])
 
 
+async def test_a_connection_that_breaks_behind_a_whole_answer_breaks_nothing() -> None:
+    said = {"choices": [{"index": 0, "delta": {"content": "Hello"}, "finish_reason": "stop"}]}
+
+    async def script(connection: Connection) -> None:
+        await connection.send(HEAD + chunk(b"data: %s\n\n" % json.dumps(said).encode()))
+        connection.close()
+
+    async with faulty_backend(script) as backend:
+        entry: Json = {"adapter": "openai_chat", "base_url": backend.base_url}
+        own: dict[str, Json] = {**settings(), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+        async with running_gateway(own) as gateway:
+            answer = await gateway.chat(stream=True)
+            found = await shown(gateway, f"{answer.headers['x-request-id']}/answer")
+            assert (found["end"]["status"], found["end"]["code"], found["end"]["cut"]) == (200, "", None)
+
+
 async def test_missing_contents_say_why_beside_the_summary() -> None:
     async with running_gateway(settings(contents="never")) as gateway:
         found = await shown(gateway, await asked(gateway, "demo-chat"))
@@ -239,3 +276,24 @@ async def test_a_notice_quotes_the_words_that_the_messages_show() -> None:
             assert f"'{lost}'" in sentence
             quoted.append(lost)
         assert quoted[0] != quoted[1] == "c_9"
+
+
+@pytest.mark.parametrize("path", ["requests/{id}", "requests/{id}/answer", "export?id={id}", "requests?filter=Hello"])
+async def test_contents_are_read_beside_what_is_served(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a long stream take a quarter of a second."""
+    threads: set[int] = set()
+
+    def seen(work: Callable[..., Any]) -> Callable[..., Any]:
+        def see(*args: Any, **fields: Any) -> Any:
+            threads.add(threading.get_ident())
+            return work(*args, **fields)
+
+        return see
+
+    async with running_gateway(settings()) as gateway:
+        request_id = (await gateway.chat(model="demo-chat", stream=True)).headers["x-request-id"]
+        for name in ("interaction", "texts"):
+            monkeypatch.setattr(Capture, name, seen(getattr(Capture, name)))
+        answer = await gateway.client.get(f"/inspect/api/{path.format(id=request_id)}")
+        assert answer.status_code == 200
+    assert threads and threading.get_ident() not in threads

@@ -1,6 +1,5 @@
 import asyncio
 import gc
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -8,11 +7,10 @@ import pytest
 from gateway.core.events import UsageReport
 from gateway.core.notices import Notice
 from gateway.dialects.base import RequestHead
-from gateway.recording.recording import Interaction
 from gateway.registry import load_dialect
 from gateway.server.inspect.capture import Capture
 from gateway.server.inspect.filter import read_filter
-from gateway.server.inspect.requests import Change
+from gateway.server.inspect.requests import ContentsReader, RequestContents
 from gateway.server.inspect.ring import RequestRing
 from gateway.server.telemetry.request_context import CHAT, Observers, RequestContext
 from gateway.settings import InspectorSettings
@@ -37,6 +35,11 @@ def serve(ring: RequestRing, name: str, size: int = 10) -> None:
     context.conclude(200)
 
 
+def contents_of(ring: RequestRing, request_id: str) -> RequestContents | None:
+    read = ring.reader(request_id)
+    return None if read is None else read()
+
+
 def test_a_request_is_shown_from_its_beginning() -> None:
     ring = ring_of()
     context = begin(ring, "req-1")
@@ -54,33 +57,6 @@ def test_a_request_is_shown_from_its_beginning() -> None:
     assert (ended.prompt_tokens, ended.completion_tokens) == (3, 4)
 
 
-async def test_what_changes_in_between_is_told_once() -> None:
-    ring = ring_of()
-    context = begin(ring, "req-1")
-    context.model = "gpt"
-    changes = ring.watchers.watch()
-    told = asyncio.ensure_future(anext(changes))
-    await asyncio.sleep(0)
-    for _ in range(2):
-        ring.watchers.tell()
-    (change,) = await told
-    assert change.kind == "changed" and change.summary is not None and change.summary.model == "gpt"
-    context.conclude(200)
-    ring.watchers.close()
-    assert [[change.kind for change in found] async for found in changes] == [["ended"]]
-
-
-async def test_nothing_is_told_again_and_again_without_a_watcher() -> None:
-    ring = ring_of()
-    changes = ring.watchers.watch(after=0)
-    serve(ring, "req-1")
-    assert [change.kind for change in await anext(changes)] == ["ended"]
-    assert len(asyncio.all_tasks()) == 2
-    await changes.aclose()
-    await asyncio.sleep(0)
-    assert len(asyncio.all_tasks()) == 1
-
-
 def test_only_requests_of_models_are_kept() -> None:
     ring = ring_of(contents="always")
     assert begin(ring, route="models").capture is None and ring.listed() == []
@@ -95,7 +71,7 @@ async def test_the_newest_summaries_stay() -> None:
     assert [one.id for one in ring.listed(before=ring.listed()[0].seq)] == ["req-3", "req-2"]
     found = await ring.found(read_filter("id:*-3").matches)
     assert [one.id for one in ring.page(found, None, 10)] == ["req-3"]
-    assert ring.summary("req-0") is None and ring.contents("req-0") is None
+    assert ring.summary("req-0") is None and contents_of(ring, "req-0") is None
 
 
 def test_the_oldest_contents_go_first_and_the_summary_says_so() -> None:
@@ -111,7 +87,7 @@ def test_the_oldest_contents_go_first_and_the_summary_says_so() -> None:
     }
     assert listed["req-0"].bytes == listed["req-1"].bytes == 0
     assert 400 < listed["req-2"].bytes == listed["req-3"].bytes < 600
-    assert ring.contents("req-1") is None and ring.contents("req-2") is not None
+    assert contents_of(ring, "req-1") is None and contents_of(ring, "req-2") is not None
 
 
 def test_a_flood_is_bounded_and_of_equal_ids_the_newest_stays() -> None:
@@ -160,6 +136,25 @@ def test_a_flood_leaves_no_more_than_the_bounds() -> None:
     assert sum(len(piece.requests) for piece in ring._ended._packed) < 400 * (200 + 64)
 
 
+def test_a_body_over_the_cap_takes_no_memory_of_others() -> None:
+    ring = ring_of(contents="always", request_mb=1 / 2**10, keep_mb=4 / 2**10)
+    serve(ring, "req-small", 500)
+    for number in range(10):
+        serve(ring, f"req-{number}", 2**20)
+    summaries = {one.id: one for one in ring.listed()}
+    assert {one.contents for one in summaries.values()} == {"kept"} and summaries["req-1"].bytes < 300
+    contents = contents_of(ring, "req-1")
+    assert contents is not None and contents.interaction.request.absent == "over_the_cap"
+
+
+def test_what_is_forgotten_is_no_more_in_memory() -> None:
+    ring = ring_of(contents="always")
+    serve(ring, "req-1", 500)
+    assert ring._contents._block is not None and b"x" * 500 in ring._contents._block[:]
+    ring.clear()
+    assert ring._contents._block is None
+
+
 def test_contents_are_kept_only_as_the_settings_say() -> None:
     assert begin(ring_of(contents="never")).capture is None
     assert begin(ring_of(contents="always")).capture is not None
@@ -168,17 +163,35 @@ def test_contents_are_kept_only_as_the_settings_say() -> None:
     watched.watchers.queues.add(asyncio.Queue())
     assert begin(watched).capture is not None
     saving = ring_of(contents="never")
-    saving.on_end.append(lambda interaction: None)
+    saving.on_end.append(lambda read: None)
     assert begin(saving).capture is not None
+
+
+def test_what_is_read_of_a_request_that_is_served_is_what_had_come_when_it_was_asked_for() -> None:
+    """Another thread reads it meanwhile."""
+    ring = ring_of(contents="always", request_mb=1 / 2**10)
+    context = begin(ring, "req-1")
+    assert context.capture is not None
+    for number in range(20):
+        context.capture.read(b"%10d" % number)
+    read = ring.reader("req-1")
+    assert read is not None
+    before = read()
+    for number in range(20):
+        context.capture.read(b"%10d" % number)
+        context.note([Notice("repair", "added", "TOOL_ORPHAN", "x")])
+    context.capture.send()
+    assert read() == before != contents_of(ring, "req-1")
+    assert before.interaction.gaps and not before.interaction.notices
 
 
 def test_who_saves_gets_every_request_that_ends() -> None:
     ring = ring_of()
-    saved: list[Interaction] = []
+    saved: list[ContentsReader] = []
     ring.on_end.append(saved.append)
     serve(ring, "req-1")
-    assert [one.request.id for one in saved] == ["req-1"]
-    assert saved[0].end is not None and saved[0].end.status == 200
+    (one,) = (read().interaction for read in saved)
+    assert one.request.id == "req-1" and one.end is not None and one.end.status == 200
 
 
 def test_the_id_that_two_requests_chose_is_that_of_the_newer() -> None:
@@ -190,7 +203,7 @@ def test_the_id_that_two_requests_chose_is_that_of_the_newer() -> None:
     second.conclude(200)
     assert [one.status for one in ring.listed()] == [200]
     serve(ring, "same")
-    contents = ring.contents("same")
+    contents = contents_of(ring, "same")
     assert len(ring.listed()) == 1 and contents is not None and contents.interaction.body == b"x" * 10
 
 
@@ -200,37 +213,6 @@ def test_clearing_leaves_what_is_running() -> None:
     begin(ring, "req-2")
     ring.clear()
     assert [one.id for one in ring.listed()] == ["req-2"]
-
-
-def told(changes: Iterable[Change]) -> list[tuple[str, str | None]]:
-    return [(one.kind, one.summary.id if one.summary else None) for one in changes]
-
-
-async def test_a_watcher_sees_requests_begin_and_end() -> None:
-    ring = ring_of()
-    serve(ring, "req-0")
-    found: list[Sequence[Change]] = []
-
-    async def watch() -> None:
-        found.extend([changes async for changes in ring.watchers.watch()])
-
-    task = asyncio.create_task(watch())
-    await asyncio.sleep(0)
-    assert ring.watchers.queues
-    context = begin(ring, "req-1")
-    ring.watchers.tell()
-    context.conclude(200)
-    serve(ring, "req-2")
-    ring.watchers.close()
-    await task
-    # A request that is short has one change.
-    assert list(map(told, found)) == [[("begun", "req-1")], [("ended", "req-1"), ("ended", "req-2")]]
-    assert not ring.watchers.queues
-    again = await anext(ring.watchers.watch(after=0))
-    assert told(again) == [("ended", "req-0"), ("ended", "req-1"), ("ended", "req-2")]
-    numbers = [change.number for changes in found for change in changes]
-    assert again[0].number < numbers[0] < numbers[1] == again[1].number
-    assert numbers == sorted(numbers)
 
 
 def test_the_numbers_of_workers_differ_and_follow_each_other() -> None:
@@ -263,96 +245,6 @@ def test_the_numbers_of_requests_that_begin_at_once_differ(workers: int, monkeyp
     assert len({one.seq for one in listed}) == 100
     assert [one.seq for one in listed] == sorted((one.seq for one in listed), reverse=True)
     assert [one.id for one in ring.listed(before=listed[50].seq)] == [one.id for one in listed[51:]]
-
-
-def unread(ring: RequestRing) -> "asyncio.Queue[Sequence[Change] | None]":
-    """Adds a watcher that reads nothing, and returns what waits for it."""
-    queue: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue()
-    ring.watchers.queues.add(queue)
-    return queue
-
-
-def waiting(queue: "asyncio.Queue[Sequence[Change] | None]") -> Sequence[Change]:
-    found = queue.get_nowait()
-    assert found is not None
-    return found
-
-
-def test_a_slow_watcher_is_told_how_much_it_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_WAITING", 2)
-    ring = ring_of()
-    queue = unread(ring)
-    for number in range(4):
-        serve(ring, f"req-{number}")
-        ring.watchers.tell()
-    assert [told(waiting(queue)) for _ in range(queue.qsize())] == [[("ended", "req-0")], [("ended", "req-1")]]
-    serve(ring, "req-4")
-    ring.watchers.tell()
-    missed, last = waiting(queue)
-    assert (missed.kind, missed.missed) == ("missed", 2) and told([last]) == [("ended", "req-4")]
-
-
-def test_more_requests_than_anybody_reads_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 2)
-    monkeypatch.setattr("gateway.server.inspect.watchers._EACH_TICK", 1)
-    ring = ring_of()
-    queue = unread(ring)
-    running = begin(ring, "req-0")
-    for number in range(1, 5):
-        serve(ring, f"req-{number}")
-    ring.watchers.tell()
-    missed, *rest = waiting(queue)
-    assert (missed.kind, missed.missed) == ("missed", 3)
-    assert told(rest) == [("begun", "req-0"), ("ended", "req-1")]
-    # Their contents are kept, and those of no others.
-    assert [one.contents for one in ring.listed()] == [*["never_kept"] * 3, "kept", "kept"]
-    running.conclude(200)
-    serve(ring, "req-5")
-    serve(ring, "req-6")
-    ring.watchers.tell()
-    missed, *rest = waiting(queue)
-    # Of what they are told of, they are told the end.
-    assert (missed.missed, told(rest)) == (1, [("ended", "req-0"), ("ended", "req-5")])
-    assert [one.contents for one in ring.listed(limit=2)] == ["never_kept", "kept"]
-
-
-def test_requests_that_are_served_for_long_are_told_within_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.inspect.watchers._MOST_TOLD", 2)
-    monkeypatch.setattr("gateway.server.inspect.watchers._EACH_TICK", 1)
-    ring = ring_of()
-    queue = unread(ring)
-    for number in range(4):
-        begin(ring, f"req-{number}")
-    found = []
-    for _ in range(4):
-        ring.watchers.tell()
-        if not queue.empty():
-            found.append(told(waiting(queue)))
-    assert found == [
-        [("missed", None), ("begun", "req-0"), ("begun", "req-1")],
-        [("changed", "req-2")],
-        [("changed", "req-3")],
-    ]
-
-
-def test_only_what_is_served_is_looked_at_for_changes() -> None:
-    ring = ring_of(keep=1)
-    queue = unread(ring)
-    contexts = [begin(ring, f"req-{number}") for number in range(4)]
-    ring.watchers.tell()
-    waiting(queue)
-    contexts[3].conclude(200)
-    for context in contexts:
-        context.model = "gpt"
-    ring.watchers.tell()
-    # Those that are served give way to no others.
-    assert told(waiting(queue)) == [("ended", "req-3"), *[("changed", f"req-{number}") for number in range(3)]]
-    for context in contexts[:3]:
-        context.conclude(200)
-    ring.watchers.tell()
-    assert told(waiting(queue)) == [("ended", f"req-{number}") for number in range(3)]
-    ring.watchers.tell()
-    assert queue.empty() and [one.id for one in ring.listed()] == ["req-2"]
 
 
 def begin_saying(ring: RequestRing, name: str, text: str) -> RequestContext:

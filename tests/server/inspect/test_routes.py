@@ -57,6 +57,8 @@ async def test_the_latest_requests_are_listed() -> None:
         assert SAID not in answer.text
         answer = await gateway.client.get("/inspect/api/requests", params={"filter": "stream:yes", "limit": 5})
         assert [one["id"] for one in answer.json()["requests"]] == [second]
+        answer = await gateway.client.get("/inspect/api/requests", params={"limit": 0})
+        assert answer.json() == {"requests": [], "matching": 2, "total": 2}
         answer = await gateway.client.get(f"/inspect/api/requests/{first}")
         assert answer.json()["summary"]["model"] == "demo-chat"
         assert (await gateway.client.delete("/inspect/api/requests")).status_code == 204
@@ -108,7 +110,9 @@ async def test_the_keys_of_the_backend_and_of_the_client_are_in_no_export(monkey
     ("path", "status", "said"),
     [
         ("requests?filter=non:sense", 400, "FIELD:VALUE"),
+        ("requests?filter=" + 500 * "ms:>1%20", 400, "most is 2000"),
         ("requests?limit=many", 400, "whole number"),
+        ("requests?limit=-1", 400, "whole number"),
         ("requests/unknown", 404, "no request"),
         ("requests/unknown/messages", 404, "no request"),
         ("requests/unknown/sent", 404, "no request"),
@@ -284,6 +288,21 @@ async def test_pages_of_other_origins_get_nothing(head: dict[str, str]) -> None:
         assert answer.status_code == 421
 
 
+@pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"])
+async def test_who_comes_through_a_proxy_needs_the_admin_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy on the gateway's own machine makes everybody look local."""
+    forwarded = {name: "for=192.0.2.1"}
+    async with running_gateway(settings(send=True)) as gateway:
+        for method, path, _ in ROUTES:
+            assert await status(gateway, method, path, forwarded) == (404, "inspector_off"), path
+        assert (await gateway.client.get("/inspect", headers=forwarded)).status_code == 404
+        assert (await gateway.client.get("/inspect/api/requests")).status_code == 200
+    monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", "admin-secret")
+    async with running_gateway(settings()) as gateway:
+        answer = await gateway.client.get("/inspect/api/requests", headers={**forwarded, **ADMIN})
+        assert answer.status_code == 200
+
+
 async def test_an_inspector_that_is_on_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DRAGOMAN_ADMIN_KEY", raising=False)
     with pytest.raises(SettingsError, match="set DRAGOMAN_ADMIN_KEY"):
@@ -314,7 +333,7 @@ async def test_an_inspector_that_is_off_observes_nothing() -> None:
     async with running_gateway(settings(enabled="off")) as off, running_gateway(settings()) as on:
         without, with_it = off.app.gateway_state.observers, on.app.gateway_state.observers
         assert off.app.gateway_state.inspector is None
-        for name in ("begin", "notice", "usage", "conclude"):
+        for name in ("begin", "notice", "conclude"):
             assert len(getattr(with_it, name)) == len(getattr(without, name)) + 1
-        for name in ("connect", "open_stream", "first_event", "response", "backend_error"):
+        for name in ("connect", "open_stream", "first_event", "response", "usage", "backend_error"):
             assert len(getattr(with_it, name)) == len(getattr(without, name))

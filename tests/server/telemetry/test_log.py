@@ -62,6 +62,25 @@ def test_what_is_no_line_to_search_for_is_told_with_its_place_and_rule(tmp_path:
     assert fifth.endswith(" INFO req_1 repair input[3] CALL_ARGS_TYPE: arguments is an object")
 
 
+def test_the_thread_of_the_log_takes_keys_out_of_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than all the rest of a line, for which a request does not wait."""
+    threads: list[int] = []
+    redacted = log._Redacted.__str__
+
+    def redact(detail: log._Redacted) -> str:
+        threads.append(threading.get_ident())
+        return redacted(detail)
+
+    monkeypatch.setattr(log._Redacted, "__str__", redact)
+    file, key = tmp_path / "x.log", "sk-ant-" + "a1B2" * 8
+    with logging_to(LogSettings(file=str(file))):
+        log_notice(Notice("repair", "changed", "CALL_ID_LONG", f"the id '{key}' is too long", 3), "req_1")
+        log_notice(Notice("trim", "dropped", "R", f"left out '{key}'"), "req_1")
+    assert len(threads) == 2 and threading.get_ident() not in threads
+    first, second = written(file)
+    assert "the id '[key:anthropic:39]" in first and "left out '[key:anthropic:39]" in second and key not in first
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

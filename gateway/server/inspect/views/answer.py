@@ -47,7 +47,8 @@ class ChunkView(msgspec.Struct, frozen=True):
 
 
 class AnswerEnd(msgspec.Struct, frozen=True):
-    """How the answer ended. `cut` says what broke it, `came` how much came, and `expected` what did not."""
+    """How the answer ended. `cut` says what broke it (null: nothing, or it was complete by then), `came` how much came,
+    and `expected` what did not."""
 
     status: int
     code: str
@@ -143,7 +144,9 @@ def answer_end(remade: Remade) -> AnswerEnd:
     end = remade.interaction.end
     if end is None:
         return AnswerEnd(0, "", None, _came(remade), "")
-    return AnswerEnd(end.status, end.code, end.cut, _came(remade), _expected(remade) if end.code else "")
+    if not end.code:
+        return AnswerEnd(end.status, "", None, _came(remade), "")
+    return AnswerEnd(end.status, end.code, end.cut, _came(remade), _expected(remade))
 
 
 def _came(remade: Remade) -> str:

@@ -18,6 +18,9 @@ _SUFFIX: Final = ".sock"
 _MOST_WAITING: Final = 10
 # A worker that has begun is found so soon.
 _LOOK_S: Final = 1.0
+# A watcher gets the changes of workers in turn: what one of them saw so many microseconds before the last that it got
+# may not have reached it.
+_OVERLAP: Final = 1_000_000
 T = TypeVar("T")
 
 
@@ -74,11 +77,14 @@ class AllRequests:
         await self._ask(lambda peer: peer.clear())
 
     async def watch(self, after: int | None = None) -> AsyncGenerator[Sequence[Change], None]:
-        """Yields the changes of all workers until this one ends; their numbers never fall."""
+        """Yields the changes of all workers until this one ends; their numbers never fall. Who comes back may get some
+        of them twice."""
         waiting: asyncio.Queue[Sequence[Change] | None] = asyncio.Queue(_MOST_WAITING)
+        number = after or 0
+        if after is not None and self._folder is not None:
+            after -= _OVERLAP
         watching = asyncio.create_task(self._watch_peers(waiting, after))
         own = asyncio.create_task(_pass_on(self._own, waiting, after, last=True))
-        number = after or 0
         try:
             while (changes := await waiting.get()) is not None:
                 yield [msgspec.structs.replace(change, number=max(number, change.number)) for change in changes]
@@ -89,13 +95,14 @@ class AllRequests:
             await asyncio.wait((watching, own))
 
     async def _watch_peers(self, changes: "asyncio.Queue[Sequence[Change] | None]", after: int | None) -> None:
-        """Watches every other worker, also those that begin later."""
+        """Watches every other worker, and of one that begins later also what it has served by then."""
         tasks: dict[Path, asyncio.Task[None]] = {}
         try:
             while self._folder is not None:
                 for peer in self._peers():
                     if peer.path not in tasks or tasks[peer.path].done():
                         tasks[peer.path] = asyncio.create_task(_pass_on(peer, changes, after))
+                after = after or 0
                 await asyncio.sleep(_LOOK_S)
         finally:
             for task in tasks.values():

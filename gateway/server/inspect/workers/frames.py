@@ -1,4 +1,8 @@
-"""Defines what workers ask each other, and writes it in frames: the length in four bytes, and MessagePack."""
+"""Defines what workers ask each other, and writes it in frames: the length in four bytes, and MessagePack.
+
+The worker that is asked says at once that it has read the question: one that is busy with it is not taken for one that
+hangs.
+"""
 
 import asyncio
 from typing import Final, TypeAlias, TypeVar
@@ -9,6 +13,8 @@ from gateway.recording.recording import Recording, read_recording, write_recordi
 from gateway.server.inspect.requests import RequestContents
 
 _LENGTH: Final = 4
+# Says that a question was read.
+READ: Final = b"\0"
 T = TypeVar("T")
 
 

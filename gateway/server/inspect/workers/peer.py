@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -12,6 +12,7 @@ from gateway.core.errors import InvalidRequest
 from gateway.server.inspect.requests import Change, Listed, RequestContents
 from gateway.server.inspect.summary import Summary
 from gateway.server.inspect.workers.frames import (
+    READ,
     Clear,
     Fetch,
     Fetched,
@@ -26,7 +27,8 @@ from gateway.server.inspect.workers.frames import (
     write_frame,
 )
 
-# A worker that is busier than this counts as gone.
+# A worker that does not read a question so soon, or works longer for its answer, counts as gone.
+_READ_S: Final = 2
 _MOST_S: Final = 30
 T = TypeVar("T")
 _REPLY: Final = msgspec.msgpack.Decoder(Reply)
@@ -38,7 +40,7 @@ _CHANGES: Final[msgspec.msgpack.Decoder[Sequence[Change]]] = msgspec.msgpack.Dec
 
 
 class PeerGone(Exception):
-    """The other worker does not answer: it has ended, or its successor has not begun."""
+    """The other worker does not answer: it has ended, hangs, or its successor has not begun."""
 
 
 class Peer:
@@ -94,13 +96,14 @@ class Peer:
 
     @asynccontextmanager
     async def _asked(self, question: Question) -> AsyncIterator[asyncio.StreamReader]:
-        """Sends a question. Raises PeerGone."""
-        try:
-            reader, writer = await asyncio.open_unix_connection(self.path)
-        except OSError as error:
-            raise PeerGone(str(self.path)) from error
-        try:
-            write_frame(writer, question)
+        """Sends a question, which the worker reads. Raises PeerGone."""
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(_READ_S):
+                    reader, writer = await asyncio.open_unix_connection(self.path)
+                    stack.callback(writer.close)
+                    write_frame(writer, question)
+                    await reader.readexactly(len(READ))
+            except (OSError, EOFError, TimeoutError) as error:
+                raise PeerGone(str(self.path)) from error
             yield reader
-        finally:
-            writer.close()

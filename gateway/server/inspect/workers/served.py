@@ -13,6 +13,7 @@ import msgspec
 from gateway.core.errors import InvalidRequest
 from gateway.server.inspect.requests import RequestSource
 from gateway.server.inspect.workers.frames import (
+    READ,
     Clear,
     Fetch,
     List,
@@ -69,6 +70,7 @@ async def _answer(own: RequestSource, reader: asyncio.StreamReader, writer: asyn
     """Answers one question."""
     with contextlib.suppress(EOFError, ConnectionError):
         question = await read_frame(reader, _QUESTIONS)
+        writer.write(READ)
         if isinstance(question, Watch):
             await _watch(own, question, reader, writer)
             return

@@ -1,0 +1,86 @@
+"""What the gateway keeps of other requests is no part of a capture: nothing that it changes is called a defect."""
+
+from typing import Final
+
+import pytest
+
+from gateway.core.conversation import Json
+from gateway.recording.offline_run import run_offline
+from gateway.recording.outcome import Check, compare_to_recorded
+from gateway.server.state.answer_store import AnswerStore
+from gateway.testing.gateway import RunningGateway, running_gateway
+from tests.server.inspect.test_fidelity import ALWAYS, DEMO_MODELS, interactions
+from tests.server.inspect.test_routes import DEMO
+from tests.server.summaries.scripted import agent_history, compressing_gateway
+
+UNCOMPARED: Final = "made with state of the gateway: not compared"
+WEATHER: Final[Json] = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+# The models whose backends want state of their answers back.
+KEPT: Final = ("demo-agent", "demo-messages", "demo-responses", "demo-gemini")
+
+
+def checks(gateway: RunningGateway) -> list[tuple[Check, ...]]:
+    """Returns those of each request, oldest first."""
+    settings = gateway.app.gateway_state.settings
+    return [compare_to_recorded(one, run_offline(one, settings)) for one in reversed(interactions(gateway))]
+
+
+def uncompared(found: tuple[Check, ...]) -> set[str]:
+    """Returns what was not compared. Everything else is equal."""
+    assert [check for check in found if check.difference] == []
+    return {check.subject for check in found if UNCOMPARED in check.size}
+
+
+@pytest.mark.parametrize("explain", ["0", "1"])
+async def test_kept_state_of_a_provider(explain: str) -> None:
+    settings: dict[str, Json] = {**DEMO, **ALWAYS, "keeper": {"enabled": True}, "state": {"deadline_ms": 10_000}}
+    async with running_gateway(settings) as gateway:
+        for model in DEMO_MODELS:
+            for stream in (False, True):
+                messages: list[Json] = [{"role": "user", "content": f"Think: weather in Rome, {stream}?"}]
+                body: Json = {"model": model, "stream": stream, "messages": messages, "tools": [WEATHER]}
+                headers = {"x-dragoman-explain": explain}
+                answer = await gateway.client.post("/v1/chat/completions", json=body, headers=headers)
+                assert answer.status_code == 200
+        for one, found in zip(reversed(interactions(gateway)), checks(gateway), strict=True):
+            assert one.route is not None
+            # Also the first request asks for what is to be kept.
+            whole = {check.subject for check in found} if one.route.model in KEPT else set()
+            assert uncompared(found) == whole, one.route.model
+
+
+async def test_a_history_that_was_summarised() -> None:
+    inspector: dict[str, Json] = {"inspector": {"contents": "always"}}
+    async with compressing_gateway(inspector) as (agent, model):
+        # Its tokens are estimated, which are fewer of a summary.
+        model.counts = False
+        for rounds in (38, 42, 43):
+            await agent.ask(agent_history(rounds))
+        assert [uncompared(found) for found in checks(agent.gateway)] == [
+            set(),
+            set(),
+            {"request", "sent", "answer", "outcome"},
+        ]
+
+
+@pytest.mark.parametrize("explain", ["0", "1"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_is_not_stored(explain: str, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask() -> set[str]:
+        body: Json = {"model": "demo-chat", "input": "Hello", "stream": stream}
+        headers = {"x-dragoman-explain": explain}
+        assert (await gateway.client.post("/v1/responses", json=body, headers=headers)).status_code == 200
+        return uncompared(checks(gateway)[-1])
+
+    switched_off: dict[str, Json] = {**DEMO, **ALWAYS, "responses": {"store": False}}
+    async with running_gateway(switched_off) as gateway:
+        # The notice of it is in an answer that explains itself.
+        assert await ask() == ({"answer"} if explain == "1" else set())
+    async with running_gateway({**DEMO, **ALWAYS}) as gateway:
+        assert await ask() == set()
+
+        async def refuse(store: AnswerStore, record: object) -> str:
+            return "the disk is full"
+
+        monkeypatch.setattr(AnswerStore, "_write", refuse)
+        assert await ask() == {"answer"}
