@@ -15,6 +15,7 @@ GRPC_SERVERS := $(VENV)/grpc
 SPHINX := $(VENV)/sphinx
 BROWSER := $(VENV)/browser
 JUDGES := $(VENV)/deploy
+SPHINX_BUILD = PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs/site
 SOURCES := gateway adapters bench tests docs/site deploy
 
 # Without bytecode each process of the tests would compile all of them again, for seven seconds.
@@ -96,10 +97,8 @@ browser: $(DEV) ## Look at the inspector's page in Chromium (ARGS= goes to pytes
 	  $(BIN)/python -m pytest -m browser -rs tests/browser $(ARGS)
 
 docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a manual page in build/, and check them
-	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html \
-	  --conf-dir docs/site . build/docs
-	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder man \
-	  --conf-dir docs/site . build/man
+	$(SPHINX_BUILD) --builder html . build/docs
+	$(SPHINX_BUILD) --builder man . build/man
 	SITE=$(CURDIR)/build $(BIN)/python -m pytest -m site tests/site $(ARGS)
 
 dist: $(DEV) sbom ## Build the distributions of the last commit twice into dist/, install them and try them (ARGS= goes to pytest)
@@ -128,9 +127,11 @@ typecheck: $(DEV) ## Strict types over sources and tests
 proto: $(DEV) ## Regenerate the protobuf modules from proto/
 	$(BIN)/python proto/generate.py
 
-golden: $(DEV) ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions, texts about rules
+golden: $(DEV) $(SPHINX)/.installed ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions, texts about rules, the manual page
 	$(BIN)/python -m pytest tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
 	  tests/commands/test_completion.py tests/connect tests/server/inspect/test_rule_texts.py --rewrite-golden
+	$(SPHINX_BUILD) --builder man . build/man
+	cp build/man/dragoman.1 gateway/commands/manual
 
 conformance: $(DEV) ## Run the conformance kit over every adapter
 	$(BIN)/python -m pytest tests/test_conformance.py tests/adapters tests/examples -k conform
