@@ -13,6 +13,7 @@ import valkey.asyncio
 
 from bench.load_test.gateway_process import free_ports
 from bench.load_test.store_servers import PROGRAMS
+from gateway.server.process.gateway_server import KEEP_ALIVE_S
 from gateway.settings import read_settings
 from tests.deploy.files import COMPOSE, DASHBOARD, DEPLOY, PAGE, documents
 from tests.paths import ROOT
@@ -116,6 +117,24 @@ def test_nginx_leads_to_the_gateways() -> None:
     assert re.findall(r"server (\w+):(\d+)", NGINX) == [(name, str(PORTS[name])) for name in GATEWAYS]
     assert f"client_max_body_size {SETTINGS.server.max_body_mb:.0f}m" in NGINX
     assert all(set(SERVICES["nginx"]["networks"]) & set(SERVICES[name]["networks"]) for name in GATEWAYS)
+
+
+def test_nginx_streams_and_waits_as_long_as_a_gateway() -> None:
+    assert "proxy_buffering off;" in NGINX and "proxy_request_buffering off;" in NGINX
+    (waits,) = re.findall(r"proxy_read_timeout (\d+)s;", NGINX)
+    assert all(int(waits) > backend.timeouts.total for backend in SETTINGS.backends.values())
+    # Else nginx would take a connection that the gateway is about to close.
+    (keeps,) = re.findall(r"keepalive_timeout (\d+)s;", NGINX)
+    assert int(keeps) < KEEP_ALIVE_S
+
+
+def test_what_writes_files_has_a_place_in_memory() -> None:
+    assert [SERVICES[name]["tmpfs"] for name in (*GATEWAYS, "grafana")] == [["/tmp"]] * 3
+    assert SERVICES["nginx"]["tmpfs"] == [f"/tmp:uid={SERVICES['nginx']['user'].partition(':')[0]}"]
+    places = re.findall(r"^ *(?:pid|\w+_temp_path) (\S+);", NGINX, re.M)
+    assert len(places) == 6 and all(place.startswith("/tmp/") for place in places)
+    # The program's own place for it.
+    assert target("nginx", "nginx") == "/etc/nginx/nginx.conf"
 
 
 def test_prometheus_asks_every_gateway_with_the_admin_key() -> None:

@@ -67,6 +67,17 @@ def test_a_scrape_has_the_name_that_the_alerts_ask_for_and_the_path_of_the_metri
     assert config["rule_files"] == [ALERTS.name]
 
 
+def test_prometheus_on_this_machine_asks_the_port_of_the_gateway() -> None:
+    (config,) = documents(ALERTS.with_name("prometheus.yaml"))
+    assert config["scrape_configs"][0]["static_configs"] == [{"targets": [f"127.0.0.1:{Settings().server.port}"]}]
+
+
+def test_the_codes_of_the_alerts_are_codes_of_errors() -> None:
+    codes = {code for query in alert_queries() for code in re.findall(r'\bcode="(\w+)"', query)}
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert codes and {code for code in codes if f"`{code}`" not in page} == set()
+
+
 def test_the_alerts_are_tested_by_name() -> None:
     (alerts,), (tests,) = documents(ALERTS), documents(ALERTS.with_name("alerts_test.yaml"))
     fired = {case["alertname"] for test in tests["tests"] for case in test["alert_rule_test"] if "exp_alerts" in case}
