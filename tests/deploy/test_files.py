@@ -8,13 +8,16 @@ from typing import Final
 
 import pytest
 
+from gateway.cli import COMMANDS
 from gateway.server.telemetry.metric_types import Histogram
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import Settings
 from tests.deploy.files import (
     ALERTS,
+    COMPOSE,
     CONTAINERFILE,
     DASHBOARD,
+    MANIFESTS,
     Named,
     alert_queries,
     dashboard_queries,
@@ -99,6 +102,19 @@ def test_what_the_image_copies_exists_and_nothing_else_is_handed_to_its_builder(
 def test_what_the_image_starts_is_installed_and_asked_at_its_port() -> None:
     (program,) = re.findall(r'^ENTRYPOINT \["(\w+)"\]$', IMAGE, re.M)
     assert f'{program} = "gateway.cli:main"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert set(re.findall(r'^CMD \["(\w+)"\]$', IMAGE, re.M)) <= COMMANDS.keys()
     port = Settings().server.port
     assert re.findall(r"^EXPOSE (\d+)$", IMAGE, re.M) == [str(port)]
     assert re.findall(r"http://[^']+", IMAGE) == [f"http://127.0.0.1:{port}/readyz"]
+
+
+def test_the_image_has_the_user_of_compose_and_of_the_manifests() -> None:
+    (user,) = re.findall(r"^USER (\d+:\d+)$", IMAGE, re.M)
+    (compose,) = documents(COMPOSE)
+    assert {service["user"] for service in compose["services"].values() if service["image"] == "dragoman"} == {user}
+    (context,) = (
+        one["spec"]["template"]["spec"]["securityContext"]
+        for one in documents(MANIFESTS)
+        if one["kind"] == "Deployment"
+    )
+    assert user == f"{context['runAsUser']}:{context['runAsGroup']}"
