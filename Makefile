@@ -15,7 +15,7 @@ GRPC_SERVERS := $(VENV)/grpc
 SPHINX := $(VENV)/sphinx
 BROWSER := $(VENV)/browser
 JUDGES := $(VENV)/deploy
-SPHINX_BUILD = PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs/site
+SPHINX_BUILD = PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs/site --doctree-dir build/doctrees
 SOURCES := gateway adapters bench tests docs/site deploy
 
 # Without bytecode each process of the tests would compile all of them again, for seven seconds.

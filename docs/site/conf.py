@@ -26,6 +26,8 @@ extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md"]
 myst_heading_anchors = 4
+# It would make one dash of the two in front of an option.
+smartquotes = False
 html_theme = "furo"
 html_title = "Dragoman"
 html_copy_source = False

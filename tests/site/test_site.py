@@ -65,6 +65,11 @@ def test_no_link_shows_the_name_of_a_file() -> None:
     assert [text for text in shown if text.endswith(".md")] == []
 
 
+def test_an_option_has_two_dashes() -> None:
+    page = (SITE / "docs" / "cli.html").read_text(encoding="utf-8")
+    assert "the last --write" in page and "–write" not in page
+
+
 def test_the_list_for_language_models_names_pages_that_exist() -> None:
     listed = re.findall(r"^- \[.+\]\((.+)\): .+", (SITE / "llms.txt").read_text(encoding="utf-8"), re.M)
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
