@@ -22,7 +22,7 @@ SOURCES := gateway adapters bench tests docs/site deploy
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install programs run local model test e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -60,6 +60,12 @@ $(JUDGES)/.installed: requirements/deploy.txt | $(BIN)/python
 	  --upgrade --target $(JUDGES) -r requirements/deploy.txt
 	@touch $@
 
+# Those of browser, clients and grpc: the script says itself what cannot be had here.
+programs-%: $(DEV)
+	@requirements/$*/install $(CURDIR)/$(VENV)/$* $(CURDIR)/$(BIN)/python
+
+programs: programs-browser programs-clients programs-grpc $(CONTRACT)/.installed $(SPHINX)/.installed $(JUDGES)/.installed ## Install what the other targets need, besides the local model
+
 install: $(DEV) ## Create the environment with everything pinned by hash
 
 run: $(RUNTIME) ## Start the gateway (PORT=, SETTINGS=)
@@ -83,16 +89,13 @@ contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI
 recordings: $(DEV) ## Make every fault of every wire again from its recording (ARGS= goes to pytest)
 	$(BIN)/python -m pytest -m recordings tests/server/inspect -n 3 --dist worksteal $(ARGS)
 
-clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes to pytest)
-	@requirements/clients/install $(CURDIR)/$(CLIENTS) $(PYTHON)
+clients: programs-clients ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs tests/clients -n 2 --dist loadfile $(ARGS)
 
-grpc: $(DEV) ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
-	@requirements/grpc/install $(CURDIR)/$(GRPC_SERVERS) $(PYTHON)
+grpc: programs-grpc ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
 	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers -n 2 --dist loadfile $(ARGS)
 
-browser: $(DEV) ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
-	@requirements/browser/install $(CURDIR)/$(BROWSER) $(CURDIR)/$(BIN)/python
+browser: programs-browser ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
 	BROWSER_TOOLS=$(CURDIR)/$(BROWSER) PYTHONPATH=$(CURDIR)/$(BROWSER)/playwright \
 	  $(BIN)/python -m pytest -m browser -rs tests/browser $(ARGS)
 
