@@ -97,7 +97,7 @@ grpc: programs-grpc ## Run the adapter for protobuf against servers of others (A
 
 browser: programs-browser ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
 	BROWSER_TOOLS=$(CURDIR)/$(BROWSER) PYTHONPATH=$(CURDIR)/$(BROWSER)/playwright \
-	  $(BIN)/python -m pytest -m browser -rs tests/browser $(ARGS)
+	  $(BIN)/python -m pytest -m browser -rs tests/browser -n 2 --dist loadfile $(ARGS)
 
 docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a manual page in build/, and check them
 	$(SPHINX_BUILD) --builder html . build/docs
