@@ -15,13 +15,14 @@ GRPC_SERVERS := $(VENV)/grpc
 SPHINX := $(VENV)/sphinx
 BROWSER := $(VENV)/browser
 JUDGES := $(VENV)/deploy
+SPHINX_BUILD = PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir docs/site --doctree-dir build/doctrees
 SOURCES := gateway adapters bench tests docs/site deploy
 
 # Without bytecode each process of the tests would compile all of them again, for seven seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run local model test e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
+.PHONY: help install programs run local model test e2e check contract browser clients recordings grpc docs dist state format lint typecheck proto golden conformance pins sbom fuzz bounds bench load clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -59,6 +60,12 @@ $(JUDGES)/.installed: requirements/deploy.txt | $(BIN)/python
 	  --upgrade --target $(JUDGES) -r requirements/deploy.txt
 	@touch $@
 
+# Those of browser, clients and grpc: the script says itself what cannot be had here.
+programs-%: $(DEV)
+	@requirements/$*/install $(CURDIR)/$(VENV)/$* $(CURDIR)/$(BIN)/python
+
+programs: programs-browser programs-clients programs-grpc $(CONTRACT)/.installed $(SPHINX)/.installed $(JUDGES)/.installed ## Install what the other targets need, besides the local model
+
 install: $(DEV) ## Create the environment with everything pinned by hash
 
 run: $(RUNTIME) ## Start the gateway (PORT=, SETTINGS=)
@@ -82,24 +89,19 @@ contract: $(DEV) $(CONTRACT)/.installed ## Hold a running gateway to its OpenAPI
 recordings: $(DEV) ## Make every fault of every wire again from its recording (ARGS= goes to pytest)
 	$(BIN)/python -m pytest -m recordings tests/server/inspect -n 3 --dist worksteal $(ARGS)
 
-clients: $(DEV) ## Run each client of the README against a gateway (ARGS= goes to pytest)
-	@requirements/clients/install $(CURDIR)/$(CLIENTS) $(PYTHON)
+clients: programs-clients ## Run each client of the README against a gateway (ARGS= goes to pytest)
 	CLIENTS=$(CURDIR)/$(CLIENTS) $(BIN)/python -m pytest -m clients -rs tests/clients -n 2 --dist loadfile $(ARGS)
 
-grpc: $(DEV) ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
-	@requirements/grpc/install $(CURDIR)/$(GRPC_SERVERS) $(PYTHON)
+grpc: programs-grpc ## Run the adapter for protobuf against servers of others (ARGS= goes to pytest)
 	GRPC_SERVERS=$(CURDIR)/$(GRPC_SERVERS) $(BIN)/python -m pytest -m grpc -rs tests/grpc_servers -n 2 --dist loadfile $(ARGS)
 
-browser: $(DEV) ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
-	@requirements/browser/install $(CURDIR)/$(BROWSER) $(CURDIR)/$(BIN)/python
+browser: programs-browser ## Look at the inspector's page in Chromium (ARGS= goes to pytest)
 	BROWSER_TOOLS=$(CURDIR)/$(BROWSER) PYTHONPATH=$(CURDIR)/$(BROWSER)/playwright \
-	  $(BIN)/python -m pytest -m browser -rs tests/browser $(ARGS)
+	  $(BIN)/python -m pytest -m browser -rs tests/browser -n 2 --dist loadfile $(ARGS)
 
 docs: $(DEV) $(SPHINX)/.installed ## Build the documentation as a web site and a manual page in build/, and check them
-	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html \
-	  --conf-dir docs/site . build/docs
-	PYTHONPATH=$(CURDIR)/$(SPHINX) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder man \
-	  --conf-dir docs/site . build/man
+	$(SPHINX_BUILD) --builder html . build/docs
+	$(SPHINX_BUILD) --builder man . build/man
 	SITE=$(CURDIR)/build $(BIN)/python -m pytest -m site tests/site $(ARGS)
 
 dist: $(DEV) sbom ## Build the distributions of the last commit twice into dist/, install them and try them (ARGS= goes to pytest)
@@ -128,9 +130,11 @@ typecheck: $(DEV) ## Strict types over sources and tests
 proto: $(DEV) ## Regenerate the protobuf modules from proto/
 	$(BIN)/python proto/generate.py
 
-golden: $(DEV) ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions, texts about rules
+golden: $(DEV) $(SPHINX)/.installed ## Rewrite what is made from the code: tests/golden, a table of docs/dialects.md, the settings' schema, completions, texts about rules, the manual page
 	$(BIN)/python -m pytest tests/test_golden.py tests/e2e/test_dialects.py tests/settings/test_json_schema.py \
 	  tests/commands/test_completion.py tests/connect tests/server/inspect/test_rule_texts.py --rewrite-golden
+	$(SPHINX_BUILD) --builder man . build/man
+	cp build/man/dragoman.1 gateway/commands/manual
 
 conformance: $(DEV) ## Run the conformance kit over every adapter
 	$(BIN)/python -m pytest tests/test_conformance.py tests/adapters tests/examples -k conform

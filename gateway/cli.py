@@ -1,6 +1,7 @@
 """Runs the `dragoman` command: serves a gateway, or prints one readable line and returns an exit status."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(PIPE_CLOSED)
 
 
+def _print_any_character() -> None:
+    """Prints UTF-8 into a file and a pipe: on Windows, Python would take a code page that lacks most characters."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")
+
+
 def _run(arguments: Sequence[str] | None) -> NoReturn:
+    _print_any_character()
     options = _parser(os.environ).parse_args(arguments)
     # Imported only now: the command line responds to --help and --version at once.
     from gateway.core.errors import InvalidRequest, SettingsError

@@ -1,5 +1,6 @@
 """The pinned requirements -> a bill of materials (CycloneDX 1.6, JSON) on standard output: `sbom.py [FILE]`.
 
+Without a FILE, of what is needed at run time, and of the packages whose files the distributions themselves hold.
 The same pins give the same bytes: no clock, no random serial number.
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+VENDOR = HERE.parent / "gateway" / "server" / "inspect" / "page" / "vendor" / "manifest.json"
 PIN = re.compile(r"([A-Za-z0-9_.-]+)==([^\s;\\]+)(?: *; *(.*?))? *\\$")
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 VIA = re.compile(r"# +(?:via )?([A-Za-z0-9_.-]+)(?: \(pyproject\.toml\))?$")
@@ -41,11 +43,31 @@ def read_pins(text: str) -> dict[str, Pin]:
     return pins
 
 
-def bill(name: str, version: str, pins: dict[str, Pin]) -> dict[str, object]:
+def held() -> list[dict[str, object]]:
+    """The packages of npm whose files the inspector's page is made of, as the document lists them."""
+    return [
+        {
+            "type": "library",
+            "bom-ref": (url := f"pkg:npm/{package['name']}@{package['version']}"),
+            "name": package["name"],
+            "version": package["version"],
+            "purl": url,
+            "licenses": [{"license": {"id": package["licence"]}}],
+            "components": [
+                {"type": "file", "name": file["name"], "hashes": [{"alg": "SHA-256", "content": file["sha256"]}]}
+                for file in package["files"]
+            ],
+        }
+        for package in json.loads(VENDOR.read_text(encoding="utf-8"))["packages"]
+    ]
+
+
+def bill(name: str, version: str, pins: dict[str, Pin], own_files: list[dict[str, object]]) -> dict[str, object]:
     """The document."""
     own = f"pkg:pypi/{name}@{version}"
     urls = {pinned: f"pkg:pypi/{pinned.lower().replace('_', '-')}@{pin.version}" for pinned, pin in pins.items()}
-    needs: dict[str, list[str]] = {own: [], **{url: [] for url in urls.values()}}
+    files = [str(part["bom-ref"]) for part in own_files]
+    needs: dict[str, list[str]] = {own: list(files), **{url: [] for url in (*urls.values(), *files)}}
     for pinned, pin in pins.items():
         for via in pin.via:
             needs[own if via == name else urls[via]].append(urls[pinned])
@@ -56,7 +78,7 @@ def bill(name: str, version: str, pins: dict[str, Pin]) -> dict[str, object]:
         "metadata": {
             "component": {"type": "application", "bom-ref": own, "name": name, "version": version, "purl": own},
         },
-        "components": [component(pinned, pin, urls[pinned]) for pinned, pin in pins.items()],
+        "components": [*(component(pinned, pin, urls[pinned]) for pinned, pin in pins.items()), *own_files],
         "dependencies": [{"ref": ref, "dependsOn": sorted(refs)} for ref, refs in needs.items()],
     }
 
@@ -73,7 +95,8 @@ def main(arguments: list[str]) -> None:
     """Write the bill of one requirements file; of what is needed at run time, when none is named."""
     project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
     file = Path(arguments[0]) if arguments else HERE / "runtime.txt"
-    document = bill(project["name"], project["version"], read_pins(file.read_text()))
+    own_files = [] if arguments else held()
+    document = bill(project["name"], project["version"], read_pins(file.read_text()), own_files)
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
 
 

@@ -1,5 +1,6 @@
 """Tests the dependencies: pinned by hash, without a named index or a known vulnerability, and listed."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -82,7 +83,7 @@ def test_the_bill_of_materials_lists_every_pin_with_its_hashes() -> None:
     document = json.loads(written)
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
     pinned = (ROOT / "requirements" / "runtime.txt").read_text()
-    listed = {part["name"]: part for part in document["components"]}
+    listed = {part["name"]: part for part in document["components"] if part["purl"].startswith("pkg:pypi/")}
     assert listed.keys() == set(re.findall(r"^([A-Za-z0-9_.-]+)==", pinned, re.MULTILINE))
     assert sum(len(part["hashes"]) for part in listed.values()) == pinned.count("--hash=sha256:")
     assert "://" not in written
@@ -96,10 +97,28 @@ def test_the_bill_of_materials_knows_who_needs_what() -> None:
     asked = [*project["dependencies"], *project["optional-dependencies"]["build"]]
     direct = {re.split(r"[><=;\[ ]", requirement)[0] for requirement in asked}
     own = needs[document["metadata"]["component"]["bom-ref"]]
-    assert {ref.removeprefix("pkg:pypi/").partition("@")[0] for ref in own} == direct
+    pypi = {ref for ref in own if ref.startswith("pkg:pypi/")}
+    assert {ref.removeprefix("pkg:pypi/").partition("@")[0] for ref in pypi} == direct
     assert needs.keys() == {part["bom-ref"] for part in document["components"]} | {
         document["metadata"]["component"]["bom-ref"]
     }
+
+
+def test_the_bill_of_materials_lists_the_packages_whose_files_the_wheel_holds() -> None:
+    page = ROOT / "gateway" / "server" / "inspect" / "page" / "vendor"
+    document = json.loads(_bill())
+    held = {part["purl"]: part for part in document["components"] if part["purl"].startswith("pkg:npm/")}
+    assert {url.partition("@")[0] for url in held} == {"pkg:npm/preact", "pkg:npm/htm"}
+    hashes = {file["name"]: file["hashes"][0]["content"] for part in held.values() for file in part["components"]}
+    assert hashes == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in page.iterdir()
+        if path.name != "manifest.json"
+    }
+    own = document["metadata"]["component"]["bom-ref"]
+    (needed,) = (entry["dependsOn"] for entry in document["dependencies"] if entry["ref"] == own)
+    assert held.keys() <= set(needed)
+    assert all(part["licenses"] for part in held.values())
 
 
 def test_a_requirement_without_a_hash_is_refused(tmp_path: Path) -> None:

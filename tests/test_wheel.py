@@ -14,6 +14,7 @@ from tests.paths import ROOT
 PACKAGES: Final = ("gateway", "adapters")
 PAGE: Final = frozenset({".css", ".html", ".js", ".mjs", ".svg", ".txt"})  # of the inspector, with its licences
 SUFFIXES: Final = PAGE | {".py", ".pyi", ".json", ".pb", ".typed", ".bash", ".fish", ".ps1", ".toml", ".zsh"}
+MANUAL: Final = "data/share/man/man1/dragoman.1"  # in the folder of what is installed beside the packages
 METADATA: Final = frozenset({"METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt", "licenses/LICENSE"})
 BUILD: Final = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
 
@@ -50,7 +51,9 @@ def _metadata(names: list[str]) -> str:
 
 def test_nothing_is_shipped_but_the_packages_and_their_metadata(names: list[str]) -> None:
     folder = _metadata(names)
-    assert {name.partition("/")[0] + "/" for name in names} == {folder, *(package + "/" for package in PACKAGES)}
+    data = folder.replace(".dist-info", ".data")
+    assert {name.partition("/")[0] + "/" for name in names} == {folder, data, *(package + "/" for package in PACKAGES)}
+    assert [name for name in names if name.startswith(data)] == [data + MANUAL]
     assert {name.removeprefix(folder) for name in names if name.startswith(folder)} == METADATA
 
 

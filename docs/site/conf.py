@@ -1,9 +1,10 @@
 """Builds the documentation as a web site from the pages of the repository (`make docs`).
 
-The pages stay what they are on a code host: Markdown with links between files. The sidebar follows the lists of
-docs/index.md, and llms.txt is made from the same lists.
+The pages stay what they are on a code host: Markdown with links between files, whose names the site replaces by titles.
+The sidebar follows the lists of docs/index.md, and llms.txt is made from the same lists.
 """
 
+import posixpath
 import re
 import tomllib
 from collections.abc import Iterator
@@ -25,13 +26,21 @@ extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**.md"]
 myst_heading_anchors = 4
+# It would make one dash of the two in front of an option.
+smartquotes = False
 html_theme = "furo"
 html_title = "Dragoman"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
+html_use_index = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_theme_options = {"source_repository": "", "footer_icons": []}
 nitpicky = True
+# The page is in the repository, and so has no date: gateway/commands/manual.
 man_pages = [("docs/cli", "dragoman", PROJECT["description"], "", 1)]
+today = " "
 
 
 # What `make browser` has taken: the name of a file, the page and the line before which it stands, and what it shows.
@@ -51,6 +60,13 @@ class Section(NamedTuple):
     pages: list[tuple[str, str]]
 
 
+BEGIN = Section(
+    "Begin", [("README", "how to start the gateway, a first request, and a broken history that is repaired")]
+)
+# A page that is called otherwise in the sidebar.
+TITLES = {"README": "Quick start"}
+
+
 def sections() -> Iterator[Section]:
     """Yields the sections of docs/index.md."""
     for part in INDEX.read_text(encoding="utf-8").split("\n## ")[1:]:
@@ -67,8 +83,10 @@ def _page(link: str) -> str:
 def _add_sidebar(app: Sphinx, name: str, source: list[str]) -> None:
     if name != root_doc:
         return
-    for section in [Section("Begin", [("README", "")]), *sections()]:
-        pages = "\n".join(f"/{page}" for page, _ in section.pages)
+    for section in [BEGIN, *sections()]:
+        pages = "\n".join(
+            f"{title} </{page}>" if (title := TITLES.get(page)) else f"/{page}" for page, _ in section.pages
+        )
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n:caption: {section.title}\n\n{pages}\n```\n"
 
 
@@ -92,6 +110,17 @@ def _point_to_sources(app: Sphinx, tree: nodes.document) -> None:
             reference.replace_self(nodes.literal("", reference.astext()))
 
 
+def _show_titles(app: Sphinx, tree: nodes.document, name: str) -> None:
+    """Shows the title of a page where a link shows the name of its file."""
+    if app.builder.format != "html":
+        return
+    for link in tree.findall(nodes.reference):
+        if re.fullmatch(r"[\w./-]+\.md", link.astext()) and link.get("internal"):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), link.get("refuri", "").partition("#")[0]))
+            link.clear()
+            link += nodes.Text(_title(app, path.removesuffix(".html")))
+
+
 def _unlink_manual(app: Sphinx, tree: nodes.document, name: str) -> None:
     """Turns the links between pages into text: a manual page stands alone."""
     if app.builder.name == "man":
@@ -111,14 +140,14 @@ def _write_entrances(app: Sphinx, error: Exception | None) -> None:
         encoding="utf-8",
     )
     lines = [f"# {project}", "", f"> {PROJECT['description']}"]
-    for section in sections():
+    for section in [BEGIN, *sections()]:
         lines += ["", f"## {section.title}", ""]
         lines += [f"- [{_title(app, page)}]({page}.html): {text}" for page, text in section.pages]
     Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _title(app: Sphinx, page: str) -> str:
-    return app.env.titles[page].astext()
+    return TITLES.get(page) or app.env.titles[page].astext()
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
@@ -127,6 +156,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.connect("source-read", _add_pictures)
     # Before Sphinx copies the files that pages link to.
     app.connect("doctree-read", _point_to_sources, priority=100)
+    app.connect("doctree-resolved", _show_titles)
     app.connect("doctree-resolved", _unlink_manual)
     app.connect("build-finished", _write_entrances)
     return {"parallel_read_safe": True}

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Final
 
 from gateway.core.errors import InvalidRequest
 from gateway.recording.line_format import encode_line
 from gateway.recording.lines import MAX_FILE, HeaderLine, RecordingError
 from gateway.recording.recording import Interaction, Recording, read_recording
+
+# Without it, Windows writes each line end as two bytes.
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 
 
 def load_recording(path: Path) -> Recording:
@@ -128,7 +132,7 @@ def _whole_or_none(path: Path) -> Iterator[None]:
 
 def _created(path: Path) -> int:
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY, 0o600)
     except OSError as error:
         raise InvalidRequest(f"{path}: cannot be written: {error.strerror}") from error
 

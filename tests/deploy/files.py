@@ -1,17 +1,24 @@
-"""Where the files in deploy/ are, and what their queries name."""
+"""Where the files in deploy/ are, what stands in them, and what their queries name."""
 
 import json
 import re
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ruamel.yaml import YAML
 
 from tests.paths import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
 ALERTS: Final = DEPLOY / "prometheus" / "alerts.yaml"
+COMPOSE: Final = DEPLOY / "compose.yaml"
 DASHBOARD: Final = DEPLOY / "grafana" / "dashboard.json"
 MANIFESTS: Final = DEPLOY / "kubernetes" / "dragoman.yaml"
+MONITOR: Final = DEPLOY / "kubernetes" / "monitor.yaml"
+UNIT: Final = DEPLOY / "systemd" / "dragoman.service"
 CONTAINERFILE: Final = DEPLOY / "Containerfile"
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").iterdir())
+PAGE: Final = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
 
 
 class Named(NamedTuple):
@@ -19,6 +26,11 @@ class Named(NamedTuple):
 
     metric: str
     labels: frozenset[str]
+
+
+def documents(path: Path) -> list[Any]:
+    """Returns the documents of a YAML file, with their anchors resolved."""
+    return list(YAML(typ="safe").load_all(path))
 
 
 def named(query: str) -> set[Named]:
@@ -41,6 +53,6 @@ def dashboard_queries() -> list[str]:
 
 
 def alert_queries() -> list[str]:
-    """Returns the conditions of the alerts, as they stand in the file."""
-    rules = ALERTS.read_text(encoding="utf-8").split("- alert: ")[1:]
-    return [rule[rule.index("expr:") : rule.index("labels:")] for rule in rules]
+    """Returns the conditions of the alerts."""
+    (alerts,) = documents(ALERTS)
+    return [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]

@@ -22,7 +22,7 @@ import pytest
 from bench.load_test.gateway_process import free_ports
 from gateway.core.conversation import Json
 from gateway.testing.gateway import hello, running_gateway
-from tests.deploy.files import ALERTS, CONTAINERFILE, DEPLOY, MANIFESTS, WORKFLOWS, dashboard_queries
+from tests.deploy.files import ALERTS, CONTAINERFILE, DEPLOY, MANIFESTS, UNIT, WORKFLOWS, dashboard_queries
 from tests.paths import ROOT
 
 JUDGES: Final = os.environ.get("DEPLOY", "")
@@ -30,6 +30,7 @@ SETTINGS: Final[dict[str, Json]] = {
     "backends": {"b": {"adapter": "openai_chat", "base_url": "demo:chat"}},
     "models": {"m": {"backend": "b"}},
 }
+ADMIN_KEY: Final = "an-admin-key"
 # A program of the system starts while others use the machine.
 STARTS_S: Final = 60
 # Prometheus reads the metrics once a second, and a rate needs two values.
@@ -78,10 +79,35 @@ def test_the_workflows_grant_nothing_that_they_do_not_need() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_finds_no_right_that_the_unit_does_not_need() -> None:
+    """The scale of the judge goes from 0 to 10, times ten; what is left is a network, and memory for a JIT."""
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=15", "--no-pager", str(UNIT)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_prometheus_accepts_its_files_and_the_alerts_fire() -> None:
     promtool("check", "rules", "alerts.yaml")
     promtool("test", "rules", "alerts_test.yaml")
-    promtool("check", "config", "--syntax-only", "prometheus.yaml")
+    promtool("check", "config", "--syntax-only", "prometheus.yaml", "compose.yaml")
+
+
+def prometheus_config(folder: Path, target: str) -> Path:
+    """Writes the shipped configuration as it stands, but for the gateways' addresses, the place of files, and that it
+    asks once a second."""
+    text = (DEPLOY / "prometheus" / "compose.yaml").read_text(encoding="utf-8")
+    (folder / "admin_key").write_text(ADMIN_KEY)
+    for old, new in (
+        ('"gateway1:8000", "gateway2:8000"', f'"{target}"'),
+        ("/run/secrets", str(folder)),
+        ("alerts.yaml", str(ALERTS)),
+        ("15s", "1s"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "prometheus.yaml").write_text(text)
+    return folder / "prometheus.yaml"
 
 
 @asynccontextmanager
@@ -91,15 +117,9 @@ async def prometheus(folder: Path, target: str) -> AsyncIterator[httpx.AsyncClie
     if program is None:
         pytest.skip("prometheus is not installed")
     (port,) = free_ports(1)
-    config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-        "rule_files": [str(ALERTS)],
-        "scrape_configs": [{"job_name": "dragoman", "static_configs": [{"targets": [target]}]}],
-    }
-    (folder / "prometheus.json").write_text(json.dumps(config))
     process = await asyncio.create_subprocess_exec(
         program,
-        f"--config.file={folder / 'prometheus.json'}",
+        f"--config.file={prometheus_config(folder, target)}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
         stderr=asyncio.subprocess.DEVNULL,
@@ -139,10 +159,14 @@ async def seen(client: httpx.AsyncClient, query: str) -> Sequence[object]:
             await asyncio.sleep(0.2)
 
 
-async def test_a_real_prometheus_answers_every_query_of_the_dashboard(tmp_path: Path) -> None:
+async def test_a_real_prometheus_answers_every_query_of_the_dashboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_ADMIN_KEY", ADMIN_KEY)
     async with running_gateway(SETTINGS) as gateway:
         await gateway.chat()
         async with prometheus(tmp_path, f"{gateway.host}:{gateway.port}") as client:
+            assert await seen(client, 'up{job="dragoman"} == 1')
             await seen(client, "rate(gateway_requests_total[10s])")
             for query in dashboard_queries():
                 await answered(client, query.replace("$__rate_interval", "10s"))
@@ -208,6 +232,8 @@ async def test_the_image_makes_a_gateway_that_runs_without_rights_on_a_root_that
                 "chmod 1777 /mnt",
                 "mount -o remount,bind,ro /",
                 f"mount -o remount,bind,ro {IMAGE}",
+                # What a store and traces need.
+                f"{IMAGE}/bin/python -c 'import cryptography, opentelemetry.sdk, valkey'",
                 f"exec env -i PATH={IMAGE}/bin TMPDIR=/mnt DRAGOMAN_SETTINGS=/mnt/settings.json"
                 f" {shutil.which('setpriv')} --reuid {USER} --regid {USER} --clear-groups --bounding-set=-all"
                 f" --no-new-privs {IMAGE}/bin/dragoman serve",

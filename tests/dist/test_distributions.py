@@ -49,6 +49,7 @@ def test_the_source_distribution_has_the_packages_and_no_tests() -> None:
 def test_nothing_is_missing_after_the_installation(environment: Environment) -> None:
     assert "No broken requirements" in environment.pip("check")
     assert environment.run("--version") == f"dragoman {VERSION}\n"
+    assert (environment.folder / "venv" / "share" / "man" / "man1" / "dragoman.1").is_file()
 
 
 def test_the_bill_of_materials_lists_what_is_installed(environment: Environment) -> None:

@@ -56,10 +56,24 @@ def test_no_style_loads_anything_from_another_host() -> None:
         assert re.findall(r"(?:@import|url\()\s*['\"]?(?:https?:)?//", style.read_text(encoding="utf-8")) == [], style
 
 
+def test_no_link_shows_the_name_of_a_file() -> None:
+    """The repository's pages name files; the site has pages with titles."""
+    shown = re.findall(
+        r'<a class="reference internal"[^>]*>(?:<\w+[^>]*>)*([^<]+)<', (SITE / "docs" / "index.html").read_text()
+    )
+    assert len(shown) > 60
+    assert [text for text in shown if text.endswith(".md")] == []
+
+
+def test_an_option_has_two_dashes() -> None:
+    page = (SITE / "docs" / "cli.html").read_text(encoding="utf-8")
+    assert "the last --write" in page and "–write" not in page
+
+
 def test_the_list_for_language_models_names_pages_that_exist() -> None:
     listed = re.findall(r"^- \[.+\]\((.+)\): .+", (SITE / "llms.txt").read_text(encoding="utf-8"), re.M)
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert len(listed) == len(re.findall(r"^- \[", index, re.M))
+    assert listed[0] == "README.html" and len(listed) == 1 + len(re.findall(r"^- \[", index, re.M))
     assert [page for page in listed if not (SITE / page).is_file()] == []
 
 
@@ -68,7 +82,9 @@ def test_the_root_leads_to_the_first_page() -> None:
     assert (SITE / target).is_file()
 
 
-def test_the_manual_has_every_command() -> None:
+def test_the_manual_that_is_shipped_is_this_one_and_has_every_command() -> None:
     manual = (BUILT / "man" / "dragoman.1").read_text(encoding="utf-8").replace("\\-", "-")
+    shipped = (ROOT / "gateway" / "commands" / "manual" / "dragoman.1").read_text(encoding="utf-8")
+    assert shipped.replace("\\-", "-") == manual, "make golden writes it anew"
     for name in COMMANDS:
         assert re.search(rf"^\.SH dragoman {name}\b|^\.SH DRAGOMAN {name.upper()}\b", manual, re.M), name

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SIGNALS: Final = tuple(one for one in signal.Signals if one.name in ("SIGINT", "SIGTERM", "SIGBREAK"))
 HAS_HANG_UP: Final = hasattr(signal, "SIGHUP")
 BEAT_S: Final = 1
+# An idle connection of a client; deploy/nginx.conf closes its own earlier.
+KEEP_ALIVE_S: Final = 75
 # The time in which clients get an error when the gateway stops at once.
 LAST_S: Final = 0.5
 
@@ -147,7 +149,7 @@ def _config(app: Gateway) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_keep_alive=75,
+        timeout_keep_alive=KEEP_ALIVE_S,
         # Our own drain ends running requests; this timeout covers those that do not end even then.
         timeout_graceful_shutdown=int(server.graceful_shutdown_timeout_s) + 3,
     )

@@ -64,6 +64,73 @@ async def test_several_workers_are_refused_in_one_line(tmp_path: Path) -> None:
     )
 
 
+IMPORT: Final = """
+import importlib
+import pkgutil
+from tests.server.process.without_unix import remove
+
+remove()
+for name in ("gateway", "adapters"):
+    for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+        if not module.name.endswith("__main__"):
+            try:
+                importlib.import_module(module.name)
+            except ImportError as error:
+                print(module.name)
+"""
+# Those of several workers, and one that needs an optional package.
+NOT_IMPORTED: Final = {
+    "gateway.server.process.runtime_directory",
+    "gateway.server.process.workers",
+    "gateway.local.llama_server",
+}
+
+
+async def test_every_module_but_those_of_several_workers_can_be_imported(tmp_path: Path) -> None:
+    async with python_process(tmp_path, "-c", IMPORT) as process:
+        printed, errors = await process.communicate()
+    assert set(printed.decode().split()) <= NOT_IMPORTED and process.returncode == 0, errors.decode()
+
+
+@pytest.mark.parametrize("arguments", [("doctor", "--offline"), ("config", "check"), ("connect", "codex", "--write")])
+async def test_a_command_works(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(settings(tmp_path))
+    async with python_process(tmp_path, REMOVED, "gateway", *arguments, environ={"HOME": str(tmp_path)}) as process:
+        printed, errors = await process.communicate()
+    assert (process.returncode, errors) == (0, b""), printed.decode()
+
+
+async def test_what_is_printed_into_a_pipe_is_utf_8_whatever_the_code_page(tmp_path: Path) -> None:
+    (tmp_path / "request.json").write_text(json.dumps([{"role": "user", "content": "你好 🙂"}], ensure_ascii=False))
+    (tmp_path / "settings.json").write_text(settings(tmp_path))
+    async with python_process(
+        tmp_path, "-m", "gateway", "explain", "request.json", "--model", "m", environ={"PYTHONIOENCODING": "cp1252"}
+    ) as process:
+        printed, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    assert "你好 🙂" in printed.decode()
+
+
+# Windows has O_BINARY, without which it writes a line end as two bytes. Here another flag stands for it, which the
+# system does not ignore.
+SAVE: Final = """
+import fcntl
+import os
+from pathlib import Path
+
+os.O_BINARY = os.O_NONBLOCK
+from gateway.recording import files
+
+print(fcntl.fcntl(files._created(Path("one")), fcntl.F_GETFL) & os.O_NONBLOCK)
+"""
+
+
+async def test_a_recording_is_written_byte_by_byte(tmp_path: Path) -> None:
+    async with python_process(tmp_path, "-c", SAVE) as process:
+        printed, errors = await process.communicate()
+    assert int(printed) == os.O_NONBLOCK, errors.decode()
+
+
 ROTATE: Final = """
 import logging
 from pathlib import Path
