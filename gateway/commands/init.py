@@ -126,12 +126,13 @@ def _show(server: "Server") -> None:
 
 
 def _agreed(out: Path, count: int) -> bool:
+    from gateway.commands.counted import counted
+    from gateway.commands.question import is_agreed
     from gateway.core.errors import SettingsError
 
     if not sys.stdin.isatty():
         raise SettingsError("init asks before it writes a file: give --yes where nobody can answer")
-    said = input(f"Write {out} with {count} {'backend' if count == 1 else 'backends'}? [Y/n] ")
-    return said.strip().lower() in ("", "y", "yes")
+    return is_agreed(f"Write {out} with {counted(count, 'backend')}?", default=True)
 
 
 def _port(backends: "Sequence[NewBackend]") -> int:

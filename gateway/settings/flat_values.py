@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES, Profile
-from gateway.settings.origins import shown_value
+from gateway.settings.hidden import shown_value
 from gateway.settings.values import Settings
 
 # Of these a model has the effective values; what it inherited is said by the others.

@@ -2,22 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.policy import Policy
 from gateway.settings.compression import MODEL_COMPRESS_KEYS
+from gateway.settings.hidden import shown_value
 from gateway.settings.line_numbers import key_lines
 from gateway.settings.model_entry import LIMITS, MODEL_KEEPER_KEYS, MODEL_RESPONSES_KEYS
 from gateway.settings.policies import ALIASES
 from gateway.settings.values import BackendSettings, KeySettings, Settings
 
 DEFAULT: Final = "default"
-HIDDEN: Final = "(hidden)"
-# Objects of header fields, which may hold keys.
-_SECRET_OBJECTS: Final = ("headers", "metadata")
 _SECTIONS: Final = ("server", "limits", "log", "tracing", "inspector", "state", "compress", "responses", "keeper")
 _OF_MODELS: Final = {"compress": MODEL_COMPRESS_KEYS, "responses": MODEL_RESPONSES_KEYS, "keeper": MODEL_KEEPER_KEYS}
 _MISSING: Final = msgspec.UNSET
@@ -178,26 +175,3 @@ def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
     if kind is Policy:
         found["profile"] = "none"
     return found
-
-
-def shown_value(path: str, value: Any) -> Any:
-    """Returns a value without what may be a secret: header values, and the credential and the query of an address."""
-    value = msgspec.to_builtins(value)
-    if isinstance(value, dict):
-        hides = path.rpartition(".")[2] in _SECRET_OBJECTS
-        return {key: HIDDEN if hides else shown_value(f"{path}.{key}", below) for key, below in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown_value(path, item) for item in value]
-    if isinstance(value, str) and "://" in value:
-        return _without_secrets(value)
-    return value
-
-
-def _without_secrets(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return HIDDEN
-    credential, at, host = parts.netloc.rpartition("@")
-    query = HIDDEN if parts.query else ""
-    return parts._replace(netloc=f"{HIDDEN}@{host}" if credential or at else host, query=query).geturl()
