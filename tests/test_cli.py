@@ -82,7 +82,10 @@ def test_a_missing_settings_file_leads_to_the_command_that_writes_one(capsys: py
         with pytest.raises(SystemExit) as left:
             main([*command, "--settings", "/nowhere/at-all.json"])
         assert left.value.code == 2
-        assert "/nowhere/at-all.json: there is no such file; 'dragoman init' creates one" in capsys.readouterr().err
+        assert (
+            "/nowhere/at-all.json: there is no such file; 'dragoman init' writes a first settings file"
+            in capsys.readouterr().err
+        )
 
 
 def test_help_names_the_environment(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,10 +73,12 @@ def _place(finding: Finding) -> tuple[int, str]:
 
 def _finding(text: str, message: str, error: "SettingsError | None" = None) -> Finding:
     from gateway.settings.line_numbers import find_key
+    from gateway.recording.redact.secrets import without_secrets
 
     path, line = find_key(text, message) or (None, None)
     correction = error.correction if error is not None else None
-    return Finding(message, path, line, correction.nearest if correction is not None else None)
+    # A key may stand in the place of its variable's name.
+    return Finding(without_secrets(message), path, line, correction.nearest if correction is not None else None)
 
 
 def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[SettingsError]":

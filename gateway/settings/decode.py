@@ -15,7 +15,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        advice = "'dragoman init' creates one for your model server, and 'dragoman demo' needs none"
+        advice = "'dragoman init' writes a first settings file, and 'dragoman demo' needs none"
         raise SettingsError(f"{path}: there is no such file; {advice}") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

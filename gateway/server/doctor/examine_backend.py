@@ -9,6 +9,7 @@ from gateway.diagnostics.doctor.finding import Checked, Section, broken
 from gateway.diagnostics.doctor.probe import Probe
 from gateway.diagnostics.doctor.suggestion import suggested
 from gateway.recording.recording import Interaction
+from gateway.recording.redact.secrets import without_secrets
 from gateway.server.doctor.live_backend import LiveBackend
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.transport import Transport
@@ -55,7 +56,7 @@ async def examine_backend(
 
 def unusable(name: str, settings: BackendSettings, reason: str) -> Examined:
     """Returns the finding about a backend that cannot be built from its settings."""
-    finding = broken(reason, "correct the settings, or set the variable")
+    finding = broken(without_secrets(reason), "correct the settings, or set the variable")
     about = f"{shown_address(settings.base_url)}, {settings.adapter}"
     return Examined(Section(name, about, (Checked("D200", "entry", finding),)))
 
