@@ -85,6 +85,11 @@ def load_adapters(settings: Settings) -> dict[str, Adapter]:
     return {name: load_adapter(name, entry, max_event) for name, entry in settings.backends.items()}
 
 
+def native_backends(adapters: Mapping[str, Adapter]) -> frozenset[str]:
+    """Returns the names of the backends whose adapter is native: the limits of the top level are not theirs."""
+    return frozenset(name for name, adapter in adapters.items() if adapter.capabilities.native)
+
+
 def load_dialects() -> RouteTable:
     """Returns the routes of all dialects: the built-in ones, and those of installed packages.
 

@@ -35,6 +35,7 @@ def run(options: argparse.Namespace, settings: "Settings") -> int:
     exist."""
     from gateway.commands.inspector_client import get, open_client
     from gateway.core.errors import SettingsError
+    from gateway.registry import load_adapters, native_backends
     from gateway.settings import nearest
     from gateway.settings.flat_values import flat_values
     from gateway.settings.local_url import local_url
@@ -43,7 +44,8 @@ def run(options: argparse.Namespace, settings: "Settings") -> int:
     with open_client(url) as client:
         found = get(client, "running-settings", {})
     # As the answer is: lists for tuples.
-    wanted = msgspec.json.decode(msgspec.json.encode(flat_values(settings)))
+    acting = settings.on(native_backends(load_adapters(settings)))
+    wanted = msgspec.json.decode(msgspec.json.encode(flat_values(acting)))
     if not any(_is_below(path, options.path) for path in {**wanted, **found["values"]}):
         raise SettingsError(f"there is no setting {options.path!r}{nearest(options.path, wanted)}")
     different = [one for one in differences(found, wanted) if _is_below(one.path, options.path)]

@@ -1,6 +1,6 @@
 """Defines the whole of settings.json as frozen values, with the defaults of every key."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -323,3 +323,9 @@ class Settings(msgspec.Struct, frozen=True):
         """Returns the entry for a model name, else that of the longest pattern for it, or None."""
         names = ModelNames(self.models)
         return names.find(names.known_name(model))
+
+    def on(self, native: Container[str]) -> "Settings":
+        """Returns the settings with each model's entry as applied to its backend; `native` has the names of the
+        backends whose adapter is native."""
+        models = {name: entry.on(entry.backend in native) for name, entry in self.models.items()}
+        return msgspec.structs.replace(self, models=models)
