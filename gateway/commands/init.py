@@ -90,7 +90,7 @@ def _ask(url: str) -> "Sequence[NewBackend]":
 
     server = asyncio.run(identify(url, REMOTE_S, REMOTE_S))
     if server is None:
-        raise SettingsError(f"nothing answers at {url}")
+        raise SettingsError(f"nothing answers at {url}{_or_untrusted(url)}")
     _show(server)
     backend = server_backend(server)
     if backend is None:
@@ -110,12 +110,17 @@ def _chosen(kind: "ServerKind", url: str | None) -> "Sequence[NewBackend]":
     address = url or f"http://127.0.0.1:{kind.port}"
     server = asyncio.run(identify(address, REMOTE_S, REMOTE_S))
     if server is None or server.kind is None:
-        print(f"{address}: {'nothing answers yet' if server is None else 'it does not tell what it is'}")
+        nothing = f"nothing answers yet{_or_untrusted(address)}"
+        print(f"{address}: {nothing if server is None else 'it does not tell what it is'}")
         return [local_backend(kind, address)]
     if kind not in (server.kind, COMPATIBLE):
         raise SettingsError(f"{address} is {server.title}, not {kind.title}")
     _show(server)
     return [local_backend(kind, address, server.models, server.locked)]
+
+
+def _or_untrusted(url: str) -> str:
+    return ", or its certificate is not trusted" if url.startswith("https:") else ""
 
 
 def _show(server: "Server") -> None:
