@@ -233,6 +233,9 @@ def _save(path: Path, examined: "Sequence[Examined]", settings: "Settings") -> N
     from gateway.server.inspect.folder import new_recording
 
     interactions = [one for each in examined for one in each.interactions]
+    if not interactions:
+        print(f"No request was sent: {path} is not written.", file=sys.stderr)
+        return
     known = [secret for each in examined for secret in each.secrets if secret]
     seed = secrets.token_bytes(16)
     redacted = redact(new_recording(interactions), "shape", seed, known, settings=settings, search=False)

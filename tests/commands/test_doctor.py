@@ -333,6 +333,12 @@ def test_a_recording_that_exists_is_told_before_anything_is_asked(
     assert saved.read_text() == "mine"
 
 
+def test_without_a_request_there_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "report.dragoman.jsonl"
+    assert run("--settings", file(tmp_path), "--only", "D105", "--report", str(saved)) == 0
+    assert "No request was sent" in capsys.readouterr().err and not saved.exists()
+
+
 def test_a_recording_that_cannot_be_written_is_told_before_anything_is_asked(
     tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
