@@ -21,6 +21,7 @@ def run(options: argparse.Namespace) -> int:
     from gateway.registry import load_adapters, native_backends
     from gateway.settings import load_settings, nearest, override_server
     from gateway.settings.decode import decode_settings, read_text
+    from gateway.settings.flat_values import is_below
     from gateway.settings.origins import OriginalFile, effective_values
 
     settings = load_settings(options.settings)
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     file = OriginalFile(options.settings.name, text, raw if isinstance(raw, dict) else {})
     native = native_backends(load_adapters(settings))
     found = effective_values(file, settings, overrides, native)
-    shown = [one for one in found if not options.path or f"{one.path}.".startswith(f"{options.path}.")]
+    shown = [one for one in found if is_below(one.path, options.path, settings)]
     if not shown:
         raise SettingsError(f"there is no setting {options.path!r}{nearest(options.path, [one.path for one in found])}")
     if options.json:

@@ -24,6 +24,21 @@ def flat_values(settings: Settings) -> dict[str, Any]:
     return dict(_flat(settings))
 
 
+def is_below(path: str, parent: str | None, settings: Settings) -> bool:
+    """Returns whether a path is a key, or below it; None or an empty text: each is. A name may have dots: what is of
+    `models.gpt-4.1` is not below `models.gpt-4`, where both are models."""
+    if not parent:
+        return True
+    parts = ("keys", "profiles", "backends", "models")
+    names = [f"{part}.{name}" for part in parts for name in getattr(settings, part)]
+    others = [name for name in names if name.startswith(f"{parent}.")] if parent in names else []
+    return _begins(path, parent) and not any(_begins(path, other) for other in others)
+
+
+def _begins(path: str, parent: str) -> bool:
+    return f"{path}.".startswith(f"{parent}.")
+
+
 def defaults_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Returns the default of each key; UNSET for one without. (Any: JSON, a Struct or UNSET.)"""
     found: dict[str, Any] = {}

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.settings import read_settings
-from gateway.settings.flat_values import flat_values
+from gateway.settings.flat_values import flat_values, is_below
 from tests.paths import ROOT
 
 BACKEND: Final[dict[str, Json]] = {
@@ -63,6 +63,22 @@ def test_a_model_has_the_limits_that_apply_to_its_backend_and_a_pattern_no_name(
     assert (found["models.m.max_tool_results"], found["models.m.max_history_messages"]) == (3, None)
     assert flat_values(settings)["models.m.max_history_messages"] == 50
     assert (found["models.m.name"], found["models.x-*.name"]) == ("m", None)
+
+
+def test_a_name_with_a_dot_is_not_below_one_without() -> None:
+    models: Json = {name: {"backend": "b"} for name in ("gpt-4", "gpt-4.1", "qwen3.5")}
+    settings = read_settings({"backends": {"b": BACKEND}, "models": models})
+    paths = flat_values(settings)
+
+    def below(parent: str | None) -> set[str]:
+        names = ("gpt-4.1", "gpt-4", "qwen3.5")
+        found = [path for path in paths if is_below(path, parent, settings)]
+        return {next((name for name in names if path.startswith(f"models.{name}.")), "") for path in found}
+
+    assert (below("models.gpt-4"), below("models.gpt-4.1")) == ({"gpt-4"}, {"gpt-4.1"})
+    assert below("models.qwen3.5.flatten") == {"qwen3.5"}
+    assert below("models") == {"gpt-4", "gpt-4.1", "qwen3.5"} and below("mod") == set()
+    assert below(None) == below("") == {"gpt-4", "gpt-4.1", "qwen3.5", ""}
 
 
 def test_secrets_are_hidden() -> None:
