@@ -22,18 +22,20 @@ from gateway.commands import (
     schema,
     state,
 )
+from gateway.commands.parser import CommandParser
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
 DIALECT_HELP: Final = "the dialect of the request, if its shape does not tell"
-# What a shell shows of a program that SIGPIPE has ended.
+# What a shell shows of a program that SIGPIPE or SIGINT has ended.
 PIPE_CLOSED: Final = 141
+INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs one command and exits: 0 on success, 1 for findings, 2 when arguments, settings or files are wrong, 141 when
-    nobody reads its output any more."""
+    """Runs one command and exits: 0 on success, 1 for findings, 2 when arguments, settings or files are wrong, 130
+    after Ctrl-C, 141 when nobody reads its output any more."""
     try:
         try:
             _run(arguments)
@@ -43,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # What is still buffered would fail again at the end of the interpreter, which prints that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(PIPE_CLOSED)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 def _print_any_character() -> None:
@@ -65,7 +70,7 @@ def _run(arguments: Sequence[str] | None) -> NoReturn:
 
 
 def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dragoman", description="A provider translation gateway.")
+    parser = CommandParser(prog="dragoman", description="A provider translation gateway.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="serve clients with the settings of settings.json")
@@ -115,9 +120,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _explain_parser(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", environ: Mapping[str, str]
-) -> None:
+def _explain_parser(commands: "argparse._SubParsersAction[CommandParser]", environ: Mapping[str, str]) -> None:
     explain = commands.add_parser("explain", help="show the backend request for a client request, and every change")
     explain.add_argument("file", metavar="FILE", help="a request or an array of messages; - for stdin")
     explain.add_argument("--model", help="the model, instead of the model in the request")

@@ -12,6 +12,7 @@ from gateway.core.errors import OptionError, SettingsError
 from gateway.dialects.base import Dialect
 from gateway.dialects.route_table import RouteTable
 from gateway.settings import BackendSettings, Settings, check_options, nearest
+from gateway.settings.check import unknown_name
 
 # The built-in adapters, by the names that settings may use.
 ADAPTERS: Final[Mapping[str, str]] = {
@@ -72,7 +73,7 @@ def load_adapter(name: str, settings: BackendSettings, max_event: int) -> Adapte
     try:
         return cast(Adapter, kind(options, max_event))
     except OptionError as error:
-        located = SettingsError(f"{where}.{error.message}")
+        located = OptionError(f"{where}.{error.message}")
         located.place = f"{where}.{error.place}" if error.place else ""
         located.correction = error.correction
         raise located from error
@@ -82,6 +83,11 @@ def load_adapters(settings: Settings) -> dict[str, Adapter]:
     """Returns the adapter of each backend entry. Raises SettingsError."""
     max_event = int(settings.limits.max_event_mb * 2**20)
     return {name: load_adapter(name, entry, max_event) for name, entry in settings.backends.items()}
+
+
+def native_backends(adapters: Mapping[str, Adapter]) -> frozenset[str]:
+    """Returns the names of the backends whose adapter is native: the limits of the top level are not theirs."""
+    return frozenset(name for name, adapter in adapters.items() if adapter.capabilities.native)
 
 
 def load_dialects() -> RouteTable:
@@ -128,10 +134,8 @@ def _adapter_class(where: str, adapter: str) -> type:
     installed = _installed(ADAPTER_GROUP)
     if adapter in installed:
         return _imported(where, adapter, installed[adapter])
-    raise SettingsError(
-        f"{where}: there is no adapter {adapter!r} (a class is written module:Class)"
-        f"{nearest(adapter, [*ADAPTERS, *installed])}"
-    )
+    reason = f"{where}: there is no adapter {adapter!r} (a class is written module:Class)"
+    raise unknown_name(where, reason, adapter, [*ADAPTERS, *installed])
 
 
 def _built_in(written: str, group: str) -> EntryPoint:

@@ -34,6 +34,60 @@ def test_wrong_arguments_leave_with_status_2(arguments: list[str], capsys: pytes
     assert "usage: dragoman" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["docter"], "argument COMMAND: there is no 'docter'; did you mean 'doctor'?"),
+        (["config", "chek"], "dragoman config: error: argument ACTION: there is no 'chek'; did you mean 'check'?"),
+        (["doctor", "--ofline"], "dragoman doctor: error: there is no option --ofline; did you mean --offline?"),
+        (["init", "--bakend=x"], "dragoman init: error: there is no option --bakend; did you mean --backend?"),
+        (["init", "--zzzzzzzz"], "dragoman init: error: there is no option --zzzzzzzz (dragoman init --help"),
+        (["doctor", "a", "b"], "dragoman doctor: error: one argument too many: 'b'"),
+        (["lint", "--format", "yaml", "x"], "argument --format: there is no 'yaml'; there are 'text', 'json', 'sarif'"),
+    ],
+)
+def test_a_mistake_gets_the_nearest_name_and_the_usage_of_its_command(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    said = capsys.readouterr().err
+    assert left.value.code == 2
+    assert words in said
+    assert said.startswith(f"usage: dragoman {arguments[0]} " if "error: argument COMMAND" not in said else "usage: ")
+
+
+@pytest.mark.parametrize("command", ["doctor", "init", "config check", "schema show"])
+def test_the_help_of_a_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*command.split()[:-1], "--help"] if " " in command else ["--help"])
+    listed = " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    usage, about, *_ = capsys.readouterr().out.split("\n\n")
+    sentence = " ".join(about.split())
+    assert usage.startswith(f"usage: dragoman {command} ")
+    assert f"{sentence[0].lower()}{sentence[1:-1]}" in listed
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback() -> None:
+    code = "import gateway.cli as c; c.COMMANDS = {'adapters': lambda _: (_ for _ in ()).throw(KeyboardInterrupt)}"
+    command = [sys.executable, "-c", f"{code}; c.main(['adapters'])"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "\n")
+
+
+def test_a_missing_settings_file_leads_to_the_command_that_writes_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["serve"], ["doctor"], ["config", "show"]):
+        with pytest.raises(SystemExit) as left:
+            main([*command, "--settings", "/nowhere/at-all.json"])
+        assert left.value.code == 2
+        assert (
+            "/nowhere/at-all.json: there is no such file; 'dragoman init' writes a first settings file"
+            in capsys.readouterr().err
+        )
+
+
 def test_help_names_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["serve", "--help"])

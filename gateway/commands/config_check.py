@@ -1,6 +1,7 @@
 """Runs `dragoman config check`: prints every fault of a settings file, and what it warns of."""
 
 import argparse
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -72,11 +73,13 @@ def _place(finding: Finding) -> tuple[int, str]:
 
 
 def _finding(text: str, message: str, error: "SettingsError | None" = None) -> Finding:
+    from gateway.recording.redact.secrets import without_secrets
     from gateway.settings.line_numbers import find_key
 
     path, line = find_key(text, message) or (None, None)
     correction = error.correction if error is not None else None
-    return Finding(message, path, line, correction.nearest if correction is not None else None)
+    # A key may stand in the place of its variable's name.
+    return Finding(without_secrets(message), path, line, correction.nearest if correction is not None else None)
 
 
 def _start_errors(faults: "Faults", environ: Mapping[str, str]) -> "Iterator[SettingsError]":
@@ -129,7 +132,19 @@ def _warnings(settings: "Settings", environ: Mapping[str, str]) -> Iterator[str]
     password = settings.state.password_env
     if password is not None and not environ.get(password, ""):
         yield f"state.password_env: the environment variable {password} is not set"
-    yield from cut_before_summary(settings.models)
+    yield from cut_before_summary(settings.on(_native(settings)).models)
+
+
+def _native(settings: "Settings") -> frozenset[str]:
+    """Returns the names of the backends whose adapter is native, as far as it can be loaded."""
+    from gateway.core.errors import SettingsError
+    from gateway.registry import load_adapter, native_backends
+
+    adapters = {}
+    for name, entry in settings.backends.items():
+        with contextlib.suppress(SettingsError):
+            adapters[name] = load_adapter(name, entry, 2**20)
+    return native_backends(adapters)
 
 
 def lines(report: Report) -> list[str]:

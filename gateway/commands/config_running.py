@@ -35,18 +35,20 @@ def run(options: argparse.Namespace, settings: "Settings") -> int:
     exist."""
     from gateway.commands.inspector_client import get, open_client
     from gateway.core.errors import SettingsError
+    from gateway.registry import load_adapters, native_backends
     from gateway.settings import nearest
-    from gateway.settings.flat_values import flat_values
+    from gateway.settings.flat_values import flat_values, is_below
     from gateway.settings.local_url import local_url
 
     url = options.url or local_url(settings.server.host, settings.server.port)
     with open_client(url) as client:
         found = get(client, "running-settings", {})
     # As the answer is: lists for tuples.
-    wanted = msgspec.json.decode(msgspec.json.encode(flat_values(settings)))
-    if not any(_is_below(path, options.path) for path in {**wanted, **found["values"]}):
+    acting = settings.on(native_backends(load_adapters(settings)))
+    wanted = msgspec.json.decode(msgspec.json.encode(flat_values(acting)))
+    if not any(is_below(path, options.path, settings) for path in {**wanted, **found["values"]}):
         raise SettingsError(f"there is no setting {options.path!r}{nearest(options.path, wanted)}")
-    different = [one for one in differences(found, wanted) if _is_below(one.path, options.path)]
+    different = [one for one in differences(found, wanted) if is_below(one.path, options.path, settings)]
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(different), indent=2).decode())
     elif not different:
@@ -64,14 +66,10 @@ def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[Dif
 
 
 def _reason(path: str, found: Mapping[str, Any]) -> str:
-    if any(_is_below(path, waiting) for waiting in found["waiting"]):
+    if any(f"{path}.".startswith(f"{waiting}.") for waiting in found["waiting"]):
         return "waits for a restart"
     if path in _OPTIONS:
         return "set by an option or a variable of the gateway, or waits for a restart"
     if not found["reloads"]:
         return "not read, since server.reload is false: send SIGHUP"
     return "not read yet, or refused: the log of the gateway says why"
-
-
-def _is_below(path: str, parent: str | None) -> bool:
-    return parent is None or f"{path}.".startswith(f"{parent}.")

@@ -18,9 +18,10 @@ def run(options: argparse.Namespace) -> int:
     """Prints the values at and below a path, or all. Raises SettingsError for settings that cannot be used, and for a
     path that does not exist; with `--running` as `config_running.run`."""
     from gateway.core.errors import SettingsError
-    from gateway.registry import load_adapters
+    from gateway.registry import load_adapters, native_backends
     from gateway.settings import load_settings, nearest, override_server
     from gateway.settings.decode import decode_settings, read_text
+    from gateway.settings.flat_values import is_below
     from gateway.settings.origins import OriginalFile, effective_values
 
     settings = load_settings(options.settings)
@@ -32,9 +33,9 @@ def run(options: argparse.Namespace) -> int:
     text = read_text(options.settings)
     raw = decode_settings(text)
     file = OriginalFile(options.settings.name, text, raw if isinstance(raw, dict) else {})
-    native = frozenset(name for name, one in load_adapters(settings).items() if one.capabilities.native)
+    native = native_backends(load_adapters(settings))
     found = effective_values(file, settings, overrides, native)
-    shown = [one for one in found if options.path is None or f"{one.path}.".startswith(f"{options.path}.")]
+    shown = [one for one in found if is_below(one.path, options.path, settings)]
     if not shown:
         raise SettingsError(f"there is no setting {options.path!r}{nearest(options.path, [one.path for one in found])}")
     if options.json:

@@ -81,10 +81,14 @@ def _print(client: "Client", target: "Target") -> int:
 def _write(name: str, client: "Client", target: "Target") -> int:
     from gateway.connect.config_file import apply, locate, plan_change
     from gateway.connect.instructions import rest
+    from gateway.core.errors import SettingsError
 
     files = _written_files(client)
-    # All are read before the first one is written.
-    changes = [plan_change(locate(file, os.environ), file, target) for file in files]
+    try:
+        # All are read before the first one is written.
+        changes = [plan_change(locate(file, os.environ), file, target) for file in files]
+    except SettingsError as error:
+        raise SettingsError(f"{error.message}: 'dragoman connect {name}' prints what to enter by hand") from error
     for change in changes:
         backup = apply(change)
         if backup is None:

@@ -3,14 +3,14 @@
 import argparse
 import asyncio
 import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gateway.diagnostics.doctor.finding import Report, Section
+    from gateway.diagnostics.doctor.finding import Section
     from gateway.diagnostics.doctor.probe import Probe
     from gateway.server.doctor.examine_backend import Examined
     from gateway.settings import BackendSettings, Settings
@@ -32,7 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -
     parser.add_argument("--model", help="the model to ask, by its name in the settings (default the first)")
     parser.add_argument("--offline", action="store_true", help="ask no backend anything")
     parser.add_argument("--slow", action="store_true", help="try what takes longer or asks more, too")
-    parser.add_argument("--only", action="append", default=[], metavar="ID", help="only the checks whose id begins so")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="ID",
+        type=str.upper,
+        help="only the checks whose id begins so, like D22 (repeatable)",
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask before questions that may cost money")
     parser.add_argument("--verbose", action="store_true", help="list every check, also those in order")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -43,16 +50,16 @@ def add_arguments(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -
 
 def run(options: argparse.Namespace) -> int:
     """Prints the report. Raises SettingsError for a file that cannot be read, for a backend that is not in it, and for
-    a recording that exists."""
+    a recording that exists or cannot be written."""
     import msgspec
 
     from gateway.commands.doctor_text import report_text
-    from gateway.core.errors import SettingsError
+    from gateway.commands.doctor_write import write_suggestions
     from gateway.diagnostics.doctor.finding import FORMAT, Report
     from gateway.server.upstream.transport import gateway_version
 
-    if options.report is not None and options.report.exists():
-        raise SettingsError(f"{options.report} exists: nothing was asked, since a recording replaces no file")
+    if options.report is not None:
+        _check_new(options.report)
     text, settings, offline = _offline(options)
     probes = _probes(options)
     chosen = _chosen(options, settings) if probes and not options.offline else {}
@@ -68,8 +75,18 @@ def run(options: argparse.Namespace) -> int:
     if options.report is not None:
         _save(options.report, examined, settings)
     if options.write:
-        _write(options.settings, text, report)
+        write_suggestions(options.settings, text, report)
     return report.status(options.strict)
+
+
+def _check_new(path: Path) -> None:
+    """Raises SettingsError for a recording that could not be saved after all questions."""
+    from gateway.core.errors import SettingsError
+
+    if path.exists():
+        raise SettingsError(f"{path} exists: nothing was asked, since a recording replaces no file")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise SettingsError(f"{path.parent} is no folder, or cannot be written: nothing was asked")
 
 
 def _offline(options: argparse.Namespace) -> "tuple[str, Settings, Section]":
@@ -93,13 +110,15 @@ def _offline(options: argparse.Namespace) -> "tuple[str, Settings, Section]":
 
 
 def _probes(options: argparse.Namespace) -> "tuple[Probe, ...]":
+    from gateway.commands.doctor_offline import CHECKS
     from gateway.core.errors import SettingsError
-    from gateway.diagnostics.doctor.probes import chosen
+    from gateway.diagnostics.doctor.probes import PROBES, chosen
 
-    probes = chosen(options.slow, options.only)
-    if options.only and not probes and not any(one.startswith("D1") for one in options.only):
-        raise SettingsError(f"there is no check whose id begins with {', '.join(options.only)}")
-    return probes
+    known = [*(check_id for check_id, _, _ in CHECKS), *(probe.id for probe in PROBES)]
+    for wanted in options.only:
+        if not any(one.startswith(wanted) for one in known):
+            raise SettingsError(f"there is no check whose id begins with {wanted}: docs/doctor.md lists them")
+    return chosen(options.slow, options.only)
 
 
 def _chosen(options: argparse.Namespace, settings: "Settings") -> "dict[str, BackendSettings]":
@@ -125,6 +144,7 @@ def _chosen(options: argparse.Namespace, settings: "Settings") -> "dict[str, Bac
 def _agreed(options: argparse.Namespace, chosen: "Mapping[str, BackendSettings]", probes: "Sequence[Probe]") -> bool:
     """Tells the price of backends that are not on this machine, and asks whether to go on."""
     from gateway.commands.counted import counted
+    from gateway.commands.question import is_agreed
 
     paid = [name for name, entry in chosen.items() if not _is_local(entry.base_url)]
     questions = len(paid) * sum(probe.questions for probe in probes)
@@ -135,7 +155,7 @@ def _agreed(options: argparse.Namespace, chosen: "Mapping[str, BackendSettings]"
     if not sys.stdin.isatty():
         print(f"dragoman: {price} Without a terminal this needs --yes.", file=sys.stderr)
         return False
-    return input(f"{price} Go on? [y/N] ").strip().lower() in ("y", "yes")
+    return is_agreed(f"{price} Go on?")
 
 
 def _is_local(base_url: str) -> bool:
@@ -162,6 +182,7 @@ async def _examine(
     from gateway.server.upstream.transport import Transport
 
     examined: list[Examined] = []
+    show = _progress(options)
     most = int(settings.limits.max_response_mb * 2**20)
     async with DemoBackends() as demo_backends, Transport(most, last_for_clients()) as transport:
         for name, entry in chosen.items():
@@ -174,9 +195,9 @@ async def _examine(
             backend = backends.known(name)
             assert backend is not None
             model = options.model or ""
-            examined.append(
-                await examine_backend(settings, backend, model, transport, probes, _progress(options, name))
-            )
+            tell = partial(_tell, show, name)
+            examined.append(await examine_backend(settings, backend, model, transport, probes, tell))
+    show("")
     return examined
 
 
@@ -192,11 +213,15 @@ def _reason(name: str, entry: "BackendSettings") -> str | None:
     return None
 
 
-def _progress(options: argparse.Namespace, name: str) -> "Callable[[Probe], None]":
-    """Returns what tells a person at a terminal which check runs."""
+def _tell(show: "Callable[[str], None]", name: str, probe: "Probe") -> None:
+    show(f"{name}: {probe.id} {probe.name}")
+
+
+def _progress(options: argparse.Namespace) -> "Callable[[str], None]":
+    """Returns what tells a person at a terminal what is done at present; an empty text removes it."""
     if options.json or not sys.stderr.isatty():
-        return lambda probe: None
-    return lambda probe: print(f"\r\033[K{name}: {probe.id} {probe.name}", end="", file=sys.stderr, flush=True)
+        return lambda said: None
+    return lambda said: print(f"\r\033[K{said}", end="", file=sys.stderr, flush=True)
 
 
 def _save(path: Path, examined: "Sequence[Examined]", settings: "Settings") -> None:
@@ -208,23 +233,11 @@ def _save(path: Path, examined: "Sequence[Examined]", settings: "Settings") -> N
     from gateway.server.inspect.folder import new_recording
 
     interactions = [one for each in examined for one in each.interactions]
+    if not interactions:
+        print(f"No request was sent: {path} is not written.", file=sys.stderr)
+        return
     known = [secret for each in examined for secret in each.secrets if secret]
     seed = secrets.token_bytes(16)
     redacted = redact(new_recording(interactions), "shape", seed, known, settings=settings, search=False)
     size = save_recording(path, redacted.recording)
     print(f"{len(interactions)} requests, {size} bytes in {path}.", file=sys.stderr)
-
-
-def _write(path: Path, text: str, report: "Report") -> None:
-    """Writes the settings with what the report suggests, and keeps the old ones beside them."""
-    from gateway.commands.doctor_text import suggested_text
-    from gateway.settings.read import parse_settings
-
-    changed = suggested_text(text, report)
-    if changed == text:
-        return
-    parse_settings(changed)
-    # The copy may be read by nobody who may not read the file.
-    shutil.copy2(path, path.with_name(f"{path.name}.bak"))
-    path.write_text(changed, encoding="utf-8")
-    print(f"{path} is changed; the old one is {path.name}.bak.", file=sys.stderr)

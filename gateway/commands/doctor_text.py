@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from gateway.settings.edit import with_keys
+from gateway.settings.hidden import shown_text
 
 if TYPE_CHECKING:
     from gateway.diagnostics.doctor.finding import Checked, Report, Section, Verdict
@@ -58,6 +59,6 @@ def _diff(report: "Report", settings: str, file: str) -> list[str]:
     changed = suggested_text(settings, report)
     if changed == settings:
         return []
-    before, after = settings.splitlines(), changed.splitlines()
+    before, after = shown_text(settings).splitlines(), shown_text(changed).splitlines()
     diff = difflib.unified_diff(before, after, file, f"{file} (suggested)", n=1, lineterm="")
     return ["suggested, and tried; --write changes the file:", *(f"  {line}" for line in diff)]

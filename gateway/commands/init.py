@@ -90,7 +90,7 @@ def _ask(url: str) -> "Sequence[NewBackend]":
 
     server = asyncio.run(identify(url, REMOTE_S, REMOTE_S))
     if server is None:
-        raise SettingsError(f"nothing answers at {url}")
+        raise SettingsError(f"nothing answers at {url}{_or_untrusted(url)}")
     _show(server)
     backend = server_backend(server)
     if backend is None:
@@ -110,12 +110,17 @@ def _chosen(kind: "ServerKind", url: str | None) -> "Sequence[NewBackend]":
     address = url or f"http://127.0.0.1:{kind.port}"
     server = asyncio.run(identify(address, REMOTE_S, REMOTE_S))
     if server is None or server.kind is None:
-        print(f"{address}: {'nothing answers yet' if server is None else 'it does not tell what it is'}")
+        nothing = f"nothing answers yet{_or_untrusted(address)}"
+        print(f"{address}: {nothing if server is None else 'it does not tell what it is'}")
         return [local_backend(kind, address)]
     if kind not in (server.kind, COMPATIBLE):
         raise SettingsError(f"{address} is {server.title}, not {kind.title}")
     _show(server)
     return [local_backend(kind, address, server.models, server.locked)]
+
+
+def _or_untrusted(url: str) -> str:
+    return ", or its certificate is not trusted" if url.startswith("https:") else ""
 
 
 def _show(server: "Server") -> None:
@@ -126,12 +131,13 @@ def _show(server: "Server") -> None:
 
 
 def _agreed(out: Path, count: int) -> bool:
+    from gateway.commands.counted import counted
+    from gateway.commands.question import is_agreed
     from gateway.core.errors import SettingsError
 
     if not sys.stdin.isatty():
         raise SettingsError("init asks before it writes a file: give --yes where nobody can answer")
-    said = input(f"Write {out} with {count} {'backend' if count == 1 else 'backends'}? [Y/n] ")
-    return said.strip().lower() in ("", "y", "yes")
+    return is_agreed(f"Write {out} with {counted(count, 'backend')}?", default=True)
 
 
 def _port(backends: "Sequence[NewBackend]") -> int:

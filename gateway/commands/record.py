@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway.commands.counted import counted, sized
 from gateway.commands.inspector_client import API, get, open_client
 from gateway.commands.numbers import whole_number
+from gateway.commands.question import is_agreed
 
 if TYPE_CHECKING:
     import httpx
@@ -61,8 +62,7 @@ def _agreed() -> bool:
     if not sys.stdin.isatty():
         print("dragoman: --redact none is possible only at a terminal, since it asks first", file=sys.stderr)
         return False
-    said = input("The file will hold the conversations as they are, without secrets. Go on? [y/N] ")
-    return said.strip().lower() in ("y", "yes")
+    return is_agreed("The file will hold the conversations as they are, without secrets. Go on?")
 
 
 def _chosen(client: "httpx.Client", options: argparse.Namespace) -> list[str]:

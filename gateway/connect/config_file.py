@@ -1,7 +1,7 @@
 """Changes a file of a client, keeps what it was, and restores that.
 
 The copy of what a file was stands beside it, and its name has the digest of what was written: a file that somebody has
-changed since is not restored, and changes are undone one after the other. A copy without content: there was no file.
+changed since is not restored, and changes are undone one after the other. `.none` at its end: there was no file.
 """
 
 import hashlib
@@ -67,6 +67,8 @@ def plan_change(path: Path, file: ClientFile, target: Target) -> Change:
         return _merged(path, before, file, target)
     except SettingsError as error:
         raise SettingsError(f"{path}: {error.message}. Nothing was changed") from error
+    except RecursionError as error:
+        raise SettingsError(f"{path}: it is nested too deep. Nothing was changed") from error
 
 
 def _merged(path: Path, before: bytes | None, file: ClientFile, target: Target) -> Change:
@@ -75,11 +77,17 @@ def _merged(path: Path, before: bytes | None, file: ClientFile, target: Target) 
     if not text.strip():
         return Change(path, before, text_of(file, target).encode(), ())
     tree = form.read(text)
-    was = plain(tree)
-    replaced = tuple(merge(tree, _content(file, target, tree)))
-    if before is not None and plain(tree) == was:
-        return Change(path, before, before, ())
-    written = form.write(tree, text)
+    replaced: tuple[str, ...] = ()
+    if tree is None:
+        # Comments alone, as in the sample files of many clients: they stay above what is added.
+        tree = _content(file, target, {})
+        written = f"{text.rstrip()}\n\n{text_of(file, target)}"
+    else:
+        was = plain(tree)
+        replaced = tuple(merge(tree, _content(file, target, tree)))
+        if before is not None and plain(tree) == was:
+            return Change(path, before, before, ())
+        written = form.write(tree, text)
     if plain(form.read(written)) != plain(tree):
         raise SettingsError("it is written in a way that cannot be kept")
     newline = "\r\n" if before is not None and b"\r\n" in before else "\n"
@@ -112,7 +120,7 @@ def apply(change: Change) -> Path | None:
         return None
     # Where it is a link, what it leads to is changed.
     path = change.path.resolve()
-    backup = _backup(path, change.after)
+    backup = _backup(path, change.after, existed=change.before is not None)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # An older copy under this name is of the same text: undoing leads to what was before both.
@@ -129,24 +137,25 @@ def undo(path: Path) -> bool:
     Raises SettingsError where nothing is to be undone, or where somebody has changed the file since."""
     path = path.resolve()
     data = _read(path)
-    backup = _backup(path, data or b"")
-    if data is None or not backup.exists():
+    backup, none = (_backup(path, data or b"", existed) for existed in (True, False))
+    if data is None or not (backup.exists() or none.exists()):
         copies = sorted(each.name for each in path.parent.glob(f"{path.name}.dragoman-*.bak"))
-        since = f" It was changed since; its copies are {', '.join(copies)}." if copies else ""
+        since = f" It was changed since; copy back by hand what you need of {', '.join(copies)}." if copies else ""
         raise SettingsError(f"{path}: there is nothing to undo.{since}")
     try:
-        if backup.stat().st_size:
+        if backup.exists():
             os.replace(backup, path)
             return True
         path.unlink()
-        backup.unlink()
+        none.unlink()
     except OSError as error:
         raise SettingsError(f"{path}: cannot be restored: {error.strerror}") from error
     return False
 
 
-def _backup(path: Path, written: bytes) -> Path:
-    return path.with_name(f"{path.name}.dragoman-{hashlib.sha256(written).hexdigest()[:12]}.bak")
+def _backup(path: Path, written: bytes, existed: bool) -> Path:
+    digest = hashlib.sha256(written).hexdigest()[:12]
+    return path.with_name(f"{path.name}.dragoman-{digest}.{'bak' if existed else 'none'}")
 
 
 def _write(path: Path, data: bytes, like: Path) -> None:

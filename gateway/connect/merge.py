@@ -26,7 +26,7 @@ def merge(existing: Any, wanted: Any, path: str = "") -> Iterator[str]:
 def _set(existing: Any, key: str, value: Any, path: str) -> Iterator[str]:
     if key not in existing:
         existing[key] = value
-    elif isinstance(value, dict | list) or isinstance(existing[key], dict | list):
+    elif existing[key] is not None and (isinstance(value, dict | list) or isinstance(existing[key], dict | list)):
         yield from merge(existing[key], value, path)
     elif existing[key] != value:
         existing[key] = value

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.conversation import Json
-from gateway.core.errors import Correction, SettingsError
+from gateway.core.errors import Correction, OptionError, SettingsError
 from gateway.registry import load_adapter
 from gateway.settings import BackendSettings
 
@@ -30,9 +30,12 @@ def entry_faults(name: str, entry: BackendSettings, max_event: int) -> tuple[str
         try:
             load_adapter(name, msgspec.structs.replace(entry, options=options), max_event)
         except SettingsError as error:
-            place = error.place.removeprefix(f"backends.{name}.")
-            if not _follows(place, removed):
+            place = error.place.removeprefix(f"backends.{name}").removeprefix(".")
+            if not _follows(error, place, removed):
                 found.append(error.message)
+                if error.correction is not None and place == "adapter":
+                    entry = msgspec.structs.replace(entry, adapter=error.correction.nearest)
+                    continue
                 if error.correction is not None and _correct(options, place, error.correction):
                     continue
             elif not _NESTED.search(place):
@@ -45,9 +48,11 @@ def entry_faults(name: str, entry: BackendSettings, max_event: int) -> tuple[str
     return tuple(found)
 
 
-def _follows(place: str, removed: list[str]) -> bool:
-    """Whether a fault may follow from what was removed: it is of a whole part, or of what encloses a removed value."""
-    return bool(removed) and (not _NESTED.search(place) or any(one.startswith(place) for one in removed))
+def _follows(error: SettingsError, place: str, removed: list[str]) -> bool:
+    """Whether a fault may follow from what was removed: it is of what encloses a removed value, or the adapter compares
+    a whole part with others."""
+    compares = isinstance(error, OptionError) and not _NESTED.search(place)
+    return bool(removed) and (compares or any(one.startswith(place) for one in removed))
 
 
 def _correct(options: dict[str, Json], place: str, correction: Correction) -> bool:

@@ -1,5 +1,6 @@
 """Writes the first settings file: a backend for each server, and the models that it lists."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import PureWindowsPath
@@ -63,6 +64,7 @@ def chat_models(names: Sequence[str]) -> tuple[str, ...]:
 
 def new_settings(backends: Sequence[NewBackend], port: int) -> str:
     """Returns the text of a settings file; the first backend serves every name that no entry has."""
+    backends = _named_apart(backends)
     models: dict[str, dict[str, Json]] = {}
     for backend in backends:
         for model in backend.models:
@@ -78,6 +80,16 @@ def new_settings(backends: Sequence[NewBackend], port: int) -> str:
         parts.append(f'  "server": {json.dumps({"port": port})}')
     parts += [_lines("backends", {backend.name: backend.entry for backend in backends}), _lines("models", models)]
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _named_apart(backends: Sequence[NewBackend]) -> list[NewBackend]:
+    """Two servers may be of one kind: the second one is NAME-2."""
+    found: dict[str, NewBackend] = {}
+    for backend in backends:
+        names = itertools.chain([backend.name], (f"{backend.name}-{number}" for number in itertools.count(2)))
+        name = next(name for name in names if name not in found)
+        found[name] = msgspec.structs.replace(backend, name=name)
+    return list(found.values())
 
 
 def _short_name(model: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.errors import Correction, SettingsError
+from gateway.settings.wrong_type import wrong_type
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -24,9 +25,10 @@ def read_struct(raw: Json, kind: type[S], where: str) -> S:
     try:
         return msgspec.convert(entry, kind)
     except msgspec.ValidationError as error:
-        reason, _, path = str(error).partition(" - at `$")
-        place = path_of(where, path.rstrip("`").lstrip("."))
-        raise SettingsError(f"{place}: {reason}" if place else reason) from error
+        path, reason = wrong_type(str(error), entry)
+        place = f"{where}{path}" if path.startswith("[") else path_of(where, path)
+        spoken = reason.startswith(("must ", "is "))
+        raise fault(place, f"{place}{' ' if spoken else ': '}{reason}" if place else reason) from error
 
 
 def check_shape(value: Json, kind: Any, where: str) -> None:
@@ -39,7 +41,7 @@ def check_shape(value: Json, kind: Any, where: str) -> None:
     if (check := _GENERIC.get(get_origin(kind))) is not None:
         check(value, get_args(kind), where)
     elif kind is int and isinstance(value, float):
-        raise SettingsError(f"{where} must be a whole number; it is {value}")
+        raise fault(where, f"{where} must be a whole number; it is {value}")
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
         _check_fields(value, kind, where)
 
@@ -62,7 +64,7 @@ def _check_union(value: Json, parts: tuple[Any, ...], where: str) -> None:
 
 def _check_word(value: Json, words: tuple[Any, ...], where: str) -> None:
     if value not in words:
-        raise SettingsError(f"{where} must be one of {_listed(words)}; it is {value!r}")
+        raise fault(where, f"{where} must be one of {_listed(words)}; it is {value!r}")
 
 
 def _check_mapping(value: Json, parts: tuple[Any, ...], where: str) -> None:
@@ -98,11 +100,24 @@ def check_keys(entry: JsonObject, known: Iterable[str], where: str) -> None:
     """Refuses an unknown key, and names the known key that was probably meant."""
     for key in entry:
         if key not in known:
-            error = SettingsError(f"unknown setting {path_of(where, key)!r}{nearest(key, known)}")
-            error.place = path_of(where, key)
-            similar = _similar(key, known)
-            error.correction = Correction(key, similar[0]) if similar else None
-            raise error
+            place = path_of(where, key)
+            raise unknown_name(place, f"unknown setting {place!r}", key, known)
+
+
+def unknown_name(place: str, reason: str, name: str, known: Iterable[str]) -> SettingsError:
+    """Returns the error about a name that does not exist, at a place or of its key, with the nearest one that does."""
+    names = list(known)
+    error = fault(place, f"{reason}{nearest(name, names)}")
+    similar = _similar(name, names)
+    error.correction = Correction(name, similar[0]) if similar else None
+    return error
+
+
+def fault(place: str, message: str) -> SettingsError:
+    """Returns the error about the value at a place."""
+    error = SettingsError(message)
+    error.place = place
+    return error
 
 
 def check_not_negative(part: msgspec.Struct, where: str) -> None:

@@ -39,7 +39,8 @@ def _check_window(where: str, entry: ModelSettings, reason: str) -> None:
 
 
 def cut_before_summary(models: Mapping[str, ModelSettings]) -> Iterator[str]:
-    """Yields a sentence for each limit of the history that removes turns of a model whose history is summarised."""
+    """Yields a sentence for each limit of the history that removes turns of a model whose history is summarised, of
+    entries as applied to their backends."""
     for name, entry in models.items():
         if entry.compress.enabled:
             for limit in ("max_history_messages", "max_tool_results"):

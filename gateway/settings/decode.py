@@ -1,18 +1,22 @@
 """Decodes the text of a settings file: JSON without duplicate keys, and a mistake with its line."""
 
+import json  # not msgspec: it reports the line of a mistake, and start-up is no hot path
 import math
 from pathlib import Path
 from typing import Any
 
 from gateway.core.conversation import Json
 from gateway.core.errors import SettingsError
-from gateway.settings.line_numbers import with_line
+from gateway.settings.line_numbers import repeated_key, with_line
 
 
 def read_text(path: Path) -> str:
     """Returns the text of a settings file. Raises SettingsError."""
     try:
         return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        advice = "'dragoman init' writes a first settings file, and 'dragoman demo' needs none"
+        raise SettingsError(f"{path}: there is no such file; {advice}") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise SettingsError(f"{path}: cannot be read: {reason}") from error
@@ -30,18 +34,36 @@ def with_place(path: Path, message: str) -> str:
 
 def decode_settings(text: str) -> Json:
     """Returns the JSON of a settings file. Raises SettingsError for text that is none, or that sets a key twice."""
-    # json, not msgspec: it reports the line of a mistake, and start-up is no hot path.
-    import json
-
     try:
         decoded: Json = json.loads(text, object_pairs_hook=_no_duplicates, parse_float=_finite, parse_constant=_finite)
     except json.JSONDecodeError as error:
-        raise SettingsError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+        raise SettingsError(f"line {error.lineno}, column {error.colno}: {_mistake(error)}") from error
+    except _SetTwice as error:
+        key, line = repeated_key(text)
+        raise SettingsError(f"line {line}: the setting {key!r} is set twice in one object") from error
     except RecursionError as error:
         raise SettingsError("it is nested too deep") from error
     except ValueError as error:
         raise SettingsError(f"it contains a number that is too large: {error}") from error
     return decoded
+
+
+def _mistake(error: json.JSONDecodeError) -> str:
+    """Returns what is wrong, in the words of a person where the mistake is a common one."""
+    before, rest = error.doc[: error.pos].rstrip(), error.doc[error.pos :].lstrip()
+    if not before and not rest:
+        return "the file is empty: remove it, and 'dragoman init' writes a new one"
+    if not rest:
+        return "the file ends here, before each { and [ is closed"
+    if rest.startswith(("//", "/*", "#")):
+        return "JSON has no comments: remove this one"
+    if rest.startswith("'"):
+        return "JSON has texts in double quotes only"
+    if rest[0] in "}]" and before.endswith(","):
+        return f"remove the comma before this {rest[0]}"
+    if rest.startswith('"') and error.msg.startswith("Expecting ','"):
+        return "a comma is missing before this"
+    return error.msg
 
 
 def _finite(text: str) -> float:
@@ -51,10 +73,12 @@ def _finite(text: str) -> float:
     return value
 
 
+class _SetTwice(Exception):
+    """A key is set twice in one object."""
+
+
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entry: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in entry:
-            raise SettingsError(f"the setting {key!r} is set twice in one object")
-        entry[key] = value
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
+        raise _SetTwice
     return entry

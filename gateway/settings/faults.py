@@ -75,8 +75,13 @@ class _Repair:
 
     def _follows(self, path: _Path, message: str) -> bool:
         absent = _ABSENT.search(message)
-        return path in self._replaced or (
-            absent is not None and not {(f"{absent[1]}s",), (f"{absent[1]}s", absent[2])}.isdisjoint(self._replaced)
+        missing = message.removesuffix(" is missing")
+        return (
+            any(missing == ".".join(one) for one in self._replaced)
+            or path in self._replaced
+            or (
+                absent is not None and not {(f"{absent[1]}s",), (f"{absent[1]}s", absent[2])}.isdisjoint(self._replaced)
+            )
         )
 
     def _mend(self, path: _Path, error: SettingsError) -> None:

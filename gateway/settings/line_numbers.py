@@ -1,5 +1,6 @@
 """Adds the line number to a message about a key of a settings file."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -36,6 +37,22 @@ def key_lines(text: str) -> Iterator[tuple[str, int]]:
             line += text.count("\n", position, token.start())
             position = token.start()
             yield ".".join(part for part in (*above, key) if part is not None), line
+
+
+def repeated_key(text: str) -> tuple[str, int]:
+    """Returns the first key that an object has twice, and its second line. Raises ValueError where there is none."""
+    above: list[set[str]] = []
+    for token in _TOKEN.finditer(text):
+        if token[0] in "{[":
+            above.append(set())
+        elif token[0] in "}]":
+            above.pop()
+        elif token[1]:
+            key: str = json.loads(token[0][: token[0].rindex('"') + 1])
+            if key in above[-1]:
+                return key, text.count("\n", 0, token.start()) + 1
+            above[-1].add(key)
+    raise ValueError("no key is repeated")
 
 
 def begins(about: str, path: str) -> bool:

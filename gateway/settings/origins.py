@@ -2,24 +2,22 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 
 from gateway.core.conversation import Json, JsonObject
 from gateway.core.policy import Policy
-from gateway.settings.compression import MODEL_COMPRESS_KEYS
+from gateway.core.profiles import PROFILES, Profile
+from gateway.settings.flat_values import MODEL_PARTS, SECTIONS, default_name, defaults_of, flat_values
+from gateway.settings.hidden import shown_value
 from gateway.settings.line_numbers import key_lines
-from gateway.settings.model_entry import LIMITS, MODEL_KEEPER_KEYS, MODEL_RESPONSES_KEYS
+from gateway.settings.model_entry import LIMITS
 from gateway.settings.policies import ALIASES
-from gateway.settings.values import BackendSettings, KeySettings, Settings
+from gateway.settings.values import BackendSettings, KeySettings, Price, RefreshCredential, Settings
 
 DEFAULT: Final = "default"
-HIDDEN: Final = "(hidden)"
-# Objects of header fields, which may hold keys.
-_SECRET_OBJECTS: Final = ("headers", "metadata")
-_SECTIONS: Final = ("server", "limits", "log", "tracing", "inspector", "state", "compress", "responses", "keeper")
-_OF_MODELS: Final = {"compress": MODEL_COMPRESS_KEYS, "responses": MODEL_RESPONSES_KEYS, "keeper": MODEL_KEEPER_KEYS}
+# What an object is at a key whose default is null.
+_OPTIONAL: Final[Mapping[str, type[msgspec.Struct]]] = {"refresh": RefreshCredential, "price": Price}
 _MISSING: Final = msgspec.UNSET
 
 
@@ -64,41 +62,58 @@ class _Origins:
         self._settings = settings
         self._overrides = overrides
         self._native = native
+        self._values = flat_values(settings.on(native))
         self._lines = dict(key_lines(file.text))
 
     def all(self) -> Iterator[EffectiveValue]:
-        for key, default in _defaults(Policy).items():
+        for key, default in defaults_of(Policy).items():
             yield from self._nested(key, [self._written("", key), _Layer(default, DEFAULT)])
-        for name in _SECTIONS:
+        for name in SECTIONS:
             part = getattr(self._settings, name)
-            if part is not None:
+            if part is None:
+                yield EffectiveValue(name, None, DEFAULT)
+            else:
                 yield from self._fields(name, type(part))
         for name in self._settings.keys:
             yield from self._fields(f"keys.{name}", KeySettings)
-        for name in self._members("profiles"):
-            for key in self._members(f"profiles.{name}"):
-                yield from self._nested(f"profiles.{name}.{key}", [self._written(f"profiles.{name}", key)])
+        yield from self._profiles()
         for name in self._settings.backends:
             yield from self._backend(f"backends.{name}")
         for name in self._settings.models:
             yield from self._model(name)
 
     def _fields(self, where: str, kind: type[msgspec.Struct]) -> Iterator[EffectiveValue]:
-        for key, default in _defaults(kind).items():
+        for key, default in defaults_of(kind).items():
             yield from self._nested(f"{where}.{key}", [self._written(where, key), _Layer(default, DEFAULT)])
 
+    def _profiles(self) -> Iterator[EffectiveValue]:
+        """A profile has what its base is by then: one that the file defines, or replaces, above it."""
+        known = dict(PROFILES)
+        for name in self._members("profiles"):
+            base = self._members(f"profiles.{name}").get("base", "none")
+            for key in Profile.__struct_fields__:
+                inherited = _Layer(getattr(known[str(base)], key), f"profile {base}")
+                yield from self._nested(f"profiles.{name}.{key}", [self._written(f"profiles.{name}", key), inherited])
+            known[name] = self._settings.profiles[name]
+
     def _backend(self, where: str) -> Iterator[EffectiveValue]:
-        defaults = {key: value for key, value in _defaults(BackendSettings).items() if key != "options"}
+        defaults = {key: value for key, value in defaults_of(BackendSettings).items() if key != "options"}
         own = [ALIASES.get(key, key) for key in self._members(where)]
         for key in dict.fromkeys([*defaults, *own]):
-            default = defaults.get(key, _MISSING)
-            yield from self._nested(f"{where}.{key}", [self._written(where, key), _Layer(default, DEFAULT)])
+            layers = [self._written(where, key), _Layer(defaults.get(key, _MISSING), DEFAULT)]
+            yield from self._nested(f"{where}.{key}", layers, _OPTIONAL.get(key))
 
     def _model(self, name: str) -> Iterator[EffectiveValue]:
         where, entry = f"models.{name}", self._settings.models[name]
-        for key, default in (("backend", _MISSING), ("name", name), ("context_length", None), ("price", None)):
-            yield from self._nested(f"{where}.{key}", [self._written(where, key), _Layer(default, DEFAULT)])
-        for key, default in _defaults(Policy).items():
+        for key, default in (
+            ("backend", _MISSING),
+            ("name", default_name(name)),
+            ("context_length", None),
+            ("price", None),
+        ):
+            layers = [self._written(where, key), _Layer(default, DEFAULT)]
+            yield from self._nested(f"{where}.{key}", layers, _OPTIONAL.get(key))
+        for key, default in defaults_of(Policy).items():
             layers = [self._written(where, key)]
             if key in (*LIMITS, "profile"):
                 layers.append(self._written(f"backends.{entry.backend}", key))
@@ -110,8 +125,8 @@ class _Origins:
                     layers.append(_Layer(None, "compress.enabled"))
                 layers.append(_Layer(default, DEFAULT))
             yield from self._nested(f"{where}.{key}", layers)
-        for part, keys in _OF_MODELS.items():
-            for key, default in _defaults(type(getattr(entry, part))).items():
+        for part, keys in MODEL_PARTS.items():
+            for key, default in defaults_of(type(getattr(entry, part))).items():
                 if key in keys:
                     layers = [self._written(f"{where}.{part}", key), self._written(part, key), _Layer(default, DEFAULT)]
                     yield from self._nested(f"{where}.{part}.{key}", layers)
@@ -138,23 +153,31 @@ class _Origins:
         line = self._lines.get(path)  # none for a key that is written with escapes
         return _Layer(value, self._file.name if line is None else f"{self._file.name}:{line}", path)
 
-    def _nested(self, path: str, layers: "list[_Layer]") -> Iterator[EffectiveValue]:
+    def _nested(
+        self, path: str, layers: "list[_Layer]", optional: type[msgspec.Struct] | None = None
+    ) -> Iterator[EffectiveValue]:
         """Yields the value of a key, or those of the keys below it: an object of the file replaces that of a weaker
-        layer as a whole, and its absent keys have their defaults."""
+        layer as a whole, and its absent keys have their defaults. `optional`: what an object at this key is, where the
+        default is none."""
         outside = self._overrides.get(path)
         first = [] if outside is None else [_Layer(outside.value, outside.origin)]
         layers = [layer for layer in [*first, *layers] if layer.value is not _MISSING]
         if not layers:
             return
         strongest, last = layers[0], layers[-1]
-        if not isinstance(last.value, msgspec.Struct):
+        kind = type(last.value) if isinstance(last.value, msgspec.Struct) else optional
+        if kind is None or not isinstance(strongest.value, msgspec.Struct | dict):
             over = tuple(Origin(shown_value(path, layer.value), layer.origin) for layer in layers[1:])
-            yield EffectiveValue(path, shown_value(path, strongest.value), strongest.origin, over)
-            return
-        written = {} if strongest is last else strongest.value
-        for key in last.value.__struct_fields__:
-            own = [self._at(f"{strongest.path}.{key}", written[key])] if key in written else []
-            yield from self._nested(f"{path}.{key}", [*own, _Layer(getattr(last.value, key), DEFAULT)])
+            # What the file says, with the defaults of what it leaves out in an object with names of its own.
+            used = strongest.value if outside is not None else self._values.get(path, strongest.value)
+            yield EffectiveValue(path, shown_value(path, used), strongest.origin, over)
+        elif isinstance(strongest.value, msgspec.Struct):
+            for key in strongest.value.__struct_fields__:
+                yield from self._nested(f"{path}.{key}", [_Layer(getattr(strongest.value, key), strongest.origin)])
+        else:
+            for key, default in defaults_of(kind).items():
+                own = [self._at(f"{strongest.path}.{key}", strongest.value[key])] if key in strongest.value else []
+                yield from self._nested(f"{path}.{key}", [*own, _Layer(default, DEFAULT)])
 
 
 class _Layer(NamedTuple):
@@ -167,37 +190,3 @@ class _Layer(NamedTuple):
 
 def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
-
-
-def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Returns the default of each key; UNSET for one without. (Any: JSON, a Struct or UNSET.)"""
-    found: dict[str, Any] = {}
-    for field in msgspec.structs.fields(kind):
-        default = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
-        found[field.name] = _MISSING if default is msgspec.NODEFAULT else default
-    if kind is Policy:
-        found["profile"] = "none"
-    return found
-
-
-def shown_value(path: str, value: Any) -> Any:
-    """Returns a value without what may be a secret: header values, and the credential and the query of an address."""
-    value = msgspec.to_builtins(value)
-    if isinstance(value, dict):
-        hides = path.rpartition(".")[2] in _SECRET_OBJECTS
-        return {key: HIDDEN if hides else shown_value(f"{path}.{key}", below) for key, below in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown_value(path, item) for item in value]
-    if isinstance(value, str) and "://" in value:
-        return _without_secrets(value)
-    return value
-
-
-def _without_secrets(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return HIDDEN
-    credential, at, host = parts.netloc.rpartition("@")
-    query = HIDDEN if parts.query else ""
-    return parts._replace(netloc=f"{HIDDEN}@{host}" if credential or at else host, query=query).geturl()

@@ -1,7 +1,8 @@
 """Reads settings.json into Settings, checks every part, and names the key and the line of every mistake."""
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +16,12 @@ from gateway.settings.check import (
     S,
     check_keys,
     check_not_negative,
+    fault,
     nearest,
     path_of,
     read_object,
     read_struct,
+    unknown_name,
 )
 from gateway.settings.compression import check_compression
 from gateway.settings.decode import decode_settings, read_text
@@ -137,7 +140,7 @@ def _backend(raw: Json, where: str, profiles: Mapping[str, Profile]) -> BackendS
     entry = without_aliases(read_object(raw, where), where)
     for key in ("adapter", "base_url"):
         if key not in entry:
-            raise SettingsError(f"{where}.{key} is missing")
+            raise _missing(key, entry.keys() - _BACKEND_KEYS, where)
     common = {key: value for key, value in entry.items() if key in _BACKEND_KEYS}
     options = {key: value for key, value in entry.items() if key not in _BACKEND_KEYS}
     backend = read_struct(common, BackendSettings, where)
@@ -145,6 +148,15 @@ def _backend(raw: Json, where: str, profiles: Mapping[str, Profile]) -> BackendS
     if backend.profile is not None:
         find_profile(backend.profile, profiles, f"{where}.profile")
     return msgspec.structs.replace(backend, options=options)
+
+
+def _missing(key: str, others: Iterable[str], where: str) -> SettingsError:
+    """Returns the error about a key that an entry must have: where it has a very similar one, that is misspelt."""
+    written = difflib.get_close_matches(key, sorted(others), n=1, cutoff=0.75)
+    if not written:
+        return fault(where, f"{where}.{key} is missing")
+    place = path_of(where, written[0])
+    return unknown_name(place, f"unknown setting {place!r}", written[0], (key,))
 
 
 def check_options(options: JsonObject, kind: type[S], where: str) -> S:

@@ -1,6 +1,6 @@
 """Defines the whole of settings.json as frozen values, with the defaults of every key."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -9,12 +9,14 @@ from gateway.core.notices import Level
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES, Profile
 from gateway.settings.model_names import ModelNames
+from gateway.settings.wrong_type import ADDRESS, VARIABLE
 
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Limit: TypeAlias = int | msgspec.UnsetType | None
+VariableName: TypeAlias = Annotated[str, msgspec.Meta(pattern=VARIABLE)]
 Port: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 # Marks a setting that is bound, opened or passed on at the start: a reload does not change it.
@@ -36,7 +38,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: Annotated[Port, RESTART] = 8000
     workers: Annotated[int, msgspec.Meta(ge=1, le=256), RESTART] = 1
     reload: Annotated[bool, RESTART] = True
-    api_keys_env: str | None = "DRAGOMAN_API_KEYS"
+    api_keys_env: VariableName | None = "DRAGOMAN_API_KEYS"
     api_keys_file: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     max_connections: Annotated[Count | None, RESTART] = None
@@ -127,8 +129,8 @@ class StateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     store: Annotated[str | None, RESTART] = None
-    password_env: Annotated[str | None, RESTART] = None
-    key_env: Annotated[str, RESTART] = "DRAGOMAN_STATE_KEY"
+    password_env: Annotated[VariableName | None, RESTART] = None
+    key_env: Annotated[VariableName, RESTART] = "DRAGOMAN_STATE_KEY"
     encrypt: Annotated[bool | None, RESTART] = None
     deadline_ms: Positive = 20
     max_mb: Annotated[Positive, RESTART] = 256
@@ -167,7 +169,7 @@ class InspectorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """
 
     enabled: Annotated[Literal["off", "loopback", "on"], RESTART] = "loopback"
-    admin_key_env: Annotated[str, RESTART] = "DRAGOMAN_ADMIN_KEY"
+    admin_key_env: Annotated[VariableName, RESTART] = "DRAGOMAN_ADMIN_KEY"
     contents: Annotated[Literal["never", "watched", "always"], RESTART] = "watched"
     keep: Annotated[Count, RESTART] = 10000
     keep_mb: Annotated[Positive, RESTART] = 64
@@ -222,8 +224,8 @@ class RefreshCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     rotated one. `token_field` is the field of the token response that becomes the bearer token.
     """
 
-    token_url: str
-    refresh_token_env: str
+    token_url: Annotated[str, msgspec.Meta(pattern=ADDRESS)]
+    refresh_token_env: VariableName
     store: str | None = None
     token_field: str = "access_token"
 
@@ -244,7 +246,7 @@ class BackendSettings(msgspec.Struct, frozen=True):
     profile: str | None = None
     max_tool_results: Limit = msgspec.UNSET
     max_history_messages: Limit = msgspec.UNSET
-    api_key_env: str | None = None
+    api_key_env: VariableName | None = None
     api_key_header: str = "authorization"
     refresh: RefreshCredential | None = None
     headers: Mapping[str, str] = {}
@@ -321,3 +323,9 @@ class Settings(msgspec.Struct, frozen=True):
         """Returns the entry for a model name, else that of the longest pattern for it, or None."""
         names = ModelNames(self.models)
         return names.find(names.known_name(model))
+
+    def on(self, native: Container[str]) -> "Settings":
+        """Returns the settings with each model's entry as applied to its backend; `native` has the names of the
+        backends whose adapter is native."""
+        models = {name: entry.on(entry.backend in native) for name, entry in self.models.items()}
+        return msgspec.structs.replace(self, models=models)

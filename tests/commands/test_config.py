@@ -49,7 +49,7 @@ def test_every_error_is_reported_with_its_line(broken: str, capsys: pytest.Captu
     lines = capsys.readouterr().out.replace(broken, "FILE").splitlines()
     assert [line.split(";")[0] for line in lines if "error:" in line] == [
         "FILE:2: error: unknown setting 'repiar'",
-        "FILE:3: error: server.port: Expected `int`, got `str`",
+        "FILE:3: error: server.port must be a whole number",
         "FILE:5: error: backends.local.base_url must begin with http:// or https:// and name a host",
         "FILE:5: error: backends.local: there is no wire 'olama'",
         "FILE:9: error: models.m.backend: there is no backend 'locl'",
@@ -96,6 +96,57 @@ def test_what_is_suspicious_is_a_warning(
     path = sound(tmp_path, **more)
     assert (run("check", path), run("check", "--strict", path)) == (0, 1)
     assert warning in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("adapter", "status"), [("openai_chat", 0), ("text", 1)])
+def test_a_limit_is_suspicious_only_where_it_applies(adapter: str, status: int, tmp_path: Path) -> None:
+    path = sound(
+        tmp_path,
+        max_history_messages=40,
+        backends={"b": {"adapter": adapter, "base_url": "http://host"}},
+        models={"m": {"backend": "b", "context_length": 32000, "compress": {"enabled": True}}},
+    )
+    assert run("check", path, "--strict") == status
+
+
+@pytest.mark.parametrize("key", ["sk-CANARY-0123456789abcdef", "gsk_" + "CANARYcanary" * 4])
+def test_a_key_in_the_place_of_its_variable_is_not_shown(
+    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backend = {"adapter": "openai_chat", "base_url": "http://host", "api_key_env": key}
+    assert run("check", "--strict", sound(tmp_path, backends={"b": backend})) == 1
+    shown = capsys.readouterr().out
+    assert "backends.b.api_key_env" in shown and "CANARY" not in shown
+
+
+def test_every_fault_of_an_entry_is_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refresh = {"token_url": "issuer/token", "refresh_token_env": "R"}
+    backends = {
+        "a": {"adapter": "openai-chat", "base_url": "http://host", "api_key": "x", "path": 5, "refresh": refresh},
+        "b": {"adapter": "gemini", "baseUrl": "http://host", "unheard": 1, "thinking": "hard"},
+        "c": {
+            "adapter": "warp",
+            "base_url": "http://h",
+            "prompted": ["tool_choise"],
+            "rollback": "x",
+            "reasoning": "y",
+        },
+    }
+    path = sound(tmp_path, backends=backends, models={name: {"backend": name} for name in backends})
+    assert run("check", path) == 1
+    found = [line.partition("error: ")[2].partition(";")[0] for line in capsys.readouterr().out.splitlines()[:-1]]
+    assert sorted(found) == [
+        "backends.a.adapter: there is no adapter 'openai-chat' (a class is written module:Class)",
+        "backends.a.path must be text",
+        "backends.a.refresh.token_url must begin with http:// or https:// and name a host",
+        "backends.b.thinking must be one of 'level', 'budget'",
+        "backends.c.prompted[0] must be one of 'tool_choice', 'response_format'",
+        "backends.c.reasoning must be true or false",
+        "backends.c.rollback must be one of 'buffer', 'stream'",
+        "unknown setting 'backends.a.api_key'",
+        "unknown setting 'backends.b.baseUrl'",
+        "unknown setting 'backends.b.unheard'",
+    ]
 
 
 def test_keys_that_cannot_be_read_are_an_error_as_at_the_start(

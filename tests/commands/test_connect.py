@@ -63,6 +63,17 @@ def test_what_cannot_be_done_is_one_line(
     assert not home.exists()
 
 
+def test_a_file_that_is_refused_leads_to_what_a_person_can_enter(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("model = \n")
+    assert run("codex", "--write") == 2
+    assert "Nothing was changed: 'dragoman connect codex' prints what to enter by hand" in capsys.readouterr().err
+    assert path.read_text() == "model = \n"
+
+
 def test_a_file_is_written_and_restored(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = home / ".codex" / "config.toml"
     path.parent.mkdir(parents=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.cli import main
+from gateway.commands.doctor_text import report_text
 from gateway.demo.settings import DEMO_SETTINGS
 from tests.paths import ROOT
 from tests.server.backend import Connection, answer, faulty_backend
@@ -187,9 +188,10 @@ def test_a_model_chooses_its_backend(tmp_path: Path, port: int, capsys: pytest.C
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["two"]
 
 
-def test_an_unknown_check_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--settings", file(tmp_path), "--only", "X9") == 2
-    assert "there is no check whose id begins with X9" in capsys.readouterr().err
+@pytest.mark.parametrize("wanted", ["X9", "D199"])
+def test_an_unknown_check_is_an_error(wanted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--settings", file(tmp_path), "--only", "D22", "--only", wanted) == 2
+    assert f"there is no check whose id begins with {wanted}" in capsys.readouterr().err
 
 
 def test_write_changes_the_file_so_that_the_finding_is_gone(
@@ -210,6 +212,92 @@ def test_write_changes_the_file_so_that_the_finding_is_gone(
     assert Path(f"{path}.bak").read_text() == before
     assert Path(f"{path}.bak").stat().st_mode == Path(path).stat().st_mode
     assert run("--settings", path, "--strict") == 0
+
+
+REFUSING: Any = {"adapter": "openai_chat", "base_url": "demo:chat?defect=refuses_two_system"}
+
+
+@pytest.mark.parametrize("form", ["\n", "\r\n", "\ufeff"], ids=["lf", "crlf", "bom"])
+def test_write_changes_no_other_byte_of_the_file_and_replaces_no_copy(form: str, tmp_path: Path) -> None:
+    path = Path(file(tmp_path, backends={"b": REFUSING}, models={"m": {"backend": "b", "name": "demo-chat"}}))
+    before = path.read_text().replace("\n", "\r\n" if form == "\r\n" else "\n").encode()
+    before = before if form != "\ufeff" else form.encode() + before
+    path.write_bytes(before)
+    (tmp_path / "settings.json.bak").write_text("mine")
+    assert run("--settings", str(path), "--write", "--only", "D25") == 0
+    kept = [line for line in path.read_bytes().splitlines(keepends=True) if b'"profile' not in line]
+    assert b"".join(kept) == before
+    assert (tmp_path / "settings.json.bak").read_text() == "mine"
+    assert (tmp_path / "settings.json.bak.1").read_bytes() == before
+
+
+def test_a_file_that_was_changed_meanwhile_is_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(file(tmp_path, backends={"b": REFUSING}, models={"m": {"backend": "b", "name": "demo-chat"}}))
+
+    def edit(*arguments: Any, **options: Any) -> str:
+        path.write_text(f"{path.read_text()}\n")
+        return report_text(*arguments, **options)
+
+    monkeypatch.setattr("gateway.commands.doctor_text.report_text", edit)
+    before = path.read_text()
+    assert run("--settings", str(path), "--write", "--only", "D25") == 2
+    assert "was changed while the backends were asked" in capsys.readouterr().err
+    assert path.read_text() == f"{before}\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["settings.json"]
+
+
+def test_no_credential_is_in_a_suggestion_or_in_the_title_of_a_backend(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = f"{CANARY}\u00e9"
+    entry = {**REFUSING, "headers": {"x-account": secret}}
+    wrong = {"adapter": "openai_chat", "base_url": f"http://user:{CANARY}@127.0.0.1:9/v1?key={CANARY}"}
+    path = Path(
+        file(tmp_path, backends={"b": entry, "wrong": wrong}, models={"m": {"backend": "b", "name": "demo-chat"}})
+    )
+    path.write_text(json.dumps(json.loads(path.read_text())))  # on one line
+    run("--settings", str(path))
+    run("--settings", str(path), "--json")
+    shown = "".join(capsys.readouterr())
+    assert '+{"profiles": {"b": ' in shown and '"x-account": "(hidden)"' in shown
+    assert "http://(hidden)@127.0.0.1:9/v1?(hidden), openai_chat" in shown
+    assert CANARY not in shown
+
+
+@pytest.mark.parametrize("answered", ["", "n", EOFError])
+def test_whoever_does_not_say_yes_is_asked_for_nothing_more(
+    answered: "str | type[EOFError]",
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def reply(question: str) -> str:
+        asked.append(question)
+        if answered is EOFError:
+            raise EOFError
+        return str(answered)
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", reply)
+    backends = {"paid": {"adapter": "openai_chat", "base_url": "https://host.invalid/v1"}}
+    assert run("--settings", file(tmp_path, backends=backends, models={"m": {"backend": "paid"}})) == 2
+    shown = capsys.readouterr()
+    assert [question.endswith("Go on? [y/N] ") for question in asked] == [True]
+    assert (shown.out.strip(), shown.err) == ("", "")
+
+
+def test_what_a_terminal_shows_while_it_waits_is_gone_before_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert run("--settings", file(tmp_path), "--only", "d221") == 0
+    shown = capsys.readouterr()
+    assert "chat: D221 answer" in shown.err and shown.err.endswith("\r\033[K")
+    assert shown.out.startswith("chat  ok")
 
 
 def test_no_credential_is_in_what_is_printed_or_saved(
@@ -243,6 +331,20 @@ def test_a_recording_that_exists_is_told_before_anything_is_asked(
     shown = capsys.readouterr()
     assert (shown.out, "exists: nothing was asked" in shown.err) == ("", True)
     assert saved.read_text() == "mine"
+
+
+def test_without_a_request_there_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "report.dragoman.jsonl"
+    assert run("--settings", file(tmp_path), "--only", "D105", "--report", str(saved)) == 0
+    assert "No request was sent" in capsys.readouterr().err and not saved.exists()
+
+
+def test_a_recording_that_cannot_be_written_is_told_before_anything_is_asked(
+    tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--settings", file(tmp_path, port), "--report", str(tmp_path / "none" / "report.jsonl")) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, "cannot be written: nothing was asked" in shown.err) == ("", True)
 
 
 async def test_a_backend_that_repeats_the_credential_cannot_bring_it_into_a_report(

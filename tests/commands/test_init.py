@@ -99,6 +99,16 @@ def test_it_asks_at_a_terminal(said: str, status: int, monkeypatch: pytest.Monke
     assert Path("settings.json").exists() is (status == 0)
 
 
+def test_the_end_of_the_input_is_no_yes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def ends(_: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", ends)
+    assert run("--backend", "openai") == 1
+    assert not Path("settings.json").exists() and capsys.readouterr().err == ""
+
+
 def test_a_port_that_the_backend_takes_is_not_that_of_the_gateway() -> None:
     assert run("--backend", "vllm", "--url", "http://localhost:8000", "--yes") == 0
     assert load_settings(Path("settings.json")).server.port >= 8010
@@ -118,6 +128,7 @@ def test_another_kind_at_the_address_is_refused(capsys: pytest.CaptureFixture[st
         (["--backend", "olama", "--yes"], "there is no kind 'olama'; did you mean 'ollama'?"),
         (["--backend", "tgi", "--yes"], "has no port of its own"),
         (["--url", "http://127.0.0.1:9", "--yes"], "nothing answers at http://127.0.0.1:9"),
+        (["--url", "https://127.0.0.1:9", "--yes"], "https://127.0.0.1:9, or its certificate is not trusted"),
         (["--url", "host", "--yes"], "is no address"),
         (["--backend", "openai"], "give --yes"),
         (["--backend", "openai", "--yes", "--out", "none/settings.json"], "cannot be written"),

@@ -98,13 +98,44 @@ def test_changes_are_undone_one_after_the_other(tmp_path: Path) -> None:
         undo(path)
 
 
+@pytest.mark.parametrize("name", ["config.yaml", "config.toml", "opencode.json"])
+def test_an_empty_file_is_restored_as_one(name: str, tmp_path: Path) -> None:
+    file = {"opencode.json": OPENCODE, "config.toml": CODEX, "config.yaml": CONTINUE}[name]
+    path = tmp_path / name
+    path.write_bytes(b"")
+    written(path, file)
+    assert undo(path) and path.read_bytes() == b""
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("text", ["# name: Mine\n# models:\n", "\ufeff# mine", "---\r\n# mine\r\n"])
+def test_the_comments_of_a_sample_file_stay_above_what_is_added(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    before = text.encode()
+    path.write_bytes(before)
+    assert written(path, CONTINUE) == ()
+    found = path.read_bytes().decode()
+    assert found.startswith(text.removeprefix("\ufeff").rstrip())
+    assert [entry["name"] for entry in YAML(typ="safe").load(found)["models"]] == ["demo-agent", "demo-chat"]
+    assert ("\r\n" in text) == ("\r\n" in found)
+    assert apply(plan_change(path, CONTINUE, TARGET)) is None
+    assert undo(path) and path.read_bytes() == before
+
+
+def test_a_key_without_a_value_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("name: Mine\nmodels:\n")
+    written(path, CONTINUE)
+    assert len(YAML(typ="safe").load(path.read_text())["models"]) == 2
+
+
 def test_a_file_that_was_changed_since_is_not_restored(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(CONFIG)
     written(path, CODEX)
     with path.open("a") as file:
         file.write("\n[notes]\nmine = 1\n")
-    with pytest.raises(SettingsError, match=r"changed since; its copies are config\.toml\.dragoman-\w{12}\.bak"):
+    with pytest.raises(SettingsError, match=r"changed since; copy back .* config\.toml\.dragoman-\w{12}\.bak"):
         undo(path)
     assert "mine = 1" in path.read_text()
 
@@ -131,6 +162,8 @@ def test_mode_links_and_line_ends_stay(tmp_path: Path) -> None:
         ("opencode.json", b'{"provider": []}', "provider must be an object; it is a list"),
         ("opencode.json", b'{"provider": {"dragoman": 3}}', "provider.dragoman must be an object"),
         ("opencode.json", b"\xff\xfe{}", "not UTF-8"),
+        ("opencode.json", b"null", "it is written in a way|Extra data"),
+        ("opencode.json", b'{"a":' + b"[" * 9000 + b"]" * 9000 + b"}", "nested too deep"),
         ("config.toml", b"a = \n", "line 1"),
         ("config.toml", b"model_providers = 3\n", "model_providers must be an object"),
         ("config.yaml", b"a: [1\nb: 2\n", "line 2"),

@@ -44,6 +44,19 @@ def test_two_servers_with_the_same_model_are_told_apart() -> None:
     assert found.backends["vllm"].api_key_env == "VLLM_API_KEY" and found.server.port == 8000
 
 
+def test_two_servers_of_one_kind_are_two_backends() -> None:
+    kind = KINDS["openai-compatible"]
+    servers = [local_backend(kind, f"http://127.0.0.1:{port}", (f"m{port}", "same")) for port in (1, 2, 3)]
+    found = parse_settings(new_settings(servers, 8000))
+    assert {name: entry.base_url for name, entry in found.backends.items()} == {
+        "openai-compatible": "http://127.0.0.1:1/v1",
+        "openai-compatible-2": "http://127.0.0.1:2/v1",
+        "openai-compatible-3": "http://127.0.0.1:3/v1",
+    }
+    assert found.models["m2"].backend == "openai-compatible-2"
+    assert found.models["openai-compatible-3/same"].backend == "openai-compatible-3"
+
+
 @pytest.mark.parametrize(
     ("listed", "name"),
     [

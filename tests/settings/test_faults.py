@@ -90,7 +90,7 @@ def test_all_faults_of_a_file_are_found_in_one_run() -> None:
         "models.y.images must be one of 'refuse', 'placeholder'; it is 'no'",
         "models.y.context_length is missing: compress is enabled for this model",
         "unknown setting 'server.prot'; did you mean 'port'?",
-        "server.workers: Expected `int` >= 1",
+        "server.workers must be a whole number of 1 or more; it is 0",
         "keys.k.state must be one of 'off', 'memory', 'shared'; it is 'on'",
         "keys.k.models: there is no model 'z'; there are 'x', 'y'",
     ]

@@ -7,7 +7,7 @@ import msgspec
 
 from gateway.core.conversation import Json
 from gateway.settings import read_settings
-from gateway.settings.flat_values import flat_values
+from gateway.settings.flat_values import flat_values, is_below
 from tests.paths import ROOT
 
 BACKEND: Final[dict[str, Json]] = {
@@ -43,9 +43,47 @@ def test_every_part_has_its_paths() -> None:
     assert found["tracing"] is None
 
 
+def test_a_profile_has_the_name_that_the_file_says_also_where_another_one_is_equal() -> None:
+    found = flat_values(
+        read_settings(
+            {
+                "profiles": {"one": {"base": "openai"}, "two": {"base": "openai"}},
+                "backends": {"b": BACKEND},
+                "models": {"m": {"backend": "b", "profile": "two"}},
+            }
+        )
+    )
+    assert found["models.m.profile"] == "two"
+
+
+def test_a_model_has_the_limits_that_apply_to_its_backend_and_a_pattern_no_name() -> None:
+    raw: Json = {"backends": {"b": BACKEND}, "models": {"m": {"backend": "b"}, "x-*": {"backend": "b"}}}
+    settings = read_settings(raw)
+    found = flat_values(settings.on(frozenset({"b"})))
+    assert (found["models.m.max_tool_results"], found["models.m.max_history_messages"]) == (3, None)
+    assert flat_values(settings)["models.m.max_history_messages"] == 50
+    assert (found["models.m.name"], found["models.x-*.name"]) == ("m", None)
+
+
+def test_a_name_with_a_dot_is_not_below_one_without() -> None:
+    models: Json = {name: {"backend": "b"} for name in ("gpt-4", "gpt-4.1", "qwen3.5")}
+    settings = read_settings({"backends": {"b": BACKEND}, "models": models})
+    paths = flat_values(settings)
+
+    def below(parent: str | None) -> set[str]:
+        names = ("gpt-4.1", "gpt-4", "qwen3.5")
+        found = [path for path in paths if is_below(path, parent, settings)]
+        return {next((name for name in names if path.startswith(f"models.{name}.")), "") for path in found}
+
+    assert (below("models.gpt-4"), below("models.gpt-4.1")) == ({"gpt-4"}, {"gpt-4.1"})
+    assert below("models.qwen3.5.flatten") == {"qwen3.5"}
+    assert below("models") == {"gpt-4", "gpt-4.1", "qwen3.5"} and below("mod") == set()
+    assert below(None) == below("") == {"gpt-4", "gpt-4.1", "qwen3.5", ""}
+
+
 def test_secrets_are_hidden() -> None:
     found = flat_values(read_settings({"backends": {"b": BACKEND}}))
-    assert found["backends.b.headers.x-key"] == "(hidden)"
+    assert found["backends.b.headers"] == {"x-key": "(hidden)"}
     assert found["backends.b.base_url"] == "https://(hidden)@host/v1?(hidden)"
     assert "secret" not in json.dumps(found)
 

@@ -8,7 +8,9 @@ import pytest
 
 from gateway.core.policy import Policy
 from gateway.settings import parse_settings
+from gateway.settings.flat_values import flat_values
 from gateway.settings.origins import EffectiveValue, Origin, OriginalFile, effective_values
+from tests.paths import ROOT
 
 TEXT: Final = """{
   "max_tool_results": 10,
@@ -92,6 +94,44 @@ def test_the_policy_of_every_model_is_the_one_that_is_used() -> None:
                 assert VALUES[f"models.{name}.{key}"].value == used[key], (name, key)
         assert VALUES[f"models.{name}.flatten.style"].value == policy.flatten.style
         assert VALUES[f"models.{name}.flatten.labels.user"].value == policy.flatten.labels.user
+
+
+OWN_PROFILES: Final = """{
+  "tracing": {"sample": 0.5},
+  "profiles": {
+    "openai": {"base": "openai", "max_tools": 7, "call_id": {"characters": "a-z0-9"}},
+    "mine": {"base": "openai", "system": "first"}
+  },
+  "backends": {"b": {"adapter": "openai_chat", "base_url": "http://h",
+    "refresh": {"token_url": "https://h", "refresh_token_env": "R"}, "headers": {"x-a": "1"}}},
+  "models": {"*": {"backend": "b", "profile": "mine", "price": {"input": 1, "output": 2},
+    "wrapper_tools": {"w": {}}, "keeper": {"enabled": true}}}
+}"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [TEXT, OWN_PROFILES, "{}", *(path.read_text() for path in (ROOT / "settings.json", ROOT / "deploy/settings.json"))],
+)
+def test_the_values_with_an_origin_are_the_values_in_use(text: str) -> None:
+    settings = parse_settings(text)
+    native = frozenset(name for name, entry in settings.backends.items() if entry.adapter != "text")
+    found = effective_values(OriginalFile("settings.json", text, json.loads(text)), settings, {}, native)
+    assert {one.path: one.value for one in found} == flat_values(settings.on(native))
+
+
+def test_what_a_profile_does_not_set_comes_from_its_base() -> None:
+    file = OriginalFile("settings.json", OWN_PROFILES, json.loads(OWN_PROFILES))
+    found = {one.path: one for one in effective_values(file, parse_settings(OWN_PROFILES), {}, frozenset())}
+    system = EffectiveValue("profiles.mine.system", "first", "settings.json:5", (Origin("anywhere", "profile openai"),))
+    assert found["profiles.mine.system"] == system
+    assert (found["profiles.mine.max_tools"].value, found["profiles.mine.max_tools"].origin) == (7, "profile openai")
+    own = found["profiles.openai.max_tools"]
+    assert (own.value, own.origin, own.over) == (7, "settings.json:4", (Origin(128, "profile openai"),))
+    assert (found["profiles.openai.call_id.longest"].value, found["profiles.mine.call_id.longest"].value) == (
+        None,
+        None,
+    )
 
 
 def test_nothing_secret_is_shown() -> None:

@@ -132,8 +132,8 @@ def test_the_adapters_own_keys_are_kept_apart() -> None:
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(SettingsError, match="cannot be read"):
+    for path, reason in ((tmp_path / "none.json", "there is no such file"), (tmp_path, "cannot be read")):
+        with pytest.raises(SettingsError, match=reason):
             load_settings(path)
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe")

@@ -10,61 +10,61 @@
 
 _shtab_dragoman_commands() {
   local _commands=(
-    adapters:'list the names of adapters, and the packages that they are from'
-    completion:'print the completions of the commands for a shell'
-    config:'check the settings file, show what it sets, or print its JSON Schema'
-    connect:'print or write the configuration of a client'
-    demo:'serve the built-in demo backends; needs no settings and no credential'
-    dialects:'list the dialects that are served, and the packages that they are from'
-    doctor:'check the settings, this machine and the backends, by short questions'
-    explain:'show the backend request for a client request, and every change'
-    init:'find model servers on this machine, and write the first settings file'
-    inspect:'show a recording on the inspector'"'"'s page, without a gateway'
-    lint:'check requests against the rules of the message protocol'
-    local:'serve a small model on this machine; needs two optional packages'
-    map:'check the entry of a backend, or try it without the backend'
-    minimise:'make a recording smaller while it still shows one thing'
-    record:'save requests of a running gateway in a file, redacted'
-    replay:'run recorded requests again without a network, or serve them as a fake backend'
-    schema:'show, compare or fetch the protobuf schemas of backends'
-    serve:'serve clients with the settings of settings.json'
-    state:'show or delete what the gateway has stored'
+    adapters:'List the names of adapters, and the packages that they are from.'
+    completion:'Print the completions of the commands for a shell.'
+    config:'Check the settings file, show what it sets, or print its JSON Schema.'
+    connect:'Print or write the configuration of a client.'
+    demo:'Serve the built-in demo backends; needs no settings and no credential.'
+    dialects:'List the dialects that are served, and the packages that they are from.'
+    doctor:'Check the settings, this machine and the backends, by short questions.'
+    explain:'Show the backend request for a client request, and every change.'
+    init:'Find model servers on this machine, and write the first settings file.'
+    inspect:'Show a recording on the inspector'"'"'s page, without a gateway.'
+    lint:'Check requests against the rules of the message protocol.'
+    local:'Serve a small model on this machine; needs two optional packages.'
+    map:'Check the entry of a backend, or try it without the backend.'
+    minimise:'Make a recording smaller while it still shows one thing.'
+    record:'Save requests of a running gateway in a file, redacted.'
+    replay:'Run recorded requests again without a network, or serve them as a fake backend.'
+    schema:'Show, compare or fetch the protobuf schemas of backends.'
+    serve:'Serve clients with the settings of settings.json.'
+    state:'Show or delete what the gateway has stored.'
   )
   _describe 'dragoman commands' _commands
 }
 
 _shtab_dragoman_config_commands() {
   local _commands=(
-    check:'report every error of the settings file at once, and what is suspicious'
-    schema:'print the JSON Schema of the settings file, for editors'
-    show:'show the effective settings, and where each value comes from'
+    check:'Report every error of the settings file at once, and what is suspicious.'
+    schema:'Print the JSON Schema of the settings file, for editors.'
+    show:'Show the effective settings, and where each value comes from.'
   )
   _describe 'dragoman config commands' _commands
 }
 
 _shtab_dragoman_map_commands() {
   local _commands=(
-    check:'report every fault of the entries, with its place and the nearest name'
-    try:'show a request as it is sent, and the events that a response becomes'
+    check:'Report every fault of the entries, with its place and the nearest name.'
+    try:'Show a request as it is sent, and the events that a response becomes.'
   )
   _describe 'dragoman map commands' _commands
 }
 
 _shtab_dragoman_schema_commands() {
   local _commands=(
-    diff:'compare two schemas: fields added, removed, renumbered and retyped'
-    fetch:'fetch the schema of a server by gRPC server reflection'
-    show:'show the services, methods, messages and fields of a schema'
+    diff:'Compare two schemas: fields added, removed, renumbered and retyped.'
+    fetch:'Fetch the schema of a server by gRPC server reflection.'
+    show:'Show the services, methods, messages and fields of a schema.'
   )
   _describe 'dragoman schema commands' _commands
 }
 
 _shtab_dragoman_state_commands() {
   local _commands=(
-    forget:'delete everything of one API key'
-    purge:'delete everything of all API keys'
-    show:'show the entries and bytes of each kind for every API key'
-    stats:'show the entries and bytes of each kind'
+    forget:'Delete everything of one API key.'
+    purge:'Delete everything of all API keys.'
+    show:'Show the entries and bytes of each kind for every API key.'
+    stats:'Show the entries and bytes of each kind.'
   )
   _describe 'dragoman state commands' _commands
 }
@@ -168,7 +168,7 @@ _shtab_dragoman_doctor_options=(
   "--model[the model to ask, by its name in the settings (default the first)]:model:"
   "--offline[ask no backend anything]"
   "--slow[try what takes longer or asks more, too]"
-  "*--only[only the checks whose id begins so]:ID:"
+  "*--only[only the checks whose id begins so, like D22 (repeatable)]:ID:"
   "--yes[do not ask before questions that may cost money]"
   "--verbose[list every check, also those in order]"
   "--json[print the report as JSON]"

@@ -82,7 +82,8 @@ async def _models(backend: ProbedBackend) -> Finding:
     if not found.listed:
         return skipped("its wire has no list of models")
     if found.error is not None:
-        return todo("the list of models cannot be read", "name the models in settings.json", words_of(found.error))
+        advice = "correct base_url, or name the models in settings.json"
+        return todo("the list of models cannot be read", advice, words_of(found.error))
     if not found.names:
         return todo("the list of models is empty", "load a model, or check what the key may use")
     if backend.model and backend.model not in found.names:

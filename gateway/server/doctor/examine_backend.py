@@ -9,10 +9,12 @@ from gateway.diagnostics.doctor.finding import Checked, Section, broken
 from gateway.diagnostics.doctor.probe import Probe
 from gateway.diagnostics.doctor.suggestion import suggested
 from gateway.recording.recording import Interaction
+from gateway.recording.redact.secrets import without_secrets
 from gateway.server.doctor.live_backend import LiveBackend
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.transport import Transport
 from gateway.settings import BackendSettings, ModelSettings, Settings
+from gateway.settings.hidden import shown_address
 from gateway.settings.model_names import exact_names
 
 
@@ -43,7 +45,7 @@ async def examine_backend(
     place = ("models", name) if _has_own_profile(settings, backend, name) else ("backends", backend.name)
     section = Section(
         backend.name,
-        f"{backend.settings.base_url}, {backend.settings.adapter}, model {live.model or 'unknown'}",
+        f"{shown_address(backend.settings.base_url)}, {backend.settings.adapter}, model {live.model or 'unknown'}",
         findings,
         _features(probes, findings, "ok"),
         _features(probes, findings, "todo", "broken"),
@@ -54,8 +56,9 @@ async def examine_backend(
 
 def unusable(name: str, settings: BackendSettings, reason: str) -> Examined:
     """Returns the finding about a backend that cannot be built from its settings."""
-    finding = broken(reason, "correct the settings, or set the variable")
-    return Examined(Section(name, f"{settings.base_url}, {settings.adapter}", (Checked("D200", "entry", finding),)))
+    finding = broken(without_secrets(reason), "correct the settings, or set the variable")
+    about = f"{shown_address(settings.base_url)}, {settings.adapter}"
+    return Examined(Section(name, about, (Checked("D200", "entry", finding),)))
 
 
 def _of(settings: Settings, model: str) -> str:

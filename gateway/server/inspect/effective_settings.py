@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from gateway.core.errors import SettingsError
+from gateway.registry import native_backends
 from gateway.server.api.gateway_state import GatewayState
 from gateway.settings import Settings, parse_settings, with_place
 from gateway.settings.decode import decode_settings, read_text
@@ -44,34 +45,33 @@ class SettingsView(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What the file says now: its values, those that the start would use, and where each comes from."""
+    """What the file says now: the values that the start would use, and those of the file with where they come from."""
 
-    values: Mapping[str, Any]
     wanted: Mapping[str, Any]
     origins: Mapping[str, EffectiveValue]
 
 
 def settings_view(state: GatewayState) -> SettingsView:
     """Returns the settings in use by this process. It reads the file."""
-    source, running = state.source, flat_values(state.settings)
+    native = native_backends(state.backends.adapters)
+    source, running = state.source, flat_values(state.settings.on(native))
     if source is None:
         return SettingsView("", "", tuple(_rows_without_file(running, NO_FILE)))
     try:
-        found = _read(source, state)
+        found = _read(source, native)
     except SettingsError as error:
         fault = with_place(source.path, error.message)
         return SettingsView(source.path.name, fault, tuple(_rows_without_file(running, REFUSED)))
     return SettingsView(source.path.name, "", tuple(_rows(running, found, state.waiting)))
 
 
-def _read(source: "SettingsSource", state: GatewayState) -> _File:
+def _read(source: "SettingsSource", native: frozenset[str]) -> _File:
     """Raises SettingsError."""
     text = read_text(source.path)
     settings, raw = parse_settings(text), decode_settings(text)
-    native = frozenset(name for name, one in state.backends.adapters.items() if one.capabilities.native)
     file = OriginalFile(source.path.name, text, raw if isinstance(raw, dict) else {})
     origins = {one.path: one for one in effective_values(file, settings, {}, native)}
-    return _File(flat_values(settings), flat_values(source.load()), origins)
+    return _File(flat_values(source.load().on(native)), origins)
 
 
 def _rows_without_file(running: Mapping[str, Any], origin: str) -> Iterator[SettingRow]:
@@ -83,15 +83,14 @@ def _rows_without_file(running: Mapping[str, Any], origin: str) -> Iterator[Sett
 
 def _rows(running: Mapping[str, Any], found: _File, waiting: tuple[str, ...]) -> Iterator[SettingRow]:
     for path, value in running.items():
-        wanted = found.wanted.get(path)
+        wanted, origin = found.wanted.get(path), found.origins.get(path)
         if wanted != value:
             waits = any(f"{path}.".startswith(f"{one}.") for one in waiting)
             yield SettingRow(path, value, WAITS if waits else NOT_READ, (), True, wanted)
-        elif found.values.get(path) != value:
-            yield SettingRow(path, value, OPTION, _over(found.origins.get(path)))
+        elif origin is None or origin.value != value:
+            yield SettingRow(path, value, OPTION, _over(origin))
         else:
-            origin = found.origins.get(path)
-            yield SettingRow(path, value, *((DEFAULT, ()) if origin is None else (origin.origin, origin.over)))
+            yield SettingRow(path, value, origin.origin, origin.over)
 
 
 def _over(overridden: EffectiveValue | None) -> tuple[Origin, ...]:

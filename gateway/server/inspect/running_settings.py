@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.registry import native_backends
 from gateway.server.api.gateway_state import GatewayState
 from gateway.server.upstream.transport import gateway_version
 from gateway.settings.flat_values import flat_values
@@ -21,5 +22,5 @@ class RunningSettings(msgspec.Struct, frozen=True):
 
 def running_settings(gateway_state: GatewayState) -> RunningSettings:
     """Returns the settings in use by this process."""
-    settings = gateway_state.settings
+    settings = gateway_state.settings.on(native_backends(gateway_state.backends.adapters))
     return RunningSettings(gateway_version(), flat_values(settings), gateway_state.waiting, settings.server.reload)

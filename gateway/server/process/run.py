@@ -160,7 +160,7 @@ def _log_models(gateway_state: GatewayState) -> None:
     """Logs which limits apply to which model's history; or that no model can be requested."""
     if gateway_state.settings.models:
         LOGGER.info("limits of each model's history: %s", gateway_state.backends.limits)
-        for sentence in cut_before_summary(gateway_state.settings.models):
+        for sentence in cut_before_summary(gateway_state.backends.entries):
             LOGGER.warning("%s", sentence)
         if gateway_state.answers.lost_between_workers:
             LOGGER.warning(

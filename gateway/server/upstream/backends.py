@@ -140,6 +140,11 @@ class Backends:
         return entry, self._backends[entry.backend]
 
     @property
+    def entries(self) -> Mapping[str, ModelSettings]:
+        """The entry of each model, as applied to its backend."""
+        return self._routes
+
+    @property
     def any(self) -> tuple[ModelSettings, Backend] | None:
         """The entry and backend of every name that the settings do not list."""
         entry = self._routes.get(ANY)

@@ -125,10 +125,12 @@ async def _read(backend: Backend, path: str, credential: Mapping[str, str]) -> b
         **backend.headers,
         **credential,
     }
+    # As requests for answers are sent; httpx itself takes only ASCII.
+    lines = {name.encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
     body = b""
     async with (
         httpx.AsyncClient(timeout=LIMIT_S, trust_env=False, follow_redirects=False) as client,
-        client.stream("GET", str(backend.url(path)), headers=headers) as answer,
+        client.stream("GET", str(backend.url(path)), headers=lines) as answer,
     ):
         if answer.status_code != 200:
             raise await _refused(backend, answer)

@@ -2,9 +2,10 @@
 
 import pytest
 
+from gateway.core.errors import BackendError
 from gateway.diagnostics.doctor.examination import examine
 from gateway.diagnostics.doctor.probes import chosen
-from gateway.diagnostics.doctor.question import Address, Reached
+from gateway.diagnostics.doctor.question import Address, Answer, Question, Reached
 from gateway.diagnostics.doctor.reach_probes import SOON_DAYS
 from tests.diagnostics.doctor.test_examination import ScriptedBackend
 
@@ -21,6 +22,17 @@ class ReachedBackend(ScriptedBackend):
 
     async def reach(self) -> Reached:
         return self._reached
+
+
+class FailingBackend(ScriptedBackend):
+    """One that answers nothing but this error."""
+
+    def __init__(self, error: BackendError) -> None:
+        super().__init__()
+        self._error = error
+
+    async def ask(self, question: Question) -> Answer:
+        return Answer(error=self._error)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +55,21 @@ async def test_what_stands_in_the_way_is_found(reached: Reached, verdicts: list[
     address, connection = await examine(ReachedBackend(reached), chosen(slow=False, only=("D20",)), lambda probe: None)
     assert [address.finding.verdict, connection.finding.verdict] == verdicts
     assert connection.finding.detail == detail
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        ("model_not_found", "correct models.*.name, or base_url and the path at its end"),
+        ("rate_limit_exceeded", "ask the provider for a higher limit"),
+        ("insufficient_quota", "add credit at the provider"),
+        ("upstream_overloaded", "wait until it has loaded its model"),
+        ("upstream_redirect", "set base_url to the address that it redirects to"),
+        ("upstream_error", "look at the log of the backend"),
+        ("upstream_protocol_error", "see docs/errors.md for the code upstream_protocol_error"),
+    ],
+)
+async def test_an_answer_that_fails_has_the_advice_of_its_code(code: str, advice: str) -> None:
+    backend = FailingBackend(BackendError("no", code=code))
+    (found,) = await examine(backend, chosen(slow=False, only=("D221",)), lambda probe: None)
+    assert found.finding.verdict == "broken" and advice in found.finding.advice

@@ -54,7 +54,10 @@ async def test_each_value_has_its_origin_and_no_secret_is_in_it(
         assert rows["max_tool_results"]["origin"] == f"settings.json:{line}"
         assert rows["max_tool_results"]["over"] == [{"value": 10, "origin": "default"}]
         assert rows["limits.max_response_mb"]["origin"] == "default"
-        assert rows["backends.b.headers.x-team"]["value"] == "(hidden)" and "models.m.name" in rows
+        assert rows["backends.b.headers"]["value"] == {"x-team": "(hidden)"} and "models.m.name" in rows
+        # The limits of the top level are not those of a native backend.
+        limit = rows["models.m.max_tool_results"]
+        assert (limit["value"], limit["origin"], limit["differs"]) == (None, "native backend", False)
         assert SECRET_HEADER not in json.dumps(found) and CREDENTIAL not in json.dumps(found)
         # The file changes: one value waits for a restart, one is not read yet.
         written(path, own(repair="off", max_tool_results=7, limits={"max_response_mb": 9}))

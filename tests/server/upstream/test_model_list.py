@@ -86,6 +86,15 @@ async def test_the_list_of_every_wire_that_has_one_is_relayed(wire: str) -> None
     assert [seen[0].split(b"\r\n")[0] for seen in backend.seen] == [f"GET {path} HTTP/1.1".encode()]
 
 
+async def test_a_header_that_is_not_ascii_is_sent_as_with_every_other_request() -> None:
+    entry: dict[str, Json] = {**NATIVE, "headers": {"x-team": "caf\u00e9"}}
+    async with listing_gateway(replying(listing("x")), entry) as (gateway, backend):
+        assert await ids(gateway) == ["x"]
+        request = {"model": "x", "messages": [{"role": "user", "content": "Hello"}]}
+        await gateway.client.post("/v1/chat/completions", json=request)
+    assert [b"x-team: caf\xe9\r\n" in seen[0].lower() for seen in backend.seen] == [True, True]
+
+
 async def test_the_request_for_a_list_has_the_headers_that_its_api_requires() -> None:
     entry: dict[str, Json] = {**ENTRIES["anthropic_messages"], "version": "2030-01-01"}
     async with listing_gateway(replying(listing("x")), entry) as (gateway, backend):

@@ -1,0 +1,48 @@
+"""Parses the command line: each command says what it does, and a mistake gets the nearest name that exists."""
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An ArgumentParser whose errors name the command, the nearest option or command, and where to read more."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.register("action", "parsers", _Commands)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuses unknown arguments here, where the parser of the command is known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(_unknown(unknown, self._option_string_actions))
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Prints how the command is used, and what is wrong."""
+        super().error(f"{message} ({self.prog} --help lists what there is)")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from gateway.settings import nearest
+
+            raise argparse.ArgumentError(action, f"there is no {value!r}{nearest(value, action.choices)}")
+
+
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    def add_parser(self, name: str, **options: Any) -> Any:
+        """Adds a command; what the list of commands says of it stands in its own help, too."""
+        about: str = options["help"]
+        return super().add_parser(name, description=f"{about[0].upper()}{about[1:]}.", **options)
+
+
+def _unknown(words: Sequence[str], options: Iterable[str]) -> str:
+    option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
+    if option is None:
+        return f"one argument too many: {words[0]!r}"
+    similar = difflib.get_close_matches(option, options, n=1, cutoff=0.5)
+    return f"there is no option {option}{f'; did you mean {similar[0]}?' if similar else ''}"
