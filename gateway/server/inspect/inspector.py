@@ -70,11 +70,13 @@ class Inspector:
         self.folder = RecordingFolder(folder)
         self.ring.on_end.append(self.folder.save)
 
-    def join(self, folder: Path, worker: int, workers: int) -> None:
-        """Shows the requests of all workers from `serving` on: `folder` is the private one of their run."""
+    def join(self, folder: Path, worker: int, workers: int, seed: bytes) -> None:
+        """Shows the requests of all workers from `serving` on: `folder` is the private one of their run, and with the
+        same `seed` all replace words alike."""
         self.ring.worker, self.ring.workers = worker, workers
         self.requests = AllRequests(self._own, folder, worker)
         self._socket = socket_path(folder, worker)
+        self._seed = seed
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
