@@ -1,11 +1,15 @@
 """Says what a run came to, and how two runs differ: what a redacted or smaller recording must not change."""
 
 from itertools import zip_longest
+from typing import Final
 
 import msgspec
 
 from gateway.recording.offline_run import OfflineRun
 from gateway.recording.recording import Interaction
+
+# The stages whose notices are about the answer.
+_OF_ANSWERS: Final = ("backend", "unwrap")
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -76,10 +80,10 @@ def compare_to_recorded(interaction: Interaction, run: OfflineRun) -> tuple[Chec
 
 
 def _notices(interaction: Interaction, run: OfflineRun) -> Check:
-    # Those of the state tell what was kept of earlier requests.
-    notices = [one for one in interaction.notices if one.stage != "state"]
-    recorded = [(one.stage, one.rule, one.index, one.action) for one in notices]
-    now = [(one.stage, one.rule, one.index, one.action) for one in run.notices]
+    # Those of the state tell what was kept of earlier requests, and those of an answer need all of its bytes.
+    apart = {"state", *(_OF_ANSWERS if interaction.gaps else ())}
+    recorded = [(one.stage, one.rule, one.index, one.action) for one in interaction.notices if one.stage not in apart]
+    now = [(one.stage, one.rule, one.index, one.action) for one in run.notices if one.stage not in apart]
     difference = ""
     if recorded != now:
         was, new = next(pair for pair in zip_longest(recorded, now) if pair[0] != pair[1])
@@ -121,7 +125,7 @@ def _answer(interaction: Interaction, run: OfflineRun) -> Check | None:
 
 def _status(interaction: Interaction, run: OfflineRun) -> Check | None:
     end = interaction.end
-    if end is None:
+    if end is None or interaction.gaps:
         return None
     now = f"{run.status} {run.code}".strip()
     was = f"{end.status} {end.code}".strip()

@@ -67,7 +67,8 @@ class CheckView(msgspec.Struct, frozen=True):
 
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `previous` is the id of the one before it in its conversation; `absent` says what is not here, and
-    why."""
+    why (where there are `stages`, it is a part of the answer). `lost` says how the request does otherwise than it did
+    with its words replaced, of which the rest is made."""
 
     summary: Summary
     route: RouteView | None = None
@@ -78,6 +79,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     checks: Sequence[CheckView] = ()
     previous: str | None = None
     absent: str | None = None
+    lost: Sequence[str] = ()
 
     @classmethod
     def of(cls, summary: Summary, absent: str) -> "Detail":
@@ -99,6 +101,7 @@ def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
         checks=tuple(_checks(remade)),
         previous=previous,
         absent=remade.absent or None,
+        lost=remade.lost,
     )
 
 
@@ -113,7 +116,7 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
     failure, answer = end.failure, answer_end(remade)
     text = error_text(end.code)
     advice = text.remedy if failure is None else str(failure.extra.get("advice", "")) or text.remedy
-    message = "The client left." if failure is None else failure.message
+    message = "The client left before its answer was complete." if failure is None else failure.message
     return ErrorView(end.status, end.code, message, end.phase, text.cause, advice, answer.came, answer.expected)
 
 
