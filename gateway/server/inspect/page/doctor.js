@@ -79,11 +79,14 @@ function Report({ report }) {
         skipped > 0 && `, ${counted(skipped, "check")} not tried`
       }.
     </p>
-    <div class="scroll-box" tabindex="0" role="group" aria-label="Findings">
-      <ul class="notices">
-        ${faulty.map((one) => html`<${Finding} key=${one.id} checked=${one} />`)}
-      </ul>
-    </div>
+    ${
+      faulty.length > 0 &&
+      html`<div class="scroll-box" tabindex="0" role="group" aria-label="Findings">
+        <ul class="notices">
+          ${faulty.map((one) => html`<${Finding} key=${one.id} checked=${one} />`)}
+        </ul>
+      </div>`
+    }
     ${report.can.length > 0 && html`<p><span class="dim">It can:</span> ${visible(report.can.join(", "))}</p>`}
     ${report.cannot.length > 0 && html`<p><span class="dim">It cannot:</span> ${visible(report.cannot.join(", "))}</p>`}
     ${report.suggestions.length > 0 && html`<${Suggestions} keys=${report.suggestions} />`}`;

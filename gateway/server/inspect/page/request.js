@@ -43,7 +43,7 @@ export function Request(props) {
   const path = `requests/${encodeURIComponent(id)}`;
   const query = { reveal: reveal ? 1 : null };
   const detail = useLoaded((signal) => askJson(path, { query, signal }), id, stamp);
-  const kept = detail.value !== null && detail.value.absent === null;
+  const kept = detail.value !== null && (detail.value.absent === null || detail.value.stages.length > 0);
   const part = (name, to) =>
     useLoaded(
       (signal) => (kept ? askJson(`${path}/${name}`, { query: { ...query, to }, signal }) : null),
@@ -67,6 +67,7 @@ export function Request(props) {
   };
   const toggleReveal = () => {
     if (!settings.reveal) return announce("Words are not shown here: inspector.reveal is off.");
+    if (detail.value !== null && !kept) return announce("The contents are not here.");
     setReveal(!reveal);
     announce(reveal ? "The words are hidden." : "The words are shown. The gateway's log says so.");
   };
@@ -81,13 +82,15 @@ export function Request(props) {
   });
   useNoticeKeys();
   const known = detail.value?.summary ?? summary;
+  const ms = summary?.live ? taken(summary) : known?.ms;
   return html`<section class="request" aria-label=${`Request ${id}`}>
     <${Head}
       id=${id}
       summary=${known}
+      ms=${ms}
       route=${detail.value?.route}
       reveal=${reveal}
-      mayReveal=${settings.reveal}
+      mayReveal=${settings.reveal && (kept || detail.value === null)}
       onCopy=${copy}
       onSend=${send}
       onReveal=${toggleReveal}
@@ -100,11 +103,14 @@ export function Request(props) {
           ? html`<p class="empty">${waiting(detail)}</p>`
           : html`<${ErrorBanner} error=${detail.value.error} />
               ${!known.live && html`<${Checks} checks=${detail.value.checks} />`}
+              <${Lost} lost=${detail.value.lost} reveal=${reveal} />
+              ${kept && detail.value.absent && html`<p class="banner warn absent">${detail.value.absent}</p>`}
               <${Waterfall}
                 marks=${detail.value.marks}
                 reads=${parts.answer.value?.reads}
                 live=${known.live}
-                ms=${summary?.live ? taken(summary) : known.ms}
+                complete=${!known.live && detail.value.error === null}
+                ms=${ms}
               />
               ${
                 kept
@@ -184,5 +190,14 @@ function Checks({ checks }) {
   return html`<section class="banner warn" aria-label="Defect of the gateway">
     <strong>What is shown here differs from what was sent then: a defect of the gateway.</strong>
     ${wrong.map((check) => html`<p>${check.name}: ${visible(check.differences.join("; "))}</p>`)}
+  </section>`;
+}
+
+// What is shown is made from redacted words. Where the gateway acts on the words themselves, it does not do as it did.
+function Lost({ lost, reveal }) {
+  if (lost.length === 0) return null;
+  return html`<section class="banner warn" aria-label="Changed by redaction">
+    <strong>Redacted, the request behaves otherwise than it did${!reveal && "; Reveal (r) shows it as it was"}.</strong>
+    ${lost.map((one) => html`<p>${visible(one)}</p>`)}
   </section>`;
 }
