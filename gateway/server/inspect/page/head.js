@@ -6,10 +6,12 @@ import { Status } from "./list.js";
 import { visible } from "./text.js";
 
 /**
- * `ms` is how long it has taken, of a live request up to now; `route` is null where none was chosen; `mayReveal`: the gateway shows words. `onFilter` gets a filter; `onSend` is
- * null where there is no gateway that could send the request again.
+ * `ms` is how long it has taken, of a live request up to now; `route` is null where none was chosen; `mayReveal`: the
+ * gateway shows words; `redacted`: there are none in the recording. `onFilter` gets a filter; `onSend` is null where
+ * there is no gateway that could send the request again.
  */
-export function Head({ id, summary, ms, route, reveal, mayReveal, onCopy, onSend, onReveal, onClose, onFilter }) {
+export function Head(props) {
+  const { id, summary, ms, route, reveal, mayReveal, redacted, onCopy, onSend, onReveal, onClose, onFilter } = props;
   return html`<header class="request-head">
     <div class="title">
       <h2 tabindex="-1">${visible(id)}</h2>
@@ -25,6 +27,7 @@ export function Head({ id, summary, ms, route, reveal, mayReveal, onCopy, onSend
     ${mayReveal &&
     !reveal &&
     html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
+    ${redacted && html`<p class="replaced">Words were replaced by others of the same length when it was recorded.</p>`}
   </header>`;
 }
 

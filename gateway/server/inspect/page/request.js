@@ -66,6 +66,7 @@ export function Request(props) {
     return name;
   };
   const toggleReveal = () => {
+    if (settings.redacted) return announce("There are no words to reveal: it is redacted.");
     if (!settings.reveal) return announce("Words are not shown here: inspector.reveal is off.");
     if (detail.value !== null && !kept) return announce("The contents are not here.");
     setReveal(!reveal);
@@ -91,6 +92,7 @@ export function Request(props) {
       route=${detail.value?.route}
       reveal=${reveal}
       mayReveal=${settings.reveal && (kept || detail.value === null)}
+      redacted=${settings.redacted}
       onCopy=${copy}
       onSend=${send}
       onReveal=${toggleReveal}
