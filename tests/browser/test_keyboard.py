@@ -1,6 +1,7 @@
 """Everything of the page is done by keyboard alone, and the focus is always somewhere."""
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest_asyncio
 
@@ -13,6 +14,9 @@ from tests.browser.installed import BROWSER
 from tests.browser.traffic import history, sent
 
 pytestmark = BROWSER
+
+# So many messages the page loads at once (messages.js).
+FIRST_MESSAGES: Final = 500
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -117,6 +121,27 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         await viewer.page.keyboard.type("stream:yes")
         await page.row(first).wait_for(state="detached")
         assert await page.row(second).count() == 1
+
+
+async def test_buttons_that_are_gone_when_they_are_pressed_leave_the_focus_nearby(
+    gateway: RunningGateway, opened: Open
+) -> None:
+    messages: list[Json] = [
+        {"role": ("user", "assistant")[at % 2], "content": f"Message {at}. "} for at in range(FIRST_MESSAGES)
+    ]
+    messages += [{"role": "user", "content": "Long words of many. " * 200}]
+    request_id = await sent(gateway, model="demo-chat", messages=messages)
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open(request_id)
+        for name in ("Load more", f"{FIRST_MESSAGES} messages unchanged", "Show all"):
+            button = page.request(request_id).get_by_role("button", name=name)
+            await button.focus()
+            await viewer.page.keyboard.press("Enter")
+            await button.wait_for(state="detached")
+            await page.settled()
+            assert await keyboard.focus("one => one.closest('.request') !== null"), name
 
 
 async def test_tab_reaches_every_control_of_an_opened_request(

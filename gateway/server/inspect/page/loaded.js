@@ -1,6 +1,7 @@
 /** Loads what a component shows, again when what it depends on changes. */
 
 import { count, counted } from "./figures.js";
+import { focusAround } from "./focus.js";
 import { html } from "./html.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
 
@@ -81,13 +82,16 @@ export function usePages(first, load, size, subject) {
 export function More({ shown, total, noun, onMore }) {
   const [{ busy, error }, setState] = useState({ busy: false, error: null });
   if (shown >= total) return null;
-  const load = () => {
+  const load = async (event) => {
     if (busy) return;
+    const keepFocus = focusAround(event);
     setState({ busy: true, error: null });
-    onMore().then(
-      () => setState({ busy: false, error: null }),
-      (failure) => setState({ busy: false, error: failure }),
+    const failure = await onMore().then(
+      () => null,
+      (error) => error,
     );
+    setState({ busy: false, error: failure });
+    keepFocus();
   };
   return html`<button class="more" aria-disabled=${busy ? "true" : "false"} onClick=${load}>
       ${busy ? "Loading" : "Load"} more: ${count(shown)} of ${counted(total, noun)} are shown

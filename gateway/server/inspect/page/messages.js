@@ -2,6 +2,7 @@
 
 import { askJson } from "./api.js";
 import { count, counted, size } from "./figures.js";
+import { focusAround } from "./focus.js";
 import { html } from "./html.js";
 import { More, usePages, waiting } from "./loaded.js";
 import { NoticeList, unplaced } from "./notices.js";
@@ -38,6 +39,10 @@ export function Messages({ loaded, notices, path, query }) {
 /** Rows of the contract as a table; also what the view "What if" shows. */
 export function StageTable({ rows, notices }) {
   const [unfolded, setUnfolded] = useState(new Set());
+  const unfold = (run, event) => {
+    focusAround(event)();
+    setUnfolded(new Set([...unfolded, run.start]));
+  };
   const byNumber = new Map(notices.map((notice) => [notice.number, notice]));
   const changed = rows.filter(isChanged);
   const narrow = new Set(
@@ -66,7 +71,7 @@ export function StageTable({ rows, notices }) {
             run.folded && !unfolded.has(run.start)
               ? html`<tr key=${`run-${run.start}`} class="fold">
                   <td colspan="5">
-                    <button onClick=${() => setUnfolded(new Set([...unfolded, run.start]))}>
+                    <button onClick=${(event) => unfold(run, event)}>
                       ${counted(run.rows.length, "message")} ${run.folded}
                     </button>
                   </td>
