@@ -292,6 +292,29 @@ async def test_the_list_goes_on_when_the_connection_is_back(gateway: RunningGate
         assert viewer.excuse("ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING")
 
 
+async def test_what_is_known_stays_where_the_gateway_is_gone_but_not_the_words_that_somebody_hides(
+    gateway: RunningGateway, opened: Open
+) -> None:
+    async with faulty_proxy(gateway.port) as proxy, opened(f"http://127.0.0.1:{proxy.port}") as viewer:
+        page = InspectorPage(viewer)
+        await page.open()
+        body = {**hello("demo-chat"), "messages": SLOW, "stream": True}
+        async with gateway.client.stream("POST", "/v1/chat/completions", json=body) as answer:
+            request_id = answer.headers["x-request-id"]
+            await page.row(request_id).click()
+            await page.reveal()
+            words = page.request(request_id).get_by_text("Hello [[demo:slow ms=600]]")
+            await words.first.wait_for()
+            await proxy.set("refuse")
+            await viewer.page.get_by_text("connection lost, trying again").wait_for()
+            # It goes on, and is loaded again each second.
+            await viewer.page.wait_for_timeout(2500)
+            assert await words.count() > 0
+            await viewer.page.get_by_role("button", name="Reveal").click()
+            await words.first.wait_for(state="detached")
+        assert viewer.excuse("ERR_")
+
+
 async def test_forgotten_requests_are_gone(opened: Open) -> None:
     async with running_gateway(settings()) as gateway, opened(gateway.base_url) as viewer:
         page = InspectorPage(viewer)

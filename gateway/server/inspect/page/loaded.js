@@ -5,7 +5,7 @@ import { focusAround } from "./focus.js";
 import { html } from "./html.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
 
-const NOTHING = { value: null, error: null, subject: null };
+const NOTHING = { value: null, error: null, subject: null, form: "" };
 const NO_CONNECTION = 0;
 const OVERLOADED = 503;
 const TRIES = 10;
@@ -14,12 +14,13 @@ const AGAIN_MS = 500;
 /**
  * Returns {value, error}: null until they are there. `load(signal)` returns a promise, or null for nothing to load yet.
  * Of another `subject` nothing is kept. Of the same one the last value stays until `stamp` has brought the next, which
- * is asked for when the one before has come: what changes faster than it loads is shown all the same.
+ * is asked for when the one before has come: what changes faster than it loads is shown all the same. A value of the
+ * same `form` stays also where the gateway does not answer now, which the bar says; of the form "" none does.
  */
-export function useLoaded(load, subject, stamp = "") {
+export function useLoaded(load, subject, stamp = "", form = "") {
   const [state, setState] = useState(NOTHING);
-  const latest = useRef(load);
-  latest.current = load;
+  const latest = useRef(null);
+  latest.current = { load, form };
   const loading = useRef(null);
   useEffect(() => {
     const abort = new AbortController();
@@ -45,21 +46,22 @@ async function loadAll(loading, latest, setState) {
 }
 
 // Returns the next state, or null where there is nothing to load; a gateway that is busy is asked again.
-async function loadOne(load, { subject, signal }) {
+async function loadOne({ load, form }, { subject, signal }) {
   for (let tries = 1; ; tries += 1) {
     try {
       const value = await load(signal);
-      return value === null ? null : { value, error: null, subject };
+      return value === null ? null : { value, error: null, subject, form };
     } catch (error) {
-      if (error.status !== OVERLOADED || tries === TRIES || signal.aborted) return { value: null, error, subject };
+      const isLast = error.status !== OVERLOADED || tries === TRIES || signal.aborted;
+      if (isLast) return { value: null, error, subject, form };
     }
     await new Promise((done) => setTimeout(done, AGAIN_MS));
   }
 }
 
-// What was loaded is better than to know that the gateway does not answer now; the bar says that.
 function isKept(old, next) {
-  return old.subject === next.subject && old.value !== null && [NO_CONNECTION, OVERLOADED].includes(next.error?.status);
+  const same = old.subject === next.subject && old.form === next.form && next.form !== "";
+  return same && old.value !== null && [NO_CONNECTION, OVERLOADED].includes(next.error?.status);
 }
 
 /**

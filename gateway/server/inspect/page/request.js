@@ -42,13 +42,15 @@ export function Request(props) {
   const stamp = `${progress(summary)} ${reveal}`;
   const path = `requests/${encodeURIComponent(id)}`;
   const query = { reveal: reveal ? 1 : null };
-  const detail = useLoaded((signal) => askJson(path, { query, signal }), id, stamp);
+  const form = reveal ? "revealed" : "redacted";
+  const detail = useLoaded((signal) => askJson(path, { query, signal }), id, stamp, form);
   const kept = detail.value !== null && (detail.value.absent === null || detail.value.stages.length > 0);
   const part = (name, to) =>
     useLoaded(
       (signal) => (kept ? askJson(`${path}/${name}`, { query: { ...query, to }, signal }) : null),
       id,
       `${stamp} ${kept}`,
+      form,
     );
   const parts = { messages: part("messages", FIRST_MESSAGES), answer: part("answer", FIRST_READS) };
   useEffect(() => {
@@ -121,7 +123,7 @@ export function Request(props) {
                         ${viewOf(view, { id, path, query, stamp, against, detail: detail.value, ...parts, settings, onOpen })}
                       </div>`
                   : html`<${NoticeList} notices=${detail.value.notices} />
-                      <p class="empty absent"><strong>The contents are not here.</strong> ${detail.value.absent}</p>`
+                      <p class="empty absent">${detail.value.absent}</p>`
               }`
       }
     </div>
