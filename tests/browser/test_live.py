@@ -102,6 +102,16 @@ async def test_a_silent_backend_is_waited_for_and_nothing_settles(gateway: Runni
             await viewer.page.get_by_role("button", name="Close the request").click()
 
 
+async def test_an_error_that_came_whole_is_settled(gateway: RunningGateway, opened: Open) -> None:
+    messages: list[Json] = [{"role": "user", "content": "Hello [[demo:status code=503]]"}]
+    request_id = await sent(gateway, model="demo-chat", messages=messages)
+    async with opened(gateway.base_url) as viewer:
+        await InspectorPage(viewer).open(request_id)
+        times = viewer.page.get_by_role("region", name="Times")
+        await times.locator("dt", has_text="wait").wait_for()
+        assert "waiting for more" not in await times.inner_text() and await times.locator(".missing").count() == 0
+
+
 async def test_a_long_answer_that_breaks_off_is_never_called_complete(gateway: RunningGateway, opened: Open) -> None:
     messages: list[Json] = [{"role": "user", "content": "[[scenario:client_cancel]]"}]
     async with opened(gateway.base_url) as viewer:

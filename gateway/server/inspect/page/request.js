@@ -113,7 +113,7 @@ export function Request(props) {
                 marks=${detail.value.marks}
                 reads=${parts.answer.value?.reads}
                 live=${known.live}
-                complete=${!known.live && detail.value.error === null}
+                cut=${detail.value.error?.cut ?? null}
                 ms=${ms}
               />
               ${

@@ -27,16 +27,16 @@ export function longSilence(reads) {
 
 /**
  * `marks` as in the contract; `reads` of the answer are null until they are loaded. Of a `live` request the time up to
- * now, `ms`, is shown; `complete`: the answer came whole.
+ * now, `ms`, is shown; `cut` says what broke the answer, null: nothing.
  */
-export function Waterfall({ marks, reads, live, complete, ms }) {
-  const parts = partsOf(live ? { ...marks, end: ms } : marks, complete);
+export function Waterfall({ marks, reads, live, cut, ms }) {
+  const parts = partsOf(live ? { ...marks, end: ms } : marks, live || cut !== null);
   const total = parts.at(-1)?.end ?? 0;
   if (total === 0) return null;
   const place = (start, end) => ({ left: `${(100 * start) / total}%`, width: `${(100 * (end - start)) / total}%` });
   const silence = longSilence(reads ?? []);
   const gaps = (reads ?? []).filter((read) => read.number > 0 && read.gap >= silence);
-  return html`<section class="waterfall ${live || complete ? "" : "broken"}" aria-label="Times">
+  return html`<section class="waterfall ${cut === null ? "" : "broken"}" aria-label="Times">
     <div class="bar" aria-hidden="true">
       ${parts.map(({ mark, start, end }) => html`<span class="part ${mark}" style=${place(start, end)}></span>`)}
       ${gaps.map(({ t, gap }) => html`<span class="gap" style=${place(t - gap, t)}></span>`)}
@@ -60,10 +60,10 @@ export function Waterfall({ marks, reads, live, complete, ms }) {
   </section>`;
 }
 
-// A request that goes on, or ended too early, was busy to its end with the part after the last mark that it reached.
-function partsOf(marks, complete) {
+// Where more is awaited, or no answer came, the part after the last mark that was reached goes on to the end.
+function partsOf(marks, awaited) {
   const unreached = PARTS.slice(PARTS.findLastIndex(({ mark }) => isReached(marks[mark])) + 1);
-  const last = complete ? SETTLING : (unreached[0] ?? MISSING);
+  const last = awaited || !isReached(marks.head) ? (unreached[0] ?? MISSING) : SETTLING;
   const parts = [];
   let start = 0;
   const ended = [...PARTS.map((part) => ({ ...part, end: marks[part.mark] })), { ...last, end: marks.end }];

@@ -26,7 +26,7 @@ class RouteView(msgspec.Struct, frozen=True):
 
 class ErrorView(msgspec.Struct, frozen=True):
     """Why the request failed. `cause` is what the code means, which no words of others are in, and `advice` what to do;
-    `came` and `expected` as in AnswerEnd."""
+    `cut`, `came` and `expected` as in AnswerEnd."""
 
     status: int
     code: str
@@ -34,6 +34,7 @@ class ErrorView(msgspec.Struct, frozen=True):
     phase: str
     cause: str = ""
     advice: str = ""
+    cut: str | None = None
     came: str = ""
     expected: str = ""
 
@@ -117,7 +118,9 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
     text = error_text(end.code)
     advice = text.remedy if failure is None else str(failure.extra.get("advice", "")) or text.remedy
     message = "The client left before its answer was complete." if failure is None else failure.message
-    return ErrorView(end.status, end.code, message, end.phase, text.cause, advice, answer.came, answer.expected)
+    return ErrorView(
+        end.status, end.code, message, end.phase, text.cause, advice, answer.cut, answer.came, answer.expected
+    )
 
 
 def notice_views(notices: Sequence[Notice], conversation: Conversation | None) -> tuple[NoticeView, ...]:
