@@ -6,11 +6,13 @@ from typing import Final
 
 import pytest
 
+from gateway.server.inspect.access import InspectorAccess
 from gateway.testing.gateway import RunningGateway, running_gateway
 from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage
 from tests.browser.installed import BROWSER
 from tests.browser.traffic import sent, settings
+from tests.machines.faulty_proxy import faulty_proxy
 
 pytestmark = BROWSER
 
@@ -78,6 +80,30 @@ async def test_a_key_that_no_header_can_carry_is_refused_like_a_wrong_one(
         await viewer.page.goto(f"{gateway.base_url}/inspect#key=%22%0d%0ax%C3%A4")
         await viewer.page.get_by_label("Admin key").wait_for()
         await viewer.page.get_by_text("The gateway refuses this key.").wait_for()
+
+
+async def test_a_gateway_that_came_back_with_another_key_asks_for_it(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        keyed_gateway(monkeypatch) as gateway,
+        faulty_proxy(gateway.port) as proxy,
+        opened(f"http://127.0.0.1:{proxy.port}") as viewer,
+    ):
+        page = InspectorPage(viewer)
+        await viewer.page.goto(f"{viewer.address}/inspect#key={ADMIN}")
+        await viewer.page.locator(".stream.live").wait_for()
+        await proxy.set("refuse")
+        await viewer.page.locator(".stream.lost").wait_for()
+        access = InspectorAccess(gateway.app.gateway_state.settings, {"DRAGOMAN_ADMIN_KEY": "another"})
+        monkeypatch.setattr(gateway.app.gateway_state, "access", access)
+        await proxy.set("pass")
+        await viewer.page.get_by_text("The gateway refuses this key.").wait_for()
+        request_id = await sent(gateway, model="demo-chat")
+        await viewer.page.get_by_label("Admin key").fill("another")
+        await viewer.page.keyboard.press("Enter")
+        await page.row(request_id).wait_for()
+        assert viewer.excuse("401", "ERR_")
 
 
 async def test_a_gateway_that_others_reach_has_no_page(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

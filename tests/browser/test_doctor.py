@@ -1,6 +1,9 @@
 """The doctor asks a backend only where the settings say so and somebody presses the button, and shows what it finds."""
 
+import json
+
 from gateway.core.conversation import Json
+from gateway.settings import read_settings
 from gateway.testing.gateway import running_gateway
 from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage
@@ -30,7 +33,7 @@ async def test_a_backend_is_asked_after_a_question(opened: Open) -> None:
 
 
 async def test_the_settings_that_the_doctor_suggests_are_shown(opened: Open) -> None:
-    entry: Json = {"adapter": "openai_chat", "base_url": "demo:chat?defect=refuses_two_system"}
+    entry: dict[str, Json] = {"adapter": "openai_chat", "base_url": "demo:chat?defect=refuses_two_system"}
     own: dict[str, Json] = {**settings(send=True), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
     async with running_gateway(own) as gateway, opened(gateway.base_url) as viewer:
         await InspectorPage(viewer).open()
@@ -39,8 +42,11 @@ async def test_the_settings_that_the_doctor_suggests_are_shown(opened: Open) -> 
         await dialog.get_by_role("button", name="Ask it up to").click()
         suggested = dialog.get_by_role("region", name="Suggested settings")
         await suggested.wait_for(timeout=120_000)
-        lines = (await suggested.inner_text()).splitlines()
-        assert len(lines) == 2 and lines[0].startswith("profiles.b: {") and lines[1] == 'backends.b.profile: "b"'
+        shown = json.loads(await suggested.inner_text())
+        assert shown == {"profiles": {"b": {"base": "none", "system": "first"}}, "backends": {"b": {"profile": "b"}}}
+        # The file takes them as they are.
+        merged = {**own, "profiles": shown["profiles"], "backends": {"b": {**entry, **shown["backends"]["b"]}}}
+        assert read_settings(merged).backends["b"].profile == "b"
 
 
 async def test_nothing_is_asked_where_the_settings_do_not_say_so(opened: Open) -> None:

@@ -1,10 +1,12 @@
 """Everything of the page is done by keyboard alone, and the focus is always somewhere."""
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 import pytest_asyncio
 
 from gateway.core.conversation import Json
+from gateway.server.inspect.filter import FIELDS
 from gateway.testing.gateway import RunningGateway
 from tests.browser.conftest import Open
 from tests.browser.inspector_page import InspectorPage
@@ -12,6 +14,9 @@ from tests.browser.installed import BROWSER
 from tests.browser.traffic import history, sent
 
 pytestmark = BROWSER
+
+# So many messages the page loads at once (messages.js).
+FIRST_MESSAGES: Final = 500
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -104,7 +109,11 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         await page.request(second).wait_for(state="detached")
         assert await keyboard.focus(f"one => one.dataset.id === {second!r}")
         await keyboard.press("?")
-        await viewer.page.get_by_role("dialog", name="Keys").wait_for()
+        help_ = viewer.page.get_by_role("dialog", name="Keys and filter")
+        await help_.wait_for()
+        # Every field of the filter is there.
+        terms = await help_.locator(".terms").inner_text()
+        assert [field for field in FIELDS if f"{field}:" not in terms] == []
         await keyboard.press("Escape")
         assert await keyboard.focus(f"one => one.dataset.id === {second!r}")
         await viewer.page.locator("dialog").wait_for(state="detached")
@@ -114,13 +123,34 @@ async def test_a_whole_journey_by_keyboard(gateway: RunningGateway, ids: list[st
         assert await page.row(second).count() == 1
 
 
+async def test_buttons_that_are_gone_when_they_are_pressed_leave_the_focus_nearby(
+    gateway: RunningGateway, opened: Open
+) -> None:
+    messages: list[Json] = [
+        {"role": ("user", "assistant")[at % 2], "content": f"Message {at}. "} for at in range(FIRST_MESSAGES)
+    ]
+    messages += [{"role": "user", "content": "Long words of many. " * 200}]
+    request_id = await sent(gateway, model="demo-chat", messages=messages)
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open(request_id)
+        for name in ("Load more", f"{FIRST_MESSAGES} messages unchanged", "Show all"):
+            button = page.request(request_id).get_by_role("button", name=name)
+            await button.focus()
+            await viewer.page.keyboard.press("Enter")
+            await button.wait_for(state="detached")
+            await page.settled()
+            assert await keyboard.focus("one => one.closest('.request') !== null"), name
+
+
 async def test_tab_reaches_every_control_of_an_opened_request(
     gateway: RunningGateway, ids: list[str], opened: Open
 ) -> None:
     async with opened(gateway.base_url) as viewer:
         page = InspectorPage(viewer)
         await page.open(ids[0])
-        named = ["Filter", "Pause", "? Keys", "Copy", "Reveal", "Close the request", "Messages", "Forget"]
+        named = ["Filter", "Pause", "? Keys and filter", "Copy", "Reveal", "Close the request", "Messages", "Forget"]
         reached: set[str] = set()
         for _ in range(60):
             await viewer.page.keyboard.press("Tab")
@@ -150,3 +180,34 @@ async def test_the_focus_is_seen(gateway: RunningGateway, ids: list[str], opened
                 )
             )
         assert unseen == {""}
+
+
+async def test_rows_that_the_keys_only_pass_are_not_loaded(gateway: RunningGateway, opened: Open) -> None:
+    passed = [await sent(gateway, model="demo-chat") for _ in range(12)]
+    async with opened(gateway.base_url) as viewer:
+        page = InspectorPage(viewer)
+        keyboard = Keyboard(page)
+        await page.open(passed[-1])
+        await page.row(passed[-1]).wait_for()
+        await page.settled()
+        before = len(viewer.fetches())
+        await viewer.page.evaluate(_HOLD, ["j", 11])
+        await page.request(passed[0]).get_by_role("tablist").wait_for()
+        await page.settled()
+        loaded = {path.partition("?")[0].split("/")[1] for path in viewer.fetches()[before:]}
+        assert passed[0] in loaded and len(loaded) < len(passed) / 2
+        assert await keyboard.focus(f"one => one.dataset.id === {passed[0]!r}")
+        # Closed before the keys rest, it stays closed.
+        await viewer.page.evaluate(_HOLD, ["k", 3])
+        await keyboard.press("Escape")
+        await viewer.page.wait_for_timeout(300)
+        assert await page.count(".request") == 0
+
+
+# A key that is kept pressed: as many times as told, faster than anything loads.
+_HOLD = """async ([key, times]) => {
+  for (let time = 0; time < times; time += 1) {
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    await new Promise(done => setTimeout(done, 30));
+  }
+}"""

@@ -67,6 +67,28 @@ async def test_a_full_list_has_few_elements_wherever_it_is_scrolled_to(flooded: 
         assert len(asked) == len(set(asked)) <= 25
 
 
+async def test_the_request_of_an_address_is_in_view(flooded: RunningGateway, opened: Open) -> None:
+    listed = (await flooded.client.get("/inspect/api/requests?limit=400")).json()["requests"]
+    request_id = listed[-1]["id"]
+    async with opened(flooded.base_url) as viewer:
+        page = InspectorPage(viewer)
+        await viewer.page.goto(f"{flooded.base_url}/inspect#request={request_id}")
+        await page.row(request_id).wait_for()
+        await page.settled()
+        assert await page.row(request_id).evaluate(_IN_VIEW)
+        # And it stays there while others come.
+        flood(flooded, 20)
+        await viewer.page.get_by_role("button", name="Newest").wait_for()
+        await page.settled()
+        assert await page.row(request_id).evaluate(_IN_VIEW)
+
+
+_IN_VIEW: Final = """row => {
+  const [one, box] = [row, row.closest(".rows")].map(each => each.getBoundingClientRect());
+  return one.top >= box.top && one.bottom <= box.bottom + 1;
+}"""
+
+
 async def test_a_long_history_has_few_elements_and_three_fetches(flooded: RunningGateway, opened: Open) -> None:
     messages: list[Json] = [
         {"role": ("user", "assistant")[at % 2], "content": f"Message {at}. " * 20} for at in range(LONG + 1)

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -49,6 +49,8 @@ _MAGIC: Final = 12
 _MARK: Final = 8
 _TRIES: Final = 256
 _NEIGHBOURS: Final = 32
+# Of numbers with more digits there are so many that one request does not have them all.
+_FEW_DIGITS: Final = 3
 _LOWER: Final = bytes(ord("a") + number % 26 for number in range(256))
 # One letter for each length in UTF-8.
 _MASKS: Final = {1: "x", 2: "ж", 3: "字", 4: "𐐨"}
@@ -109,7 +111,7 @@ class Words:
         key = token.lower() if token.isascii() else token
         new = self._found.get(key)
         if new is None:
-            new = self._found[key] = self._unused(key)
+            new = self._found[key] = _other_number(self._seed, key) or self._unused(key)
         if key == token:
             return new
         return "".join(to.upper() if was.isupper() else to for was, to in zip(token, new, strict=True))
@@ -136,6 +138,23 @@ class Words:
             mantissa, mark, exponent = key.partition("e")
             return "".join(map(_digit, mantissa, draw, [True] + [False] * len(key))) + mark + exponent
         return draw.translate(_LOWER).decode() if key.isascii() else "".join(map(_letter, key, draw))
+
+
+def _other_number(seed: bytes, key: str) -> str:
+    """Returns what replaces a number of few digits, behind its leading zeros: of ids such as `call_1`, all that there
+    are may be in one request, and they stay different. Empty for anything else."""
+    number = key.lstrip("0")
+    if len(number) > _FEW_DIGITS or not (number.isascii() and number.isdecimal()):
+        return ""
+    return key[: -len(number)] + _circle(seed, len(number))[number]
+
+
+@lru_cache(maxsize=64)
+def _circle(seed: bytes, digits: int) -> Mapping[str, str]:
+    """Returns each number of so many digits with the next one in an order that the seed alone tells."""
+    numbers = [str(number) for number in range(10 ** (digits - 1), 10**digits)]
+    numbers.sort(key=lambda number: hashlib.blake2b(number.encode(), key=seed[: hashlib.blake2b.MAX_KEY_SIZE]).digest())
+    return dict(zip(numbers, [*numbers[1:], numbers[0]], strict=True))
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -38,8 +38,8 @@ _REASONS: Final = {
 
 class Inspector:
     """The latest requests, for those who may look. `ring` observes all requests of this worker, `requests` are those of
-    all workers. `settings` and `configured` return the settings in use, and the gateway's own secrets, which
-    `redact_own` takes out of a text."""
+    all workers, and `shown_level` says how far their texts are redacted until somebody reveals them. `settings` and
+    `configured` return the settings in use, and the gateway's own secrets, which `redact_own` takes out of a text."""
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class Inspector:
         self._configured = configured
         self._redact_own = redact_own
         self._reveals = known.reveal
+        self.shown_level: RedactionLevel = "shape"
         self._own = OwnRequests(self.ring, self.thread, self._secrets, self.check_reveal)
         self.requests: AllRequests | RecordedRequests = AllRequests(self._own)
         self._socket: Path | None = None
@@ -70,11 +71,13 @@ class Inspector:
         self.folder = RecordingFolder(folder)
         self.ring.on_end.append(self.folder.save)
 
-    def join(self, folder: Path, worker: int, workers: int) -> None:
-        """Shows the requests of all workers from `serving` on: `folder` is the private one of their run."""
+    def join(self, folder: Path, worker: int, workers: int, seed: bytes) -> None:
+        """Shows the requests of all workers from `serving` on: `folder` is the private one of their run, and with the
+        same `seed` all replace words alike."""
         self.ring.worker, self.ring.workers = worker, workers
         self.requests = AllRequests(self._own, folder, worker)
         self._socket = socket_path(folder, worker)
+        self._seed = seed
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -85,8 +88,10 @@ class Inspector:
 
     def show(self, recorded: RecordedRequests, settings: Settings) -> None:
         """Shows the requests of a recording in place of those of this process; `settings` are for what is not built
-        in."""
+        in. Of one that is redacted, the words are shown as they stand in it."""
         self.requests = recorded
+        if recorded.redacted:
+            self.shown_level = "none"
         self._settings = lambda: settings
 
     def check_reveal(self) -> None:

@@ -19,10 +19,11 @@ from gateway.server.telemetry.request_context import NO_CHANGE
 
 class RecordedRequests:
     """The requests of a recording. It answers as a `RequestSource` does, but nothing changes in it, so that nobody
-    watches it, and nothing is forgotten."""
+    watches it, and nothing is forgotten. `redacted`: its words were replaced when it was made."""
 
     def __init__(self, recording: Recording) -> None:
         interactions = {one.request.id: one for one in recording.interactions()}
+        self.redacted = recording.header.redaction.level != "none"
         began = _time(recording.header.made)
         self._interactions = interactions
         self._summaries = {request_id: _summary(one, began) for request_id, one in interactions.items()}

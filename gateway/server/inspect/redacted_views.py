@@ -1,11 +1,12 @@
 """Makes what is shown of requests from redacted bytes: nothing else of a text can be in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from gateway.core.secrets import without_secrets
 from gateway.recording.lines import RedactionLevel
+from gateway.recording.outcome import differences, outcome_of
 from gateway.recording.recording import Interaction
 from gateway.recording.redact.redact import redact_alike
 from gateway.server.inspect.views.diff import Difference, Pair, difference
@@ -39,7 +40,13 @@ def remade_redacted(
     checks = tuple(
         msgspec.structs.replace(check, difference=without_secrets(check.difference, known)) for check in captured.checks
     )
-    return msgspec.structs.replace(shown, checks=checks)
+    return msgspec.structs.replace(shown, checks=checks, lost=tuple(_lost(captured, shown, known)))
+
+
+def _lost(captured: Remade, shown: Remade, known: Sequence[str]) -> Iterator[str]:
+    if captured.run is not None and shown.run is not None:
+        for one in differences(outcome_of(captured.run), outcome_of(shown.run)):
+            yield without_secrets(one, known)
 
 
 def compared(

@@ -19,13 +19,14 @@ class Workers(msgspec.Struct, frozen=True):
 
 class ShownSettings(msgspec.Struct, frozen=True):
     """The settings of the inspector, the names that a filter may use, and a command that makes a request. `admin_key`:
-    one is asked for."""
+    one is asked for. `redacted`: the words were replaced when it was recorded, so that there are none to reveal."""
 
     version: str
     workers: Workers
     enabled: str
     contents: str
     reveal: bool
+    redacted: bool
     admin_key: bool
     keep: int
     keep_mb: float
@@ -40,12 +41,14 @@ async def shown_settings(gateway_state: GatewayState, inspector: Inspector, base
     """Returns the settings. `base_url` is the address by which the page knows the gateway."""
     settings = gateway_state.settings
     known, models = settings.inspector, [*settings.models]
+    redacted = inspector.shown_level == "none"
     return ShownSettings(
         version=gateway_version(),
         workers=Workers(await inspector.requests.seen(), settings.server.workers),
         enabled=known.enabled,
         contents=known.contents,
-        reveal=known.reveal,
+        reveal=known.reveal and not redacted,
+        redacted=redacted,
         admin_key=bool(inspector.access.key),
         keep=known.keep,
         keep_mb=known.keep_mb,

@@ -178,7 +178,8 @@ def _share(gateway_state: GatewayState, worker: "Worker | None") -> None:
         gateway_state.stores.measures_file = worker.number == 1
         gateway_state.worker_metrics = WorkerMetrics(worker.folder.path, worker.name)
         if gateway_state.inspector is not None:
-            gateway_state.inspector.join(worker.folder.path, worker.number, server.workers)
+            folder = worker.folder
+            gateway_state.inspector.join(folder.path, worker.number, server.workers, folder.seed)
         gateway_state.event_bus.show_first(
             "partial", {"worker": worker.number, "workers": server.workers, "shows": PARTIAL}
         )

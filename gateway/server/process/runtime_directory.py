@@ -8,6 +8,7 @@ killed.
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from pathlib import Path
@@ -17,11 +18,13 @@ PREFIX: Final = "dragoman-run-"
 
 
 class RuntimeDirectory:
-    """A directory of mode 0700 that the supervisor creates; its workers inherit it."""
+    """A directory of mode 0700 that the supervisor creates; its workers inherit it, and the `seed` that nobody else
+    knows."""
 
     def __init__(self, place: Path | None = None) -> None:
         place = place or Path(tempfile.gettempdir())
         _sweep(place)
+        self.seed = secrets.token_bytes(16)
         self._lock: int | None = None
         while self._lock is None:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))

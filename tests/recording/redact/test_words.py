@@ -1,9 +1,11 @@
 import re
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.recording.lines import RedactionLevel
 from gateway.recording.redact.words import VOCABULARY, Words, is_identifier
 
 
@@ -37,6 +39,17 @@ def test_different_words_stay_different_and_the_same_the_same(texts: list[str]) 
 def test_the_ids_of_parallel_calls_stay_different() -> None:
     words = Words("shape", b"seed")
     assert len({words.text(f"call_{number}") for number in range(10)}) == 10
+
+
+@pytest.mark.parametrize("seed", [b"seed", b"another", b"third"])
+@pytest.mark.parametrize("level", ["shape", "full"])
+def test_the_ids_of_many_calls_stay_different(level: RedactionLevel, seed: bytes) -> None:
+    words = Words(level, seed)
+    ids = [f"call_{number}" for number in range(1000)] + [f"call_{number:02}" for number in range(100)]
+    ids += [f"call_{number:03}" for number in range(100)]
+    assert len({words.text(one) for one in ids}) == len(set(ids))
+    # Which others there are makes no difference.
+    assert Words(level, seed).text("call_87") == words.text("call_87") != "call_87"
 
 
 def test_case_numbers_and_marks_stay_what_they_were() -> None:

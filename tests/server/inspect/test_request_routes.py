@@ -101,6 +101,31 @@ async def test_a_message_is_shown_as_the_text_that_was_sent(model: str) -> None:
             at = sent.index(written, at) + len(written)
 
 
+async def test_what_redaction_changes_is_said() -> None:
+    """The words of a refusal decide what the gateway says of it."""
+    entry: Json = {"adapter": "openai_chat", "base_url": "demo:chat?defect=refuses_two_system"}
+    own: dict[str, Json] = {**settings(), "backends": {"b": entry}, "models": {"m": {"backend": "b"}}}
+    async with running_gateway(own) as gateway:
+        two: list[Json] = [{"role": "system", "content": text} for text in ("Kurz.", "Knapp.")]
+        request_id = await asked(gateway, "m", [*two, {"role": "user", "content": "Hallo"}])
+        (lost,) = (await shown(gateway, request_id))["lost"]
+        assert lost == "notices: number 1 was HISTORY_REFUSED None failed, now none (1 before, 0)"
+        revealed = await shown(gateway, request_id, reveal=1)
+        assert revealed["lost"] == [] and revealed["notices"][0]["rule"] == "HISTORY_REFUSED"
+        # Where the words decide nothing, nothing is lost with them.
+        assert (await shown(gateway, await asked(gateway, "m")))["lost"] == []
+
+
+async def test_an_answer_of_which_a_part_is_not_kept_is_no_defect() -> None:
+    async with running_gateway(settings(request_mb=0.05)) as gateway:
+        large: Json = [{"role": "user", "content": "Hallo [[scenario:long_unicode]]"}]
+        request_id = await asked(gateway, "demo-agent", large)
+        found = await shown(gateway, request_id)
+        assert "bytes of the answer are over inspector.request_mb" in found["absent"] and found["stages"]
+        assert [check["name"] for check in found["checks"] if not check["same"]] == []
+        assert len((await shown(gateway, f"{request_id}/messages"))["rows"]) == 1
+
+
 async def test_a_message_is_shown_as_it_stands_in_the_body() -> None:
     async with running_gateway(limited()) as gateway:
         request_id = await asked(gateway, "demo-chat")

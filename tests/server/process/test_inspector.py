@@ -58,6 +58,10 @@ async def test_any_worker_shows_the_requests_of_all(tmp_path: Path) -> None:
                 ]
                 assert [answer.status_code for answer in answers] == [200, 200, 200]
                 assert answers[0].json()["summary"]["worker"] == one["worker"]
+            # All replace the words alike: what is shown comes of several answers.
+            path = f"{API}/requests/{found[0]['id']}/messages"
+            shown = {(await crowd.get(path)).content for _ in range(12)}
+            assert len(shown) == 1
             exported = await crowd.get(f"{API}/export", params={"id": [one["id"] for one in found]})
             assert exported.json()["requests"] == len(found) and exported.json()["differences"] == []
             async with crowd.stream("GET", f"{API}/stream", params={"after": 0}) as stream:

@@ -26,8 +26,9 @@ export function AdminKeyForm({ refused, onKey }) {
     <form class="card" onSubmit=${submit}>
       <h1>Dragoman <span class="dim">inspector</span></h1>
       <p>
-        This gateway has an admin key: the value of <code>DRAGOMAN_ADMIN_KEY</code> where it was started. A client's key
-        does not open this page.
+        This page has an admin key: the value of <code>DRAGOMAN_ADMIN_KEY</code> where the gateway was started, or what
+        stands behind <code>#key=</code> in the address that <code>dragoman inspect</code> printed. A client's key does
+        not open it.
       </p>
       <label for="admin-key">Admin key</label>
       <input

@@ -3,7 +3,7 @@
 import { askJson } from "./api.js";
 import { duration, size } from "./figures.js";
 import { html } from "./html.js";
-import { More, waiting } from "./loaded.js";
+import { More, usePages, waiting } from "./loaded.js";
 import { Text, visible } from "./text.js";
 import { useRef, useState } from "./vendor/hooks.mjs";
 import { longSilence } from "./waterfall.js";
@@ -11,25 +11,21 @@ import { longSilence } from "./waterfall.js";
 /** So many reads are loaded at once. */
 export const FIRST_READS = 200;
 
-const END = -1; // the number of the read of what belongs to none: the end of the body, keep-alives
+const END = -1; // the number of the read of what belongs to none: the end of the answer, keep-alives
 
 /**
  * `loaded` holds the first reads of the contract's `answer`; the rest is asked for by a button. Of a `live` request the
  * end is not known: what the gateway makes of the bytes so far looks like an answer that broke off.
  */
 export function Answer({ loaded, live, path, query }) {
-  const [further, setFurther] = useState([]);
+  const load = (span) => askJson(`${path}/answer`, { query: { ...query, ...span } });
+  const { pages, more } = usePages(loaded.value, load, FIRST_READS, live);
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
-  const pages = [loaded.value, ...further];
-  const { to, total, end } = pages.at(-1);
-  const more = async () => {
-    const span = { from: to, to: to + FIRST_READS };
-    setFurther([...further, await askJson(`${path}/answer`, { query: { ...query, ...span } })]);
-  };
+  const { total, end } = loaded.value;
   const rows = rowsOf(pages).filter(({ read }) => !live || read.number !== END);
-  return html`<${Reads} rows=${rows} />
-    <${More} shown=${to} total=${total} noun="read" onMore=${more} />
-    <${End} end=${end} live=${live} />`;
+  return html`<${Reads} rows=${rows} live=${live} />
+    <${More} shown=${pages.at(-1).to} total=${total} noun="read" onMore=${more} />
+    <${End} end=${end} live=${live} came=${total > 0} />`;
 }
 
 // Returns [{read, events, chunks}]: one row for each read, and one for the end of the body where something came of it.
@@ -47,10 +43,10 @@ function rowsOf(pages) {
   return end === undefined ? [...rows.values()] : [...rows.values(), end];
 }
 
-function Reads({ rows }) {
+function Reads({ rows, live }) {
   const [chosen, setChosen] = useState(null);
   const body = useRef(null);
-  if (rows.length === 0) return html`<p class="empty">The backend sent nothing.</p>`;
+  if (rows.length === 0) return html`<p class="empty">The backend ${live ? "has sent nothing yet" : "sent nothing"}.</p>`;
   const silence = longSilence(rows.map((row) => row.read));
   const move = (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -82,6 +78,7 @@ function Reads({ rows }) {
             html`<${ReadRow}
               key=${row.read.number}
               row=${row}
+              alone=${rows.length === 1}
               silence=${silence}
               chosen=${chosen === row.read.number}
               focusable=${chosen === null ? at === 0 : chosen === row.read.number}
@@ -93,7 +90,7 @@ function Reads({ rows }) {
   </div>`;
 }
 
-function ReadRow({ row, silence, chosen, focusable, onChoose }) {
+function ReadRow({ row, alone, silence, chosen, focusable, onChoose }) {
   const { read, events, chunks } = row;
   const end = read.number === END;
   const label = end ? "end" : `#${read.number}`;
@@ -117,7 +114,11 @@ function ReadRow({ row, silence, chosen, focusable, onChoose }) {
         ${!end && html`<span class="size">${duration(read.t)}</span><span class="size">${size(read.bytes)}</span>`}
       </th>
       <td>
-        ${end ? html`<span class="dim">the end of the body</span>` : html`<${Bytes} read=${read} open=${chosen} />`}
+        ${
+          end
+            ? html`<span class="dim">${alone ? "nothing came" : "nothing more"}</span>`
+            : html`<${Bytes} read=${read} open=${chosen} />`
+        }
       </td>
       <td>
         <div class="stack">${events.map((event) => html`<${Event} key=${event.number} event=${event} />`)}</div>
@@ -161,11 +162,13 @@ const CUTS = {
   client_gone: "The client left",
 };
 
-// The end of the answer. What came and what was expected of a broken one stands above, in the error of the request.
-function End({ end, live }) {
+// The end of the answer; `came`: the backend sent some of it. What came and what was expected of a broken one stands
+// above, in the error of the request.
+function End({ end, live, came }) {
   if (live) return html`<p class="answer-end">The request is still being served.</p>`;
   if (end.cut === null && end.code === "") return html`<p class="answer-end">The answer is complete.</p>`;
+  const what = came ? "It ends here" : "The answer is the gateway's own";
   return html`<p class="banner error" role="group" aria-label="End of the answer">
-    <strong>It ends here: ${visible(end.code || "no answer")}.</strong> ${end.cut && `${CUTS[end.cut] ?? end.cut}.`}
+    <strong>${what}: ${visible(end.code || "no answer")}.</strong> ${end.cut && `${CUTS[end.cut] ?? end.cut}.`}
   </p>`;
 }

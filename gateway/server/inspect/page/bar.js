@@ -3,7 +3,7 @@
 import { html } from "./html.js";
 import { useState } from "./vendor/hooks.mjs";
 
-const THEMES = { system: "Auto", light: "Light", dark: "Dark" };
+const THEMES = { system: "auto", light: "light", dark: "dark" };
 const STREAM = {
   connecting: "connecting",
   live: "live",
@@ -35,8 +35,8 @@ export function Bar({ settings, state, requests, onDialog, children }) {
       html`<button onClick=${() => onDialog("settings")}>Settings</button>
         <button onClick=${() => onDialog("doctor")}>Doctor</button>`
     }
-    <button onClick=${change} aria-label=${`${THEMES[theme]} colours`}>${THEMES[theme]}</button>
-    <button onClick=${() => onDialog("keys")} aria-label="? Keys">?</button>
+    <button onClick=${change} title="Colours: as the system has them, light, dark">Theme: ${THEMES[theme]}</button>
+    <button onClick=${() => onDialog("keys")} aria-label="? Keys and filter">?</button>
   </header>`;
 }
 

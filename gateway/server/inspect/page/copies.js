@@ -5,7 +5,7 @@ import { Dialog } from "./dialog.js";
 import { counted } from "./figures.js";
 import { html } from "./html.js";
 import { visible } from "./text.js";
-import { useState } from "./vendor/hooks.mjs";
+import { useRef, useState } from "./vendor/hooks.mjs";
 
 const FORMS = [
   { name: "curl", title: "curl", file: "request.sh" },
@@ -32,6 +32,7 @@ export async function copyText(text) {
 /** `absent`: there are no contents, only the link can be copied. */
 export function CopyDialog({ id, absent, onClose, announce }) {
   const [made, setMade] = useState(null);
+  const asked = useRef("");
   const show = async (title, file, text, note) => {
     const copied = await copyText(text);
     const outcome = copied
@@ -40,18 +41,25 @@ export function CopyDialog({ id, absent, onClose, announce }) {
     setMade({ text, file, note: `${outcome} ${note}` });
     announce(outcome);
   };
+  // What was asked for last is what is shown and copied.
   const make = async ({ name, title, file }) => {
-    const query = { id, as: name };
-    await askJson("export", { query }).then(
-      ({ content, removed, differences }) => show(title, file, content, redaction(removed, differences)),
-      (error) => setMade({ text: "", note: error.message }),
+    asked.current = name;
+    setMade({ text: "", note: `Making ${title} ...` });
+    const last = (show) => (result) => asked.current === name && show(result);
+    await askJson("export", { query: { id, as: name } }).then(
+      last(({ content, removed, differences }) => show(title, file, content, redaction(removed, differences))),
+      last((error) => setMade({ text: "", note: error.message })),
     );
+  };
+  const link = () => {
+    asked.current = "";
+    show("The link", "", permalink(id), "");
   };
   return html`
     <${Dialog} title="Copy the request" onClose=${onClose}>
       <div class="forms">
         ${FORMS.map((form) => html`<button disabled=${absent} onClick=${() => make(form)}>${form.title}</button>`)}
-        <button onClick=${() => show("The link", "", permalink(id), "")}>Link</button>
+        <button onClick=${link}>Link</button>
       </div>
       ${absent && html`<p class="dim">The contents of this request are not here, so only its link can be copied.</p>`}
       ${made && html`<p role="status">${made.note}</p>`}

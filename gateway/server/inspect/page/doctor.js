@@ -79,21 +79,37 @@ function Report({ report }) {
         skipped > 0 && `, ${counted(skipped, "check")} not tried`
       }.
     </p>
-    <div class="scroll-box" tabindex="0" role="group" aria-label="Findings">
-      <ul class="notices">
-        ${faulty.map((one) => html`<${Finding} key=${one.id} checked=${one} />`)}
-      </ul>
-    </div>
+    ${
+      faulty.length > 0 &&
+      html`<div class="scroll-box" tabindex="0" role="group" aria-label="Findings">
+        <ul class="notices">
+          ${faulty.map((one) => html`<${Finding} key=${one.id} checked=${one} />`)}
+        </ul>
+      </div>`
+    }
     ${report.can.length > 0 && html`<p><span class="dim">It can:</span> ${visible(report.can.join(", "))}</p>`}
     ${report.cannot.length > 0 && html`<p><span class="dim">It cannot:</span> ${visible(report.cannot.join(", "))}</p>`}
-    ${report.suggestions.length > 0 && html`<${Suggestions} keys=${report.suggestions} />`}`;
+    ${report.suggestions.length > 0 && html`<${Suggestions} name=${report.name} keys=${report.suggestions} />`}`;
 }
 
 // The doctor has tried them. The page writes no file.
-function Suggestions({ keys }) {
-  const lines = keys.map(({ path, value }) => `${path.join(".")}: ${JSON.stringify(value)}`);
-  return html`<p class="dim">Suggested in settings.json, and tried; <code>dragoman doctor --write</code> writes it:</p>
-    <pre class="bytes" tabindex="0" role="region" aria-label="Suggested settings">${visible(lines.join("\n"))}</pre>`;
+function Suggestions({ name, keys }) {
+  const written = JSON.stringify(settingsOf(keys), null, 2);
+  return html`<p class="dim">
+      Suggested in settings.json, and tried; <code>dragoman doctor ${visible(name)} --write</code> writes it:
+    </p>
+    <pre class="bytes" tabindex="0" role="region" aria-label="Suggested settings">${visible(written)}</pre>`;
+}
+
+// As the file has them: each key in the objects that lead to it. A backend may have any name, also that of a prototype.
+function settingsOf(keys) {
+  const settings = Object.create(null);
+  for (const { path, value } of keys) {
+    let place = settings;
+    for (const name of path.slice(0, -1)) place = place[name] ??= Object.create(null);
+    place[path.at(-1)] = value;
+  }
+  return settings;
 }
 
 function Finding({ checked: { id, name, finding } }) {

@@ -6,10 +6,12 @@ import { Status } from "./list.js";
 import { visible } from "./text.js";
 
 /**
- * `route` is null where none was chosen; `mayReveal`: the gateway shows words. `onFilter` gets a filter; `onSend` is
- * null where there is no gateway that could send the request again.
+ * `ms` is how long it has taken, of a live request up to now; `route` is null where none was chosen; `mayReveal`: the
+ * gateway shows words; `redacted`: there are none in the recording. `onFilter` gets a filter; `onSend` is null where
+ * there is no gateway that could send the request again.
  */
-export function Head({ id, summary, route, reveal, mayReveal, onCopy, onSend, onReveal, onClose, onFilter }) {
+export function Head(props) {
+  const { id, summary, ms, route, reveal, mayReveal, redacted, onCopy, onSend, onReveal, onClose, onFilter } = props;
   return html`<header class="request-head">
     <div class="title">
       <h2 tabindex="-1">${visible(id)}</h2>
@@ -20,15 +22,16 @@ export function Head({ id, summary, route, reveal, mayReveal, onCopy, onSend, on
         <button onClick=${onClose} aria-label="Close the request">Close</button>
       </div>
     </div>
-    ${summary && html`<${Facts} summary=${summary} route=${route} onFilter=${onFilter} />`}
+    ${summary && html`<${Facts} summary=${summary} ms=${ms} route=${route} onFilter=${onFilter} />`}
     ${reveal && html`<p class="revealed">Words are shown; the log says so. Secrets stay redacted.</p>`}
     ${mayReveal &&
     !reveal &&
     html`<p class="replaced">Words are replaced by others of the same length. Reveal (r) shows them.</p>`}
+    ${redacted && html`<p class="replaced">Words were replaced by others of the same length when it was recorded.</p>`}
   </header>`;
 }
 
-function Facts({ summary, route, onFilter }) {
+function Facts({ summary, ms, route, onFilter }) {
   const to = route
     ? `${route.backend} · ${route.adapter}${route.profile ? ` · ${route.profile}` : ""}`
     : summary.backend;
@@ -38,7 +41,7 @@ function Facts({ summary, route, onFilter }) {
     ["Backend", visible(to || "-")],
     ["Client", `${summary.dialect}${summary.stream ? ", stream" : ""}`],
     ["Key", visible(summary.key || "-")],
-    ["Took", duration(summary.ms)],
+    ["Took", duration(ms)],
     ["Tokens in/out", tokens(summary)],
     ["Cost", price(summary.cost)],
     ["Bytes kept", summary.contents === "kept" ? size(summary.bytes) : "-"],

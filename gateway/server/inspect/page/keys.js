@@ -25,7 +25,19 @@ const KEYS = [
   { command: "pause", keys: ["p"], shown: "p", does: "pause, go on" },
   { command: "settings", keys: [","], shown: ",", does: "settings in use, and what sets them" },
   { command: "doctor", keys: ["x"], shown: "x", does: "the doctor: examine a backend, after a question" },
-  { command: "help", keys: ["?"], shown: "?", does: "these keys" },
+  { command: "help", keys: ["?"], shown: "?", does: "these keys, and what the filter takes" },
+];
+
+// What the filter takes; the gateway reads it (gateway/server/inspect/filter.py).
+const TERMS = [
+  { terms: "failed:yes live:yes stream:no changed:yes", means: "what became of it" },
+  { terms: "status:5xx code:upstream_*", means: "the outcome; * stands for any text" },
+  { terms: "model:gpt-* backend:demo-chat key:alice dialect:gemini", means: "where it came from and went to" },
+  { terms: "rule:TOOL_* stage:trim", means: "what was changed, and why" },
+  { terms: "ms:>2000 tok:<100", means: "the time that it took, its tokens" },
+  { terms: "conv:4f1c9a02b7de id:req_*", means: "its conversation, its id" },
+  { terms: 'Paris "no such file"', means: "words of the contents" },
+  { terms: "-code:client_gone -Paris", means: "all but these; every term must hold" },
 ];
 
 const COMMANDS = new Map(KEYS.flatMap(({ command, keys }) => keys.map((key) => [key, command])));
@@ -62,10 +74,10 @@ export function onKey(event) {
   run();
 }
 
-/** The dialog that lists the keys. */
-export function KeysDialog({ onClose }) {
+/** The dialog that lists the keys, and what the filter takes. `version` is the gateway's. */
+export function KeysDialog({ version, onClose }) {
   return html`
-    <${Dialog} title="Keys" onClose=${onClose}>
+    <${Dialog} title="Keys and filter" onClose=${onClose}>
       <dl class="keys">
         ${KEYS.map(
           ({ shown, does }) =>
@@ -75,5 +87,16 @@ export function KeysDialog({ onClose }) {
             </div>`,
         )}
       </dl>
+      <h3>Filter</h3>
+      <dl class="terms">
+        ${TERMS.map(
+          ({ terms, means }) =>
+            html`<div>
+              <dt><code>${terms}</code></dt>
+              <dd>${means}</dd>
+            </div>`,
+        )}
+      </dl>
+      <p class="dim">Dragoman ${version}. Its documentation: docs/inspector.md.</p>
     </${Dialog}>`;
 }

@@ -16,7 +16,7 @@ const FAILED = "failed:yes";
 
 const COLUMNS = [
   { name: "time", title: "Time", show: (one) => clock(one.began) },
-  { name: "key", title: "Key", show: (one) => visible(one.key || "-") },
+  { name: "key", title: "Key", show: (one) => (one.key === "-" ? "" : visible(one.key)) },
   { name: "model", title: "Model", show: (one) => visible(one.model || "-") },
   { name: "backend", title: "Backend", show: (one) => visible(one.backend || "-") },
   { name: "status", title: "Status", show: (one) => html`<${Status} summary=${one} />` },

@@ -2,8 +2,9 @@
 
 import { askJson } from "./api.js";
 import { count, counted, size } from "./figures.js";
+import { focusAround } from "./focus.js";
 import { html } from "./html.js";
-import { More, waiting } from "./loaded.js";
+import { More, usePages, waiting } from "./loaded.js";
 import { NoticeList, unplaced } from "./notices.js";
 import { Text, visible } from "./text.js";
 import { useState } from "./vendor/hooks.mjs";
@@ -26,23 +27,22 @@ const MOST_ALIKE = 3;
 
 /** `loaded` holds the first rows of the contract's `messages`; the rest is asked for by a button. */
 export function Messages({ loaded, notices, path, query }) {
-  const [further, setFurther] = useState([]);
+  const load = (span) => askJson(`${path}/messages`, { query: { ...query, ...span } });
+  const { pages, more } = usePages(loaded.value, load, FIRST_MESSAGES, path);
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
-  const pages = [loaded.value, ...further];
   const rows = pages.flatMap((page) => page.rows);
-  const { to, total } = pages.at(-1);
-  const more = async () => {
-    const span = { from: to, to: to + FIRST_MESSAGES };
-    setFurther([...further, await askJson(`${path}/messages`, { query: { ...query, ...span } })]);
-  };
   return html`<${NoticeList} notices=${unplaced(notices, rows)} />
     <${StageTable} rows=${rows} notices=${notices} />
-    <${More} shown=${to} total=${total} noun="message" onMore=${more} />`;
+    <${More} shown=${pages.at(-1).to} total=${loaded.value.total} noun="message" onMore=${more} />`;
 }
 
 /** Rows of the contract as a table; also what the view "What if" shows. */
 export function StageTable({ rows, notices }) {
   const [unfolded, setUnfolded] = useState(new Set());
+  const unfold = (run, event) => {
+    focusAround(event)();
+    setUnfolded(new Set([...unfolded, run.start]));
+  };
   const byNumber = new Map(notices.map((notice) => [notice.number, notice]));
   const changed = rows.filter(isChanged);
   const narrow = new Set(
@@ -50,7 +50,7 @@ export function StageTable({ rows, notices }) {
       .map((stage) => stage.name)
       .filter((name) => rows.every((row) => isSame(row, name))),
   );
-  return html`<p class="changed-line">${changedLine(rows, changed)} <${Legend} /></p>
+  return html`<p class="changed-line">${changedLine(rows, changed, narrow)} <${Legend} /></p>
     <div class="stages-box" tabindex="0" role="group" aria-label="Messages by stage">
       <table class="stages">
         <colgroup>
@@ -71,7 +71,7 @@ export function StageTable({ rows, notices }) {
             run.folded && !unfolded.has(run.start)
               ? html`<tr key=${`run-${run.start}`} class="fold">
                   <td colspan="5">
-                    <button onClick=${() => setUnfolded(new Set([...unfolded, run.start]))}>
+                    <button onClick=${(event) => unfold(run, event)}>
                       ${counted(run.rows.length, "message")} ${run.folded}
                     </button>
                   </td>
@@ -91,9 +91,11 @@ export function StageTable({ rows, notices }) {
     </div>`;
 }
 
-function changedLine(rows, changed) {
+// A backend that takes only text gets the same messages in another form; `same` are the stages that show nothing new.
+function changedLine(rows, changed, same) {
   if (rows.length === 0) return "There are no messages.";
-  if (changed.length === 0) return `${counted(rows.length, "message")}; every stage is the same.`;
+  const all = same.size === STAGES.length - 1 ? "every stage is the same" : "the backend gets them in its own form";
+  if (changed.length === 0) return `${counted(rows.length, "message")}; ${all}.`;
   return `${count(changed.length)} of ${counted(rows.length, "message")} changed or noticed.`;
 }
 

@@ -42,13 +42,15 @@ export function Request(props) {
   const stamp = `${progress(summary)} ${reveal}`;
   const path = `requests/${encodeURIComponent(id)}`;
   const query = { reveal: reveal ? 1 : null };
-  const detail = useLoaded((signal) => askJson(path, { query, signal }), id, stamp);
-  const kept = detail.value !== null && detail.value.absent === null;
+  const form = reveal ? "revealed" : "redacted";
+  const detail = useLoaded((signal) => askJson(path, { query, signal }), id, stamp, form);
+  const kept = detail.value !== null && (detail.value.absent === null || detail.value.stages.length > 0);
   const part = (name, to) =>
     useLoaded(
       (signal) => (kept ? askJson(`${path}/${name}`, { query: { ...query, to }, signal }) : null),
       id,
       `${stamp} ${kept}`,
+      form,
     );
   const parts = { messages: part("messages", FIRST_MESSAGES), answer: part("answer", FIRST_READS) };
   useEffect(() => {
@@ -66,7 +68,9 @@ export function Request(props) {
     return name;
   };
   const toggleReveal = () => {
+    if (settings.redacted) return announce("There are no words to reveal: it is redacted.");
     if (!settings.reveal) return announce("Words are not shown here: inspector.reveal is off.");
+    if (detail.value !== null && !kept) return announce("The contents are not here.");
     setReveal(!reveal);
     announce(reveal ? "The words are hidden." : "The words are shown. The gateway's log says so.");
   };
@@ -81,13 +85,16 @@ export function Request(props) {
   });
   useNoticeKeys();
   const known = detail.value?.summary ?? summary;
+  const ms = summary?.live ? taken(summary) : known?.ms;
   return html`<section class="request" aria-label=${`Request ${id}`}>
     <${Head}
       id=${id}
       summary=${known}
+      ms=${ms}
       route=${detail.value?.route}
       reveal=${reveal}
-      mayReveal=${settings.reveal}
+      mayReveal=${settings.reveal && (kept || detail.value === null)}
+      redacted=${settings.redacted}
       onCopy=${copy}
       onSend=${send}
       onReveal=${toggleReveal}
@@ -100,11 +107,14 @@ export function Request(props) {
           ? html`<p class="empty">${waiting(detail)}</p>`
           : html`<${ErrorBanner} error=${detail.value.error} />
               ${!known.live && html`<${Checks} checks=${detail.value.checks} />`}
+              <${Lost} lost=${detail.value.lost} reveal=${reveal} />
+              ${kept && detail.value.absent && html`<p class="banner warn absent">${detail.value.absent}</p>`}
               <${Waterfall}
                 marks=${detail.value.marks}
                 reads=${parts.answer.value?.reads}
                 live=${known.live}
-                ms=${summary?.live ? taken(summary) : known.ms}
+                cut=${detail.value.error?.cut ?? null}
+                ms=${ms}
               />
               ${
                 kept
@@ -113,7 +123,7 @@ export function Request(props) {
                         ${viewOf(view, { id, path, query, stamp, against, detail: detail.value, ...parts, settings, onOpen })}
                       </div>`
                   : html`<${NoticeList} notices=${detail.value.notices} />
-                      <p class="empty absent"><strong>The contents are not here.</strong> ${detail.value.absent}</p>`
+                      <p class="empty absent">${detail.value.absent}</p>`
               }`
       }
     </div>
@@ -184,5 +194,14 @@ function Checks({ checks }) {
   return html`<section class="banner warn" aria-label="Defect of the gateway">
     <strong>What is shown here differs from what was sent then: a defect of the gateway.</strong>
     ${wrong.map((check) => html`<p>${check.name}: ${visible(check.differences.join("; "))}</p>`)}
+  </section>`;
+}
+
+// What is shown is made from redacted words. Where the gateway acts on the words themselves, it does not do as it did.
+function Lost({ lost, reveal }) {
+  if (lost.length === 0) return null;
+  return html`<section class="banner warn" aria-label="Changed by redaction">
+    <strong>Redacted, the request behaves otherwise than it did${!reveal && "; Reveal (r) shows it as it was"}.</strong>
+    ${lost.map((one) => html`<p>${visible(one)}</p>`)}
   </section>`;
 }

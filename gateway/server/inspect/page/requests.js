@@ -8,8 +8,8 @@ const REFRESH_MS = 600;
 
 /**
  * `rows` are summaries, newest first, so far as they are loaded; `matching` of `total` pass the filter. `held` are
- * changes that wait while the list is paused. `keep` is how many the gateway keeps, and so the page. `onChange` is
- * called after each change.
+ * changes that wait while the list is paused, and `stale`: it has to be loaded then. `keep` is how many the gateway
+ * keeps, and so the page. `onChange` is called after each change.
  *
  * The gateway alone knows the language of the filter: while there is one, a new request makes the list be asked for
  * again, and the changes themselves only update rows that are shown.
@@ -27,6 +27,7 @@ export class Requests {
     this.loaded = false;
     this.paused = false;
     this.held = new Map();
+    this.stale = false;
     this.asked = 0;
     this.refreshing = null;
   }
@@ -88,7 +89,7 @@ export class Requests {
   take(changes) {
     if (changes.some((change) => change.event === "missed")) this.refresh();
     const summaries = changes.filter((change) => change.event !== "missed").map((change) => change.data);
-    if (this.paused) summaries.forEach((summary) => this.held.set(summary.id, summary));
+    if (this.paused) this.hold(summaries);
     else this.update(summaries);
     this.onChange();
   }
@@ -98,8 +99,28 @@ export class Requests {
     this.paused = paused;
     const held = [...this.held.values()];
     this.held.clear();
-    this.update(held);
+    if (this.stale) this.reload();
+    else this.update(held);
     this.onChange();
+  }
+
+  // Of more than the gateway keeps, the oldest are gone by now.
+  hold(summaries) {
+    for (const summary of summaries) {
+      this.held.delete(summary.id);
+      this.held.set(summary.id, summary);
+    }
+    for (const id of this.held.keys()) {
+      if (this.held.size <= this.keep) break;
+      this.held.delete(id);
+      this.stale = true;
+    }
+  }
+
+  /** Loads the list again; while it is paused, as soon as it goes on. */
+  reload() {
+    this.stale = this.paused;
+    if (!this.paused) this.load();
   }
 
   /** Forgets all rows that have ended. */
@@ -116,7 +137,7 @@ export class Requests {
   refresh() {
     this.refreshing ??= setTimeout(() => {
       this.refreshing = null;
-      this.load();
+      this.reload();
     }, REFRESH_MS);
   }
 

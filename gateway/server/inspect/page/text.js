@@ -2,6 +2,7 @@
 
 import { html } from "./html.js";
 import { count } from "./figures.js";
+import { focusAround } from "./focus.js";
 import { useState } from "./vendor/hooks.mjs";
 
 // Controls but tab and line feed, marks and overrides of the direction, zero width, line separators, lone surrogates.
@@ -30,10 +31,14 @@ export function Text({ text, before = null, open = false, class: name = "" }) {
   const shown = open || all ? text : beginning(text);
   const more = shown.length < text.length;
   const length = count(text.length);
+  const showAll = (event) => {
+    focusAround(event)();
+    setAll(true);
+  };
   return html`<span class="text ${name}" dir="auto"
       >${before === null || more ? withLineEnds(shown) : withChange(before, shown)}</span
     >
-    ${more && html`<button class="more" onClick=${() => setAll(true)}>Show all ${length} characters</button>`}`;
+    ${more && html`<button class="more" onClick=${showAll}>Show all ${length} characters</button>`}`;
 }
 
 // Marks what stands between the common beginning and the common end of both texts.

@@ -11,8 +11,10 @@ const PARTS = [
   { mark: "head", name: "wait" },
   { mark: "first", name: "first bytes" },
   { mark: "last", name: "stream" },
-  { mark: "end", name: "settle" },
 ];
+// What stands between the last of them and the end.
+const SETTLING = { mark: "end", name: "settle" };
+const MISSING = { mark: "missing", name: "waiting for more" };
 
 const SHORTEST_SILENCE = 200;
 const SHORTEST_PART = 0.05;
@@ -23,15 +25,18 @@ export function longSilence(reads) {
   return Math.max(SHORTEST_SILENCE, 4 * (gaps[gaps.length >> 1] ?? 0));
 }
 
-/** `marks` as in the contract; `reads` of the answer are null until they are loaded. */
-export function Waterfall({ marks, reads, live, ms }) {
-  const parts = partsOf(live ? { ...marks, end: ms } : marks);
+/**
+ * `marks` as in the contract; `reads` of the answer are null until they are loaded. Of a `live` request the time up to
+ * now, `ms`, is shown; `cut` says what broke the answer, null: nothing.
+ */
+export function Waterfall({ marks, reads, live, cut, ms }) {
+  const parts = partsOf(live ? { ...marks, end: ms } : marks, live || cut !== null);
   const total = parts.at(-1)?.end ?? 0;
   if (total === 0) return null;
   const place = (start, end) => ({ left: `${(100 * start) / total}%`, width: `${(100 * (end - start)) / total}%` });
   const silence = longSilence(reads ?? []);
   const gaps = (reads ?? []).filter((read) => read.number > 0 && read.gap >= silence);
-  return html`<section class="waterfall" aria-label="Times">
+  return html`<section class="waterfall ${cut === null ? "" : "broken"}" aria-label="Times">
     <div class="bar" aria-hidden="true">
       ${parts.map(({ mark, start, end }) => html`<span class="part ${mark}" style=${place(start, end)}></span>`)}
       ${gaps.map(({ t, gap }) => html`<span class="gap" style=${place(t - gap, t)}></span>`)}
@@ -55,14 +60,21 @@ export function Waterfall({ marks, reads, live, ms }) {
   </section>`;
 }
 
-function partsOf(marks) {
+// Where more is awaited, or no answer came, the part after the last mark that was reached goes on to the end.
+function partsOf(marks, awaited) {
+  const unreached = PARTS.slice(PARTS.findLastIndex(({ mark }) => isReached(marks[mark])) + 1);
+  const last = awaited || !isReached(marks.head) ? (unreached[0] ?? MISSING) : SETTLING;
   const parts = [];
   let start = 0;
-  for (const { mark, name } of PARTS) {
-    const end = marks[mark];
-    if (end === null || end === undefined || end - start < SHORTEST_PART) continue;
+  const ended = [...PARTS.map((part) => ({ ...part, end: marks[part.mark] })), { ...last, end: marks.end }];
+  for (const { mark, name, end } of ended) {
+    if (!isReached(end) || end - start < SHORTEST_PART) continue;
     parts.push({ mark, name, start, end });
     start = end;
   }
   return parts;
+}
+
+function isReached(mark) {
+  return mark !== null && mark !== undefined;
 }

@@ -39,6 +39,7 @@ export function WhatIf({ id, settings, route, query }) {
       <span class="dim">Nothing is sent to a backend.</span>
     </form>
     <div aria-live="polite">
+      ${asked.body && !answer.error && !answer.value && html`<p class="empty">Loading ...</p>`}
       ${answer.error && html`<p class="banner error">${answer.error.message}</p>`}
       ${answer.value && html`<${Outcome} outcome=${answer.value} />`}
     </div>`;

@@ -157,7 +157,8 @@ def _came(remade: Remade) -> str:
     events = _flat(remade)
     size = sum(len(read.data.content) for read in reads) + sum(gap.bytes for gap in interaction.gaps)
     last = f", the last of them {type(events[-1]).__name__}" if events else ""
-    return f"a response with the status {head.status}, {size} bytes in {len(reads)} reads, {len(events)} events{last}"
+    parts = f"reads: {len(reads)}, events: {len(events)}{last}"
+    return f"a response with the status {head.status}, {size} bytes ({parts})"
 
 
 def _expected(remade: Remade) -> str:

@@ -26,7 +26,7 @@ class RouteView(msgspec.Struct, frozen=True):
 
 class ErrorView(msgspec.Struct, frozen=True):
     """Why the request failed. `cause` is what the code means, which no words of others are in, and `advice` what to do;
-    `came` and `expected` as in AnswerEnd."""
+    `cut`, `came` and `expected` as in AnswerEnd."""
 
     status: int
     code: str
@@ -34,6 +34,7 @@ class ErrorView(msgspec.Struct, frozen=True):
     phase: str
     cause: str = ""
     advice: str = ""
+    cut: str | None = None
     came: str = ""
     expected: str = ""
 
@@ -67,7 +68,8 @@ class CheckView(msgspec.Struct, frozen=True):
 
 class Detail(msgspec.Struct, frozen=True, kw_only=True):
     """One request. `previous` is the id of the one before it in its conversation; `absent` says what is not here, and
-    why."""
+    why (where there are `stages`, it is a part of the answer). `lost` says how the request does otherwise than it did
+    with its words replaced, of which the rest is made."""
 
     summary: Summary
     route: RouteView | None = None
@@ -78,6 +80,7 @@ class Detail(msgspec.Struct, frozen=True, kw_only=True):
     checks: Sequence[CheckView] = ()
     previous: str | None = None
     absent: str | None = None
+    lost: Sequence[str] = ()
 
     @classmethod
     def of(cls, summary: Summary, absent: str) -> "Detail":
@@ -99,6 +102,7 @@ def detail(summary: Summary, remade: Remade, previous: str | None) -> Detail:
         checks=tuple(_checks(remade)),
         previous=previous,
         absent=remade.absent or None,
+        lost=remade.lost,
     )
 
 
@@ -113,8 +117,10 @@ def _error(remade: Remade, end: EndLine | None) -> ErrorView | None:
     failure, answer = end.failure, answer_end(remade)
     text = error_text(end.code)
     advice = text.remedy if failure is None else str(failure.extra.get("advice", "")) or text.remedy
-    message = "The client left." if failure is None else failure.message
-    return ErrorView(end.status, end.code, message, end.phase, text.cause, advice, answer.came, answer.expected)
+    message = "The client left before its answer was complete." if failure is None else failure.message
+    return ErrorView(
+        end.status, end.code, message, end.phase, text.cause, advice, answer.cut, answer.came, answer.expected
+    )
 
 
 def notice_views(notices: Sequence[Notice], conversation: Conversation | None) -> tuple[NoticeView, ...]:

@@ -100,7 +100,7 @@ def _words(pair: Pair, common: int) -> tuple[Verdict, str]:
     if common < len(old.turns):
         place = f"message {common + 1} of the {len(old.turns)} that were sent before"
         return "broken", f"A cache of prefixes ends before {place}, which changed or is gone."
-    return "kept", f"All {common} messages of the earlier request come first: a cache of prefixes can serve them."
+    return "kept", "The earlier request is the beginning of this one: a cache of prefixes can serve it."
 
 
 def _conversation(remade: Remade) -> Conversation | None:

@@ -30,7 +30,7 @@ class Turns(msgspec.Struct, frozen=True):
 class Remade(msgspec.Struct, frozen=True):
     """One captured request with what this version makes of its bytes. `notices` are those that were captured; `run` is
     None where it cannot be run, and `absent` says why, or what is missing of it. `checks` compare it with what was
-    captured: a difference is a defect of the gateway."""
+    captured: a difference is a defect of the gateway. `lost` says what it no longer shows since it is redacted."""
 
     interaction: Interaction
     notices: tuple[Notice, ...] = ()
@@ -40,6 +40,7 @@ class Remade(msgspec.Struct, frozen=True):
     policy: Policy = Policy()
     checks: tuple[Check, ...] = ()
     absent: str = ""
+    lost: tuple[str, ...] = ()
 
 
 def remake(

@@ -1,0 +1,212 @@
+/** The inspector: the list of requests on the left, the opened one on the right. */
+
+import { Bar, Warnings } from "./bar.js";
+import { DoctorDialog } from "./doctor.js";
+import { Empty } from "./empty.js";
+import { counted } from "./figures.js";
+import { Filter } from "./filter.js";
+import { ForgetDialog } from "./forget.js";
+import { html } from "./html.js";
+import { KeysDialog, onKey, useCommands } from "./keys.js";
+import { ListFoot, RequestList } from "./list.js";
+import { Request } from "./request.js";
+import { Requests } from "./requests.js";
+import { SettingsDialog } from "./settings.js";
+import { ChangeStream } from "./stream.js";
+import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.mjs";
+
+// Rows that the keys pass faster than this are not opened: each would have to be loaded.
+const PASSING_MS = 150;
+
+/**
+ * `settings` as the gateway shows them. `onBack` is called when it answers again, and `onRefused` gets the ApiError of
+ * one that lets nobody look any more.
+ */
+export function Inspector({ settings, onBack, onRefused }) {
+  const [, redraw] = useState(0);
+  const [state, setState] = useState("connecting");
+  const [opened, setOpened] = useState(() => ofAddress("request"));
+  const [at, setAt] = useState({ current: opened, moves: 0 });
+  const [follow, setFollow] = useState(true);
+  const [entered, setEntered] = useState(null);
+  const [view, setView] = useState("messages");
+  const [dialog, setDialog] = useState(null);
+  const closeDialog = () => setDialog(null);
+  const [spoken, announce] = useState("");
+  const [text, setText] = useState("");
+  const filter = useRef(null);
+  const requests = useMemo(
+    () => new Requests(settings.keep * settings.workers.total, () => redraw((count) => count + 1)),
+    [],
+  );
+  useStream(requests, setState, onBack, onRefused);
+  useTicks(requests);
+  // The request of the address may be far down the list; its row takes the focus from nobody who types already.
+  useEffect(() => {
+    const isIdle = document.activeElement === document.body;
+    if (requests.loaded && opened !== null && isIdle) setAt({ current: opened, moves: at.moves + 1 });
+  }, [requests.loaded]);
+  const passing = useRef({ at: 0, timer: 0 });
+  useEffect(() => {
+    const onAddress = () => {
+      const id = ofAddress("request");
+      setOpened(id);
+      if (id !== null) setAt((old) => ({ ...old, current: id }));
+    };
+    addEventListener("hashchange", onAddress);
+    document.addEventListener("keydown", onKey);
+    return () => {
+      removeEventListener("hashchange", onAddress);
+      document.removeEventListener("keydown", onKey);
+    };
+  }, []);
+
+  const open = (id, byKey = false, against = null) => {
+    clearTimeout(passing.current.timer);
+    location.hash = new URLSearchParams(against === null ? { request: id } : { request: id, against });
+    setAt({ ...at, current: id });
+    setEntered(byKey ? id : null);
+  };
+  const close = () => {
+    clearTimeout(passing.current.timer);
+    history.pushState(null, "", location.pathname + location.search);
+    setOpened(null);
+    setAt({ ...at, moves: at.moves + 1 });
+  };
+  const moveTo = (position) => {
+    const row = requests.rows[Math.max(0, Math.min(position, requests.rows.length - 1))];
+    if (row === undefined) return;
+    setAt({ current: row.id, moves: at.moves + 1 });
+    setEntered(null);
+    if (opened !== null) pass(row.id);
+  };
+  const pass = (id) => {
+    const now = performance.now();
+    clearTimeout(passing.current.timer);
+    const wait = now - passing.current.at < PASSING_MS ? PASSING_MS : 0;
+    const timer = setTimeout(() => location.replace(`#request=${encodeURIComponent(id)}`), wait);
+    passing.current = { at: now, timer };
+  };
+  const position = requests.rows.findIndex((row) => row.id === at.current);
+  const newest = () => {
+    setFollow(true);
+    moveTo(0);
+  };
+  const clear = () => {
+    setText("");
+    filter.current.focus();
+  };
+  const search = (text) => {
+    setFollow(true);
+    requests.load(text).then(() => requests.error ?? announce(`${counted(requests.matching, "request")} found.`));
+  };
+  useCommands({
+    next: () => moveTo(position + 1),
+    previous: () => moveTo(position - 1),
+    first: () => moveTo(0),
+    last: () => moveTo(requests.rows.length - 1),
+    open: () => at.current !== null && open(at.current, true),
+    back: () => opened !== null && close(),
+    filter: () => filter.current.focus(),
+    follow: newest,
+    pause: () => requests.pause(!requests.paused),
+    doctor: state === "recorded" ? undefined : () => setDialog("doctor"),
+    settings: state === "recorded" ? undefined : () => setDialog("settings"),
+    help: () => setDialog("keys"),
+  });
+  useEffect(() => {
+    document.title = opened === null ? "Dragoman inspector" : `${opened} - Dragoman inspector`;
+  }, [opened]);
+  const failed = requests.error?.status === 400 ? requests.error : null;
+  return html`
+    <${Bar} ...${{ settings, state, requests }} onDialog=${setDialog}>
+      <${Filter} input=${filter} text=${text} onText=${setText} onFilter=${search} onEnter=${newest} error=${failed} />
+    </${Bar}>
+    <${Warnings} workers=${settings.workers} error=${failed ? null : requests.error} />
+    <main class=${opened === null ? "" : "has-request"}>
+      <section class="list" aria-label="Requests">
+        ${
+          requests.loaded && requests.rows.length === 0
+            ? requests.error === null &&
+              html`<${Empty}
+                filter=${requests.filter}
+                settings=${settings}
+                onClear=${clear}
+                announce=${announce}
+              />`
+            : html`<${RequestList}
+                requests=${requests}
+                current=${at.current}
+                moves=${at.moves}
+                opened=${opened}
+                follow=${follow}
+                onCurrent=${(id) => setAt({ ...at, current: id })}
+                onOpen=${open}
+                onFollow=${setFollow}
+              />`
+        }
+        <${ListFoot}
+          requests=${requests}
+          follow=${follow}
+          filter=${text}
+          onFilter=${setText}
+          onNewest=${newest}
+          onForget=${state === "recorded" ? null : () => setDialog("forget")}
+        />
+      </section>
+      ${
+        opened !== null &&
+        html`<${Request}
+          key=${opened}
+          id=${opened}
+          against=${ofAddress("against")}
+          summary=${requests.byId.get(opened) ?? null}
+          settings=${settings}
+          recorded=${state === "recorded"}
+          entered=${entered === opened}
+          view=${view}
+          onView=${setView}
+          onClose=${close}
+          onOpen=${(id, against) => open(id, true, against)}
+          onFilter=${setText}
+          announce=${announce}
+        />`
+      }
+    </main>
+    <p class="unseen" role="status" aria-live="polite">${spoken}</p>
+    ${dialog === "doctor" && html`<${DoctorDialog} allowed=${settings.send} onClose=${closeDialog} />`}
+    ${dialog === "settings" && html`<${SettingsDialog} onClose=${closeDialog} />`}
+    ${dialog === "keys" && html`<${KeysDialog} version=${settings.version} onClose=${closeDialog} />`}
+    ${dialog === "forget" && html`<${ForgetDialog} ...${{ requests, announce }} onClose=${closeDialog} />`}`;
+}
+
+// A part of the address behind `#`: the opened request, and the one it is compared with.
+function ofAddress(name) {
+  return new URLSearchParams(location.hash.slice(1)).get(name);
+}
+
+// The time of a live request goes on while nothing is heard of it.
+function useTicks(requests) {
+  useEffect(() => {
+    const tick = () => !document.hidden && requests.rows.some((row) => row.live) && requests.onChange();
+    const timer = setInterval(tick, 1000);
+    return () => clearInterval(timer);
+  }, []);
+}
+
+// The list is loaded when the stream begins, and again when it comes back: what happened meanwhile is then in it.
+function useStream(requests, setState, onBack, onRefused) {
+  useEffect(() => {
+    let begun = false;
+    const onState = (state) => {
+      setState(state);
+      if (state !== "live" && state !== "recorded") return;
+      requests.reload();
+      if (begun) onBack();
+      begun = true;
+    };
+    const stream = new ChangeStream({ onChanges: (changes) => requests.take(changes), onState, onRefused });
+    stream.start();
+    return () => stream.stop();
+  }, []);
+}
