@@ -73,7 +73,7 @@ def _place(finding: Finding) -> tuple[int, str]:
 
 
 def _finding(text: str, message: str, error: "SettingsError | None" = None) -> Finding:
-    from gateway.recording.redact.secrets import without_secrets
+    from gateway.core.secrets import without_secrets
     from gateway.settings.line_numbers import find_key
 
     path, line = find_key(text, message) or (None, None)

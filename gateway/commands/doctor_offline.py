@@ -46,7 +46,7 @@ def examine_offline(offline: Offline) -> Section:
 
 
 def _contained(check: Check, offline: Offline) -> Finding:
-    from gateway.recording.redact.secrets import without_secrets
+    from gateway.core.secrets import without_secrets
 
     try:
         found = check(offline)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from gateway.core.secrets import without_secrets
 from gateway.diagnostics.doctor.examination import examine
 from gateway.diagnostics.doctor.finding import Checked, Section, broken
 from gateway.diagnostics.doctor.probe import Probe
 from gateway.diagnostics.doctor.suggestion import suggested
 from gateway.recording.recording import Interaction
-from gateway.recording.redact.secrets import without_secrets
 from gateway.server.doctor.live_backend import LiveBackend
 from gateway.server.upstream.backends import Backend
 from gateway.server.upstream.transport import Transport
