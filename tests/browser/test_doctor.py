@@ -28,6 +28,7 @@ async def test_a_backend_is_asked_after_a_question(opened: Open) -> None:
         await findings.get_by_text("tool_choice").first.wait_for(timeout=120_000)
         # The tab keeps it.
         await dialog.get_by_role("button", name="Close").click()
+        await dialog.wait_for(state="detached")
         await viewer.page.keyboard.press("x")
         await findings.wait_for()
 
