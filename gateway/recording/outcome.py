@@ -46,7 +46,8 @@ def differences(before: Outcome, after: Outcome) -> tuple[str, ...]:
                 f"{name}: number {at + 1} was {_shown(was)}, now {_shown(now)} ({len(old)} before, {len(new)})"
             )
     if (before.status, before.code) != (after.status, after.code):
-        found.append(f"outcome: was {before.status} {before.code or 'without error'}, now {after.status} {after.code}")
+        was, now = (f"{one.status} {one.code or 'without error'}" for one in (before, after))
+        found.append(f"outcome: was {was}, now {now}")
     return tuple(found)
 
 
@@ -117,12 +118,14 @@ def _unsent(interaction: Interaction) -> Check | None:
 
 
 def _answer(interaction: Interaction, run: OfflineRun) -> Check | None:
-    if interaction.gaps:
+    gone = interaction.end is not None and interaction.end.cut == "client_gone"
+    # What the doctor asks has no client.
+    if interaction.gaps or (interaction.client_head is None and not gone):
         return None
     recorded = b"".join(write.data.content for write in interaction.writes)
     size = f"reads: {len(interaction.reads)}, events: {sum(map(len, run.events))}, writes: {len(interaction.writes)}"
     now = run.client
-    if interaction.end is not None and interaction.end.cut == "client_gone":
+    if gone:
         # What was written to a client that had left is not known.
         now = now[: len(recorded)]
     return Check("answer", size, first_difference(recorded, now))

@@ -322,6 +322,17 @@ def test_no_credential_is_in_what_is_printed_or_saved(
     assert '"kind":"request"' in shown
 
 
+def test_a_report_is_made_again_by_this_version(tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "report.dragoman.jsonl"
+    run("--settings", file(tmp_path, port), "--only", "D22", "--report", str(saved))
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["replay", str(saved)])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert "sent: " in said and "outcome: 200, same." in said and "answer: " not in said, "a report has no client"
+
+
 def test_a_recording_that_exists_is_told_before_anything_is_asked(
     tmp_path: Path, port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,13 +22,14 @@ _FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-
 
 
 def inspector_off(settings: Settings) -> InvalidRequest:
-    """Returns the error where nobody may look."""
-    return InvalidRequest(
-        f"The inspector is off. Set {settings.inspector.admin_key_env} and restart. Without an admin key it serves "
-        "only a gateway on loopback that has no client keys and no server.allowed_hosts, and nobody behind a proxy.",
-        status=404,
-        code="inspector_off",
+    """Returns the error where nobody may look, which says what opens the inspector."""
+    advice = (
+        'Set inspector.enabled to "loopback" or "on" and restart.'
+        if settings.inspector.enabled == "off"
+        else f"Set {settings.inspector.admin_key_env} and restart. Without an admin key it serves only a gateway on "
+        "loopback that has no client keys and no server.allowed_hosts, and nobody behind a proxy."
     )
+    return InvalidRequest(f"The inspector is off. {advice}", status=404, code="inspector_off")
 
 
 def is_inspected(path: str) -> bool:

@@ -87,13 +87,23 @@ async def test_the_page_needs_no_key_and_what_it_asks_for_does(monkeypatch: pyte
             assert (await gateway.client.get(path)).status_code == 401
 
 
-@pytest.mark.parametrize("closed", [{"allowed_hosts": ["gateway.example"]}, {"api_keys_env": "KEYS"}])
-async def test_there_is_no_page_where_nobody_may_look(closed: dict[str, Json], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("closed", "enabled", "advice"),
+    [
+        ({"allowed_hosts": ["gateway.example"]}, "loopback", "Set DRAGOMAN_ADMIN_KEY and restart. Without an admin key"),
+        ({"api_keys_env": "KEYS"}, "loopback", "Set DRAGOMAN_ADMIN_KEY and restart. Without an admin key"),
+        ({}, "off", 'Set inspector.enabled to "loopback" or "on" and restart.'),
+    ],
+)
+async def test_there_is_no_page_where_nobody_may_look(
+    closed: dict[str, Json], enabled: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KEYS", "client-key")
-    async with running_gateway(settings(closed)) as gateway:
+    async with running_gateway(settings(closed, enabled=enabled)) as gateway:
         for path in ("/inspect", "/inspect/", "/inspect/assets/app.js"):
             answer = await gateway.client.get(path)
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "inspector_off")
+            assert advice in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
