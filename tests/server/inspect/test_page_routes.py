@@ -90,7 +90,11 @@ async def test_the_page_needs_no_key_and_what_it_asks_for_does(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("closed", "enabled", "advice"),
     [
-        ({"allowed_hosts": ["gateway.example"]}, "loopback", "Set DRAGOMAN_ADMIN_KEY and restart. Without an admin key"),
+        (
+            {"allowed_hosts": ["gateway.example"]},
+            "loopback",
+            "Set DRAGOMAN_ADMIN_KEY and restart. Without an admin key",
+        ),
         ({"api_keys_env": "KEYS"}, "loopback", "Set DRAGOMAN_ADMIN_KEY and restart. Without an admin key"),
         ({}, "off", 'Set inspector.enabled to "loopback" or "on" and restart.'),
     ],
