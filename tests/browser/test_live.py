@@ -143,9 +143,10 @@ async def test_an_answer_that_no_backend_gave_is_called_the_gateways_own(gateway
         await panel.get_by_text("The answer is the gateway's own: model_not_found.").wait_for()
 
 
-async def test_what_is_here_of_a_request_is_shown_beside_what_is_not(opened: Open) -> None:
+@pytest.mark.parametrize(("framing", "shown"), [("", "of the backend were not kept"), (" chunk=1000 delay_ms=1", "#0")])
+async def test_what_is_here_of_a_request_is_shown_beside_what_is_not(framing: str, shown: str, opened: Open) -> None:
     async with running_gateway(settings(request_mb=0.05)) as gateway, opened(gateway.base_url) as viewer:
-        large: list[Json] = [{"role": "user", "content": "Hello [[scenario:long_unicode]]"}]
+        large: list[Json] = [{"role": "user", "content": f"Hello [[scenario:long_unicode{framing}]]"}]
         request_id = await sent(gateway, model="demo-agent", messages=large)
         page = InspectorPage(viewer)
         await page.open(request_id)
@@ -153,7 +154,8 @@ async def test_what_is_here_of_a_request_is_shown_beside_what_is_not(opened: Ope
         assert len(await page.messages()) == 1
         assert await viewer.page.get_by_role("region", name="Defect of the gateway").count() == 0
         panel = await page.show("Answer")
-        await panel.locator(".read-number").first.wait_for()
+        await panel.get_by_text(shown).first.wait_for()
+        assert await panel.get_by_text("sent nothing").or_(panel.get_by_text("nothing came")).count() == 0
 
 
 async def test_what_redaction_changes_is_said_until_the_words_are_shown(opened: Open) -> None:

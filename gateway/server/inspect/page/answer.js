@@ -21,11 +21,11 @@ export function Answer({ loaded, live, path, query }) {
   const load = (span) => askJson(`${path}/answer`, { query: { ...query, ...span } });
   const { pages, more } = usePages(loaded.value, load, FIRST_READS, live);
   if (loaded.value === null) return html`<p class="empty">${waiting(loaded)}</p>`;
-  const { total, end } = loaded.value;
+  const { total, missing, end } = loaded.value;
   const rows = rowsOf(pages).filter(({ read }) => !live || read.number !== END);
-  return html`<${Reads} rows=${rows} live=${live} />
+  return html`<${Reads} rows=${rows} missing=${missing} live=${live} />
     <${More} shown=${pages.at(-1).to} total=${total} noun="read" onMore=${more} />
-    <${End} end=${end} live=${live} came=${total > 0} />`;
+    <${End} end=${end} live=${live} came=${total + missing > 0} />`;
 }
 
 // Returns [{read, events, chunks}]: one row for each read, and one for the end of the body where something came of it.
@@ -43,9 +43,10 @@ function rowsOf(pages) {
   return end === undefined ? [...rows.values()] : [...rows.values(), end];
 }
 
-function Reads({ rows, live }) {
+function Reads({ rows, missing, live }) {
   const [chosen, setChosen] = useState(null);
   const body = useRef(null);
+  if (rows.length === 0 && missing > 0) return html`<p class="empty">${notKept(missing)}</p>`;
   if (rows.length === 0) return html`<p class="empty">The backend ${live ? "has sent nothing yet" : "sent nothing"}.</p>`;
   const silence = longSilence(rows.map((row) => row.read));
   const move = (event) => {
@@ -78,7 +79,7 @@ function Reads({ rows, live }) {
             html`<${ReadRow}
               key=${row.read.number}
               row=${row}
-              alone=${rows.length === 1}
+              nothing=${rows.length > 1 ? "nothing more" : missing > 0 ? notKept(missing) : "nothing came"}
               silence=${silence}
               chosen=${chosen === row.read.number}
               focusable=${chosen === null ? at === 0 : chosen === row.read.number}
@@ -90,7 +91,9 @@ function Reads({ rows, live }) {
   </div>`;
 }
 
-function ReadRow({ row, alone, silence, chosen, focusable, onChoose }) {
+const notKept = (missing) => `${size(missing)} of the backend were not kept`;
+
+function ReadRow({ row, nothing, silence, chosen, focusable, onChoose }) {
   const { read, events, chunks } = row;
   const end = read.number === END;
   const label = end ? "end" : `#${read.number}`;
@@ -116,7 +119,7 @@ function ReadRow({ row, alone, silence, chosen, focusable, onChoose }) {
       <td>
         ${
           end
-            ? html`<span class="dim">${alone ? "nothing came" : "nothing more"}</span>`
+            ? html`<span class="dim">${nothing}</span>`
             : html`<${Bytes} read=${read} open=${chosen} />`
         }
       </td>

@@ -58,9 +58,11 @@ class AnswerEnd(msgspec.Struct, frozen=True):
 
 
 class AnswerView(msgspec.Struct, frozen=True, rename={"start": "from", "stop": "to"}):
-    """The reads of some positions, with what became of them; the last page has what belongs to no read."""
+    """The reads of some positions, with what became of them; the last page has what belongs to no read. `missing` are
+    the bytes of the backend that were not kept."""
 
     total: int
+    missing: int
     start: int
     stop: int
     reads: Sequence[ReadView]
@@ -91,6 +93,7 @@ def answer_view(remade: Remade, span: Span) -> AnswerView:
         found = [*found, outside]
     return AnswerView(
         len(parts),
+        sum(gap.bytes for gap in remade.interaction.gaps if gap.side == "backend"),
         start,
         stop,
         [part.read for part in found if part.read is not None],
