@@ -60,7 +60,7 @@ def grpc_error(headers: Mapping[str, str]) -> BackendError | None:
     if status == OK:
         return None
     if not status:
-        raise BackendTruncated("The backend's response ended without a gRPC status.")
+        raise BackendTruncated("The backend's response ended without a status.")
     code = int(status) if status.isdecimal() and len(status) < 4 else _UNKNOWN
     pushback = headers.get("grpc-retry-pushback-ms", "").strip()
     patience = {"retry-after-ms": pushback} if _MILLISECONDS.fullmatch(pushback) else {}

@@ -106,7 +106,7 @@ def test_a_response_that_is_wrong_is_told_with_what_came_before(
         (["grpc-status: 14", "grpc-message: busy"], "   error  503 upstream_overloaded: The backend is overloaded.", 1),
         (
             ["other: 1"],
-            "   error  502 upstream_stream_truncated: The backend's response ended without a gRPC status.",
+            "   error  502 upstream_stream_truncated: The backend's response ended without a status.",
             1,
         ),
     ],
