@@ -13,7 +13,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
         self.register("action", "parsers", _Commands)
 
-    def parse_known_args(  # type: ignore[override]
+    def parse_known_args(  # type: ignore[override]  # of its overloads only the plain one is called
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Refuses unknown arguments here, where the parser of the command is known."""
@@ -33,7 +33,7 @@ class CommandParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"there is no {value!r}{nearest(value, action.choices)}")
 
 
-class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # generic only in its stub
     def add_parser(self, name: str, **options: Any) -> Any:
         """Adds a command; what the list of commands says of it stands in its own help, too."""
         about: str = options["help"]

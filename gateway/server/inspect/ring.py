@@ -115,9 +115,10 @@ class RequestRing(RequestObserver):
         """Keeps the contents of a request that ends, and passes them to those who save them."""
         capture.end()
         self._contents.add(live.started, capture)
-        read = partial(_contents, lambda: capture, outcome, live.tokens, live.context.phase)
-        for save in self.on_end:
-            save(read)
+        if self.on_end:
+            read = partial(_contents, lambda: capture, outcome, live.tokens, live.context.phase)
+            for save in self.on_end:
+                save(read)
 
     # --- what a viewer asks
 
