@@ -9,15 +9,26 @@ from gateway.capabilities.request_fields import check_capabilities, check_sequen
 from gateway.capabilities.unsupported_content import dropped_fields, keep_to
 from gateway.core.conversation import ALL_CONTENT, Conversation
 from gateway.core.errors import BackendError, BackendProtocolError, BackendTruncated, InvalidToolCall
-from gateway.core.events import Event, Finish, Reason, ToolCallEnd, ToolCallStart, UsageReport
+from gateway.core.events import (
+    Event,
+    Finish,
+    PassthroughFields,
+    Reason,
+    ReasoningEnd,
+    ToolCallEnd,
+    ToolCallStart,
+    UsageReport,
+)
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
 from gateway.history.apply_profile import apply_profile
+from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
 from gateway.response.object_arguments import ObjectArgumentsCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
+from gateway.response.state_labels import STATEFUL, label_fields, with_label
 from gateway.response.stop_sequences import StopMatcher
 from gateway.response.usage_estimate import answer_size, estimate_usage, prompt_size
 from gateway.tool_calls.unwrap import Unwrapper
@@ -31,9 +42,8 @@ COMPRESSED: Final = Notice(
 # A longer part of a body without a message does not fit into a log line.
 SHOWN_BODY: Final = 4096
 # Only these may need a change before they are sent; the deltas of a response do not.
-_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, Finish, UsageReport})
+_MARKS: Final = frozenset({ToolCallStart, ToolCallEnd, ReasoningEnd, Finish, UsageReport})
 _NO_TRAILERS: Final[Mapping[str, str]] = {}
-_NO_FILTERS: Final = (None, None, None, None)
 # A response whose tokens may have to be estimated is measured each time it has grown by this number of events.
 _UNSIZED: Final = 512
 
@@ -41,7 +51,8 @@ _UNSIZED: Final = 512
 class Exchange:
     """One request and its response. Every list of events obeys `gateway.core.grammar`.
 
-    `summary` stands for the oldest turns of the conversation; None: all are sent.
+    `summary` stands for the oldest turns of the conversation; None: all are sent. `label` is that of the backend's
+    opaque state (`gateway.core.provider_state`); None: all state passes as it is, for an adapter without a backend.
 
     Send `request`, check the head with `on_response_head`, `feed` every piece of the body until `done` or its end, then
     call `close`.
@@ -52,7 +63,12 @@ class Exchange:
     """
 
     def __init__(
-        self, adapter: Adapter, conversation: Conversation, policy: Policy, summary: Substitution | None = None
+        self,
+        adapter: Adapter,
+        conversation: Conversation,
+        policy: Policy,
+        summary: Substitution | None = None,
+        label: str | None = None,
     ) -> None:
         capabilities = adapter.capabilities
         noticed = check_capabilities(conversation, capabilities)
@@ -62,6 +78,9 @@ class Exchange:
             check_sequences(conversation.sampling.stop, conversation.paths)
         self.prepared = prepare(conversation, policy, summary)
         prepared = self.prepared.conversation
+        state_notices: list[Notice] = []
+        if label is not None:
+            prepared, state_notices = keep_own_state(prepared, label, passes=passes)
         self._check: DemandCheck | None = None
         prompts = capabilities.prompts
         if prompts and not passes and (demands := find_demands(prepared, prompts)):
@@ -80,6 +99,7 @@ class Exchange:
             *(conversation.notices and [one for one in conversation.notices if not passes or one.action == "moved"]),
             *noticed,
             *self.prepared.notices,
+            *state_notices,
             *self.profiled.notices,
             *kept,
             *self.request.notices,
@@ -92,6 +112,7 @@ class Exchange:
         self._holding = cast(Holding, self._decoder) if hasattr(self._decoder, "progress") else None
         self._renamed = bool(self.profiled.identifiers.call_ids or self.profiled.identifiers.names)
         self._policy = policy
+        self._label = label
         self._tools = conversation.tools
         self._unwrapper: Unwrapper | None = None
         self._arguments: ObjectArgumentsCheck | None = None
@@ -99,7 +120,7 @@ class Exchange:
         self._stop = StopMatcher(conversation.sampling.stop) if emulates_stop else None
         self._readable = None if conversation.reads == ALL_CONTENT else ReadableContentFilter(conversation.reads)
         filters = (self._guard, self._stop, self._check, self._readable)
-        self._filters = filters != _NO_FILTERS
+        self._filters = [one.feed for one in filters if one is not None]
         self.uncounted = conversation.include_usage or not conversation.stream
         self._unsized: list[Event] = []
         self._size_due = _UNSIZED
@@ -164,6 +185,8 @@ class Exchange:
         )
         if self._filters or holds or not _MARKS.isdisjoint(map(type, events)):
             return self._emit(events)
+        if self._label is not None and PassthroughFields in map(type, events):
+            label_fields(events, self._label)
         self._decoded += len(events)
         if self.uncounted:
             self._unsized += events
@@ -253,15 +276,11 @@ class Exchange:
 
     def _filter(self, events: list[Event], fault: BackendError | None) -> list[Event]:
         """Raises InvalidToolCall for a finish reason of calls without any call, and whatever a check raises."""
-        if self._guard is not None:
-            events = self._guard.feed(events)
-        if self._stop is not None:
-            events = self._stop.feed(events)
-        if self._check is not None:
-            events = self._check.feed(events)
-        if self._readable is not None:
-            events = self._readable.feed(events)
+        for feed in self._filters:
+            events = feed(events)
         for position, event in enumerate(events):
+            if type(event) in STATEFUL and self._label is not None:
+                events[position] = with_label(event, self._label)
             if type(event) is ToolCallEnd:
                 self._called = True
             elif type(event) is UsageReport:

@@ -27,6 +27,7 @@ from bench import payload
 from gateway.adapter import Adapter
 from gateway.core.events import Finish, ResponseStart, TextDelta, UsageReport
 from gateway.core.policy import Policy
+from gateway.core.provider_state import state_label
 from gateway.dialects.openai_chat.completion import encode_completion
 from gateway.dialects.openai_chat.decode import decode
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
@@ -49,6 +50,7 @@ from tests.adapters.proto.services import answer, envelope
 
 BUDGET = msgspec.json.decode((Path(__file__).parent / "budget.json").read_bytes(), type=dict[str, float])
 POLICY = Policy()
+LABEL = state_label("openai_chat", "host", "KEY")
 NATIVE = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
 MESSAGES = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
 GEMINI = GeminiAdapter(GeminiOptions(), 1 << 20)
@@ -90,7 +92,7 @@ def chunk_cost(
         reads = [b"".join(events[at : at + per_read]) for at in range(0, len(events), per_read)]
 
         def stream() -> None:
-            exchange = Exchange(adapter, decode(body), POLICY)
+            exchange = Exchange(adapter, decode(body), POLICY, label=LABEL)
             encoder = ChatStreamEncoder("id", 1, "m")
             for read in reads:
                 encoder.feed(exchange.feed(read))
@@ -125,7 +127,7 @@ def request_cost() -> int:
     """Calls for a small request and its whole answer."""
 
     def answer() -> None:
-        exchange = Exchange(NATIVE, decode(payload.request("m", stream=False)), POLICY)
+        exchange = Exchange(NATIVE, decode(payload.request("m", stream=False)), POLICY, label=LABEL)
         events = [*exchange.feed(payload.completion()), *exchange.close()]
         encode_completion(events, id="id", created=1, model="m")
 
@@ -135,7 +137,7 @@ def request_cost() -> int:
 def history_cost(messages: int) -> float:
     """Calls for each message of a history that exceeds the limits."""
     body = payload.request("m", stream=False, messages=messages)
-    return calls(lambda: Exchange(NATIVE, decode(body), POLICY)) / messages
+    return calls(lambda: Exchange(NATIVE, decode(body), POLICY, label=LABEL)) / messages
 
 
 def identity_cost(messages: int) -> float:

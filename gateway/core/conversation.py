@@ -139,9 +139,10 @@ class Turn(msgspec.Struct, frozen=True):
     `index` is its position in the client's request, of a turn from several items that of the first (None: the gateway
     added it; below 0: it was stored, and stands so far before the first one of the request). `source` is the message as
     the client wrote it, and None as soon as a pass has changed the turn: a turn with a source may be sent unchanged to
-    a backend of the source's dialect. `extra` keeps unknown message fields. `synthesized` marks a user turn that no
-    user wrote: a note that the gateway made, of a tool result without its call for instance. `summary` marks the one
-    that stands for turns which are not sent.
+    a backend of the source's dialect. (The labels of opaque state are taken off in the source as well, and state of
+    another backend is left out: `gateway.history.own_state`.) `extra` keeps unknown message fields. `synthesized` marks
+    a user turn that no user wrote: a note that the gateway made, of a tool result without its call for instance.
+    `summary` marks the one that stands for turns which are not sent.
     """
 
     role: Role

@@ -1,15 +1,46 @@
-"""Reads and makes the opaque state of a provider that `extra` of a block carries: a signature, encrypted reasoning.
+"""Reads, makes and labels the opaque state of a provider: a signature, encrypted reasoning.
 
-It stands below the provider's name, so that it returns to its maker and reaches no other provider:
+In `extra` of a block it stands below the provider's name, so that it reaches no other provider:
 `{"extra_content": {"google": {"thought_signature": "..."}}}` (the form of Google's OpenAI compatibility).
+
+Two backends may be of one provider and not know each other's state. A label before the state therefore says which
+backend made it: set on the way to the client, taken off on the way back. Its form fits every wire: letters and digits,
+24 of them, are base64 in both alphabets (RFC 4648, sections 4 and 5), and since they are whole groups of four, bytes
+that a client decodes and encodes again begin with the same characters (google-genai keeps `thoughtSignature` as bytes).
 """
 
-from collections.abc import Mapping
-from typing import Final
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
 
-from gateway.core.conversation import EMPTY, JsonObject
+from gateway.core.conversation import EMPTY, Json, JsonObject
 
 STATE_FIELD: Final = "extra_content"
+# The fields below a provider's name that hold a state; what stands beside them says which one it is.
+OPAQUE_FIELDS: Final = ("signature", "data", "thought_signature", "encrypted_content", "opaque")
+# The types of objects that say nothing without their state, and those of items that stand for a part of the history.
+REASONING_TYPES: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
+COMPACTION_TYPES: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
+# The field with the state of an object of a wire, by the object's type; a part of Gemini has no type.
+_FIELD_OF_TYPE: Final[Mapping[Json, str]] = {
+    "thinking": "signature",
+    "redacted_thinking": "data",
+    "reasoning": "encrypted_content",
+    **dict.fromkeys(COMPACTION_TYPES, "encrypted_content"),
+}
+_FIELD_OF_PART: Final = "thoughtSignature"
+# An object without any of these fields has no state.
+STATE_FIELDS: Final = frozenset({STATE_FIELD, _FIELD_OF_PART, *_FIELD_OF_TYPE.values()})
+
+_MARK: Final = "Dragoman"
+_DIGEST_BYTES: Final = 8
+# The form of every label, as a regular expression.
+LABEL: Final = rf"{_MARK}[0-9a-f]{{{2 * _DIGEST_BYTES}}}"
+_match_label: Final = re.compile(LABEL).match
+
+# Takes a state that is not empty; None: the state is left out.
+Change: TypeAlias = Callable[[str], str | None]
 
 
 def provider_state(extra: JsonObject, provider: str) -> JsonObject:
@@ -24,3 +55,45 @@ def provider_state(extra: JsonObject, provider: str) -> JsonObject:
 def with_provider_state(provider: str, state: JsonObject) -> JsonObject:
     """Returns the `extra` of a block with this state of this provider."""
     return {STATE_FIELD: {provider: dict(state)}}
+
+
+def state_label(adapter: str, host: str, credential: str) -> str:
+    """Returns the label of the backend with this adapter and host, and this name of its credential."""
+    made_of = "\0".join((adapter, host.lower(), credential)).encode("utf-8", "surrogatepass")
+    return _MARK + hashlib.blake2b(made_of, digest_size=_DIGEST_BYTES, person=b"state label").hexdigest()
+
+
+def label_of(state: str) -> str:
+    """Returns the label that a state begins with; empty where it has none."""
+    found = _match_label(state)
+    return "" if found is None else found[0]
+
+
+def with_states(value: JsonObject, change: Change) -> JsonObject:
+    """Returns an object with each of its states changed; the same object where it has none.
+
+    `value` is the `extra` of a block, or a message, item, block, part or call of a wire. Of a provider whose state is
+    left out, nothing stays below its name.
+    """
+    kind = value.get("type")
+    field = _FIELD_OF_TYPE.get(kind, _FIELD_OF_PART) if isinstance(kind, str) else _FIELD_OF_PART
+    state = value.get(field)
+    states = value.get(STATE_FIELD)
+    changed: dict[str, Json] = {}
+    if isinstance(state, str) and state:
+        changed[field] = change(state)
+    if isinstance(states, Mapping):
+        changed[STATE_FIELD] = _changed_states(states, change)
+    if not changed or all([value[name] == new for name, new in changed.items()]):
+        return value
+    return {name: new for name, old in value.items() if (new := changed.get(name, old)) is not None or old is None}
+
+
+def _changed_states(states: JsonObject, change: Change) -> Json:
+    kept: dict[str, Json] = {}
+    for provider, state in states.items():
+        found = state if isinstance(state, Mapping) else EMPTY
+        opaque = {name: change(said) for name in OPAQUE_FIELDS if isinstance(said := found.get(name), str) and said}
+        if None not in opaque.values():
+            kept[provider] = {**found, **opaque} if opaque else state
+    return kept or None

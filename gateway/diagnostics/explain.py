@@ -33,9 +33,10 @@ def explain(
     backend: str | None = None,
     dialect: Dialect | None = None,
     summary: Substitution | None = None,
+    label: str | None = None,
 ) -> Explanation:
     """Runs every stage of a request except sending. Without an adapter it ends before the encoding. `dialect` is
-    that of the client, None: the default one. `summary` stands for the oldest turns; None: all are sent."""
+    that of the client, None: the default one. `summary` and `label` are those of the exchange."""
     dialect = dialect or load_dialect()
     explanation = Explanation(
         model=conversation.model,
@@ -47,7 +48,7 @@ def explain(
     try:
         prepared = prepare(conversation, policy, summary)
         explanation = _with_preparation(explanation, prepared, dialect)
-        return _with_encoding(explanation, conversation, prepared, policy, adapter, summary)
+        return _with_encoding(explanation, conversation, prepared, policy, adapter, summary, label)
     except GatewayError as error:
         notices = (*explanation.diagnostics, *error.notices)
         encoded = dialect.encode_error(error)
@@ -89,10 +90,11 @@ def _with_encoding(
     policy: Policy,
     adapter: Adapter | None,
     summary: Substitution | None,
+    label: str | None,
 ) -> Explanation:
     if adapter is None:
         return _with_preview(explanation, conversation, prepared, policy)
-    exchange = Exchange(adapter, conversation, policy, summary)
+    exchange = Exchange(adapter, conversation, policy, summary, label)
     encoded = encoded_request(exchange, adapter, policy)
     turns = exchange.profiled.conversation.turns
     text = exchange.request.sent_text

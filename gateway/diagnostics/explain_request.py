@@ -51,7 +51,8 @@ def explain_routed(
 ) -> Explanation:
     """Explains a request of this dialect whose backend is known. `noticed` reports what was put into it before,
     `summary` stands for its oldest turns, and `state` is what is remembered of it."""
-    explanation = explain(routed.conversation, routed.policy, routed.adapter, routed.backend, dialect, summary)
+    conversation, policy, label = routed.conversation, routed.policy, routed.label
+    explanation = explain(conversation, policy, routed.adapter, routed.backend, dialect, summary, label)
     explanation = msgspec.structs.replace(explanation, model=routed.model, state=state)
     return with_notices(explanation, (*noticed, *explanation.diagnostics)) if noticed else explanation
 

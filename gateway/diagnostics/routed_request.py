@@ -17,13 +17,14 @@ from gateway.settings.model_names import ModelNames
 
 class RoutedRequest(msgspec.Struct, frozen=True):
     """A request with the backend that its model names: None for both where the settings have no models. `model` is the
-    client's name of it."""
+    client's name of it, and `label` that of the backend's opaque state."""
 
     model: str
     conversation: Conversation
     policy: Policy
     adapter: Adapter | None = None
     backend: str | None = None
+    label: str | None = None
 
 
 def route_document(
@@ -64,7 +65,8 @@ def route_document(
     acting = route.on(adapter is not None and adapter.capabilities.native)
     sent = msgspec.structs.replace(conversation, model=route.name or model)
     policy = _overridden(acting.policy, given, settings.profiles)
-    return RoutedRequest(conversation.model, sent, policy, adapter, route.backend)
+    label = settings.backends[route.backend].state_label
+    return RoutedRequest(conversation.model, sent, policy, adapter, route.backend, label)
 
 
 def _overridden(policy: Policy, document: JsonObject, profiles: Mapping[str, Profile]) -> Policy:

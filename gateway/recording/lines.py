@@ -83,7 +83,8 @@ class RequestLine(msgspec.Struct, frozen=True, omit_defaults=True):
 class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The route: the client's `model`, its `name` at the backend (empty: the same), the backend's entry without its
     address and its credential, and the whole effective policy. `max_event` is in bytes. `state`: what the gateway
-    keeps of other requests had a part in this one, which cannot be made again without it."""
+    keeps of other requests had a part in this one, which cannot be made again without it. `label` is that of the
+    backend's opaque state; empty in a recording of a gateway that set none."""
 
     x: int
     model: str
@@ -95,6 +96,7 @@ class RouteLine(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: Fields = EMPTY
     max_event: int = 4 * 2**20
     state: bool = False
+    label: str = ""
     unknown: Fields = EMPTY
 
 

@@ -142,7 +142,7 @@ class _Run:
             return
         if route.name and route.name != conversation.model:
             conversation = msgspec.structs.replace(conversation, model=route.name)
-        self._exchange = Exchange(adapter, conversation, policy)
+        self._exchange = Exchange(adapter, conversation, policy, label=route.label or None)
         self._notices += self._exchange.notices
         self._answer = OfflineAnswer(self._dialect, request, self._head(), self._exchange.notices)
 

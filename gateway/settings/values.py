@@ -2,12 +2,14 @@
 
 from collections.abc import Container, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
 from gateway.core.notices import Level
 from gateway.core.policy import Policy
 from gateway.core.profiles import PROFILES, Profile
+from gateway.core.provider_state import state_label
 from gateway.settings.model_names import ModelNames
 from gateway.settings.wrong_type import ADDRESS, VARIABLE
 
@@ -258,6 +260,13 @@ class BackendSettings(msgspec.Struct, frozen=True):
     def credential_variable(self) -> str:
         """Returns the environment variable of the credential; empty where there is none."""
         return (self.refresh.refresh_token_env if self.refresh is not None else self.api_key_env) or ""
+
+    @property
+    def state_label(self) -> str:
+        """Returns the label of the opaque state that this backend makes. Entries with the same adapter, host and
+        credential share one, because they are one account."""
+        host = urlsplit(self.base_url).netloc or self.base_url
+        return state_label(self.adapter, host, self.credential_variable)
 
     def __repr__(self) -> str:
         """Omits the values of headers, which may be keys."""

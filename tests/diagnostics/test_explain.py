@@ -219,3 +219,14 @@ def test_the_size_of_a_history_is_told_without_a_running_gateway(window: int, wh
     assert (summary.would_cover is None) is (why == "below")
     assert f"tokens of {window}" in explain_text(told, [])
     assert plan(LOOP, NATIVE).state is None
+
+
+def test_opaque_state_is_explained_as_it_would_be_sent() -> None:
+    settings = read_settings(NATIVE)
+    for label, sent in ((settings.backends["chat"].state_label, "c3RhdGU="), (f"Dragoman{0:016}", None)):
+        signed: dict[str, Any] = {**CALL, "extra_content": {"google": {"thought_signature": f"{label}c3RhdGU="}}}
+        told = plan([*LOOP[:2], {**LOOP[2], "tool_calls": [signed]}, LOOP[3]], settings)
+        message: Any = told.wire[2]
+        state = None if sent is None else {"google": {"thought_signature": sent}}
+        assert message["tool_calls"][0].get("extra_content") == state
+        assert ("STATE_FOREIGN" in rules(told)) == (sent is None)

@@ -17,6 +17,7 @@ from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event
 from gateway.core.policy import FlattenOptions, LoopGuard, Policy, RecentToolResults
 from gateway.core.profiles import PROFILES
+from gateway.core.provider_state import state_label
 from gateway.diagnostics.explain import explain
 from gateway.dialects.base import ClientRequest, Dialect
 from gateway.exchange import Exchange
@@ -83,6 +84,12 @@ WIRES: Final = st.binary(max_size=80) | st.lists(
 ).map(b"".join)
 
 
+# That of the backend that answers.
+LABEL: Final = state_label("adapter", "host", "KEY")
+# State of it, of another backend, of an unknown one, and none.
+STATES: Final = st.sampled_from([f"{LABEL}s", f"{state_label('adapter', 'host', 'OTHER_KEY')}s", "s", LABEL, ""])
+
+
 def check_exchanges(
     adapters: Mapping[str, Adapter],
     dialect: Dialect,
@@ -98,7 +105,7 @@ def check_exchanges(
         note(name)
         assert msgspec.json.encode(explain(request.conversation, policy, adapter, "backend", dialect))
         try:
-            exchange = Exchange(adapter, request.conversation, policy)
+            exchange = Exchange(adapter, request.conversation, policy, label=LABEL)
         except InvalidRequest as error:
             assert 400 <= error.status < 500
             assert dialect.encode_error(error).body

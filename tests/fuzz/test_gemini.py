@@ -17,7 +17,7 @@ from gateway.dialects.document import read_document
 from gateway.dialects.gemini.dialect import GeminiDialect
 from tests.dialects.gemini.test_conformance import ARRAY, CASE
 from tests.fuzz.counted import Work, count_work
-from tests.fuzz.exchanges import ADAPTERS, LIMIT, POLICIES, WIRES, check_exchanges
+from tests.fuzz.exchanges import ADAPTERS, LIMIT, POLICIES, STATES, WIRES, check_exchanges
 from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled
 
 DIALECT: Final = GeminiDialect()
@@ -46,11 +46,11 @@ PARTS: Final = lists(
     objects(
         text=TEXTS | WILD,
         thought=st.booleans() | WILD,
-        thoughtSignature=TEXTS | WILD,
+        thoughtSignature=TEXTS | STATES | WILD,
         thought_signature=TEXTS,
         mood=WILD,
     )
-    | objects(functionCall=CALLS | WILD, thoughtSignature=TEXTS)
+    | objects(functionCall=CALLS | WILD, thoughtSignature=STATES)
     | objects(functionResponse=RESPONSES | WILD)
     | objects(inlineData=INLINE | WILD, fileData=WILD)
     | objects(executableCode=objects(code=TEXTS, language=TEXTS) | WILD, codeExecutionResult=WILD)

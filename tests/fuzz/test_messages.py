@@ -16,7 +16,7 @@ from gateway.dialects.anthropic_messages.dialect import AnthropicMessagesDialect
 from gateway.dialects.base import RequestHead
 from gateway.dialects.document import read_document
 from gateway.exchange import Exchange
-from tests.fuzz.exchanges import ADAPTERS, POLICIES
+from tests.fuzz.exchanges import ADAPTERS, LABEL, POLICIES, STATES
 from tests.fuzz.strategies import IDS, NAMES, SCALARS, TEXTS, WILD
 
 DIALECT: Final = AnthropicMessagesDialect()
@@ -47,7 +47,7 @@ def _blocks(content: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
             "source": SOURCES | WILD,
             "title": TEXTS | WILD,
             "thinking": TEXTS | WILD,
-            "signature": TEXTS | WILD,
+            "signature": TEXTS | STATES | WILD,
             "data": TEXTS | WILD,
             "id": IDS | WILD,
             "name": NAMES | WILD,
@@ -121,7 +121,7 @@ def test_any_request_is_answered_or_refused(
     try:
         conversation = DIALECT.decode(read_document(body), RequestHead("/v1/messages")).conversation
         assert [shown for turn in conversation.turns for shown in DIALECT.encode_turn(turn)] or not conversation.turns
-        request = Exchange(_adapter(name), conversation, policy).request
+        request = Exchange(_adapter(name), conversation, policy, label=LABEL).request
     except InvalidRequest as error:
         assert error.message and 400 <= error.status < 500
         msgspec.json.decode(DIALECT.encode_error(error).body)

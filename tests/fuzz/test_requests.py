@@ -18,7 +18,7 @@ from gateway.dialects.openai_chat.request_models import ChatCompletionRequest
 from gateway.dialects.openai_chat.stream import ChatStreamEncoder
 from gateway.dialects.openai_errors import encode_error, encode_error_frame
 from gateway.exchange import Exchange
-from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES
+from tests.fuzz.exchanges import ADAPTERS, LABEL, POLICIES, WIRES
 from tests.fuzz.strategies import FIELDS, WILD, bodies, encoded, requests
 
 
@@ -50,7 +50,7 @@ def test_any_body_goes_all_the_way_or_is_refused(body: bytes, policy: Policy, na
     if conversation is None:
         return
     try:
-        exchange = Exchange(ADAPTERS[name], conversation, policy)
+        exchange = Exchange(ADAPTERS[name], conversation, policy, label=LABEL)
     except InvalidRequest as error:
         assert 400 <= error.status < 500
         return

@@ -20,7 +20,7 @@ from gateway.dialects.openai_responses.request_models import ResponsesRequest
 from gateway.dialects.openai_responses.turn_items import ItemEncoder
 from tests.dialects.openai_responses.test_conformance import CASE
 from tests.fuzz.counted import Work, count_work
-from tests.fuzz.exchanges import ADAPTERS, POLICIES, WIRES, check_exchanges
+from tests.fuzz.exchanges import ADAPTERS, POLICIES, STATES, WIRES, check_exchanges
 from tests.fuzz.strategies import FLOATS, IDS, NAMES, TEXTS, WHOLE, WILD, encoded, lists, objects, spoiled
 
 DIALECT: Final = OpenAIResponsesDialect()
@@ -65,7 +65,8 @@ ITEMS: Final = st.lists(
         output=TEXTS | PARTS | WILD,
         tools=TOOLS | WILD,
         summary=PARTS | WILD,
-        **dict.fromkeys(("arguments", "input", "action", "operation", "encrypted_content"), TEXTS | WILD),
+        **dict.fromkeys(("arguments", "input", "action", "operation"), TEXTS | WILD),
+        encrypted_content=TEXTS | STATES | WILD,
     )
     | WILD,
     max_size=8,

@@ -87,3 +87,15 @@ def test_the_path_of_a_request_is_read_as_the_client_meant_it() -> None:
     path = "/v1beta/models/caf%C3%A9%20lait:generateContent?alt=sse"
     head = request_head(Interaction(RequestLine(1, "r", "gemini", "POST", path)))
     assert (head.path, head.query) == ("/v1beta/models/café lait:generateContent", b"alt=sse")
+
+
+def test_a_run_sets_the_label_of_the_recorded_backend() -> None:
+    golden = next(one for one in goldens() if str(one) == "gemini_round_trip")
+    interaction = interaction_of(golden)
+    assert interaction.route is not None
+    label = BackendSettings("gemini", "http://host", api_key_env="KEY").state_label
+    labelled = run_offline(
+        msgspec.structs.replace(interaction, route=msgspec.structs.replace(interaction.route, label=label))
+    )
+    assert label.encode() in labelled.client
+    assert labelled.client.replace(label.encode(), b"") == run_offline(interaction).client

@@ -6,11 +6,11 @@ from typing import Any, Final
 import msgspec
 
 from gateway.core.conversation import EMPTY, Json, JsonObject, Reasoning, Turn
-from gateway.core.provider_state import provider_state
+from gateway.core.provider_state import OPAQUE_FIELDS, STATE_FIELD, label_of, provider_state, with_provider_state
 from gateway.core.state_rule import StateRule
 
-# The version of the bytes; another one is read as absent.
-VERSION: Final = 1
+# The version of the bytes; another one is read as absent. Before 2, a state had no label of its backend.
+VERSION: Final = 2
 
 
 class Thought(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -70,12 +70,13 @@ def kept_states(state: TurnState, rule: StateRule) -> Iterator[Json]:
 
 
 def _opaque(state: JsonObject) -> Json:
-    """Returns what its maker verifies; a client's dialect may leave other fields out."""
-    opaque = {name: state[name] for name in _VERIFIED if name in state}
+    """Returns what its maker verifies, without a label; a client's dialect may leave other fields out."""
+    opaque = {name: _unlabelled(state[name]) for name in OPAQUE_FIELDS if name in state}
     return opaque or dict(state)
 
 
-_VERIFIED: Final = ("signature", "data", "thought_signature", "encrypted_content")
+def _unlabelled(state: Json) -> Json:
+    return state[len(label_of(state)) :] if isinstance(state, str) else state
 
 
 def only_state(extra: JsonObject, provider: str | None) -> dict[str, Any]:
@@ -83,14 +84,14 @@ def only_state(extra: JsonObject, provider: str | None) -> dict[str, Any]:
     if provider is None:
         return {}
     state = provider_state(extra, provider)
-    return {"extra_content": {provider: dict(state)}} if state else {}
+    return {**with_provider_state(provider, state)} if state else {}
 
 
 def without_state(extra: JsonObject, provider: str) -> JsonObject:
     """Returns `extra` without the provider's state."""
-    content = extra.get("extra_content")
+    content = extra.get(STATE_FIELD)
     if not isinstance(content, Mapping) or provider not in content:
         return extra
     rest = {name: value for name, value in content.items() if name != provider}
-    others = {name: value for name, value in extra.items() if name != "extra_content"}
-    return {**others, **({"extra_content": rest} if rest else {})} or EMPTY
+    others = {name: value for name, value in extra.items() if name != STATE_FIELD}
+    return {**others, **({STATE_FIELD: rest} if rest else {})} or EMPTY

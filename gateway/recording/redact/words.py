@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+from gateway.core.provider_state import LABEL, label_of
 from gateway.core.secrets import PLACEHOLDER
 from gateway.recording.lines import RedactionLevel
 
@@ -26,9 +27,11 @@ must have less larger than large no ai requests remaining quota out credits
 """
 # Words of the protocols, of the formats of tool calls and of transcripts: passes act on them.
 VOCABULARY: Final = frozenset((*_VOCABULARY.split(), *_REFUSALS.split()))
-# A long run of base64 is an image, a file or a signature: its characters mean nothing to any pass.
+# A long run of base64 is an image, a file or a signature: its characters mean nothing to any pass. The label before a
+# state decides which backend gets it.
 _TOKEN: Final = re.compile(
     rf"({PLACEHOLDER}"
+    rf"|{LABEL}"
     r"|[A-Za-z0-9+/_-]{120,}={0,2}"
     r"|base64|\\u[0-9a-fA-F]{4}|\\[bfnrt]"
     r"|\d+(?:\.\d+)?[eE][+-]?\d+(?![A-Za-z])"
@@ -92,6 +95,8 @@ class Words:
         """Returns base64 of the same size and type in place of a file; text that is no base64 as `text` returns it."""
         if self._level == "none" or not _BASE64.fullmatch(content):
             return self.text(content)
+        if label := label_of(content):
+            return label + self.stub(content[len(label) :])
         bare = content.rstrip("=")
         mark = hashlib.shake_128(self._seed + content.encode()).hexdigest(_MARK // 2)
         return (content[:_MAGIC] + mark).ljust(len(bare), "A") + content[len(bare) :]
@@ -117,7 +122,7 @@ class Words:
         return "".join(to.upper() if was.isupper() else to for was, to in zip(token, new, strict=True))
 
     def _stays(self, token: str) -> bool:
-        return token[0] in "[\\" or token.lower() in self._kept or token.strip("0") == ""
+        return token[0] in "[\\" or bool(label_of(token)) or token.lower() in self._kept or token.strip("0") == ""
 
     def _unused(self, key: str) -> str:
         drawn = key

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import msgspec
 
-from gateway.adapter import Adapter, BackendRequest
+from gateway.adapter import BackendRequest
 from gateway.core.backend_status import NO_RETRY, redact_error
 from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError, BackendTimeout
@@ -126,9 +126,9 @@ class GenerateEndpoint:
             conversation = await state.recall(conversation)
         summary = None if state is None else state.summary
         if large:
-            exchange = await asyncio.to_thread(_prepared, backend.adapter, conversation, route.policy, summary)
+            exchange = await asyncio.to_thread(_prepared, backend, conversation, route.policy, summary)
         else:
-            exchange = Exchange(backend.adapter, conversation, route.policy, summary)
+            exchange = Exchange(backend.adapter, conversation, route.policy, summary, backend.state_label)
         if state is not None:
             exchange.notices[:0] = state.notices
         keeps: AnswerStore | None = None
@@ -257,9 +257,9 @@ async def _decoded_with_stored(
     return dialect.decode(document, head)
 
 
-def _prepared(adapter: Adapter, conversation: Conversation, policy: Policy, summary: Substitution | None) -> Exchange:
+def _prepared(backend: Backend, conversation: Conversation, policy: Policy, summary: Substitution | None) -> Exchange:
     """The exchange for a long conversation, so far that nothing looks through all of it again."""
-    exchange = Exchange(adapter, conversation, policy, summary)
+    exchange = Exchange(backend.adapter, conversation, policy, summary, backend.state_label)
     if exchange.uncounted:
         exchange.size_prompt()
     return exchange

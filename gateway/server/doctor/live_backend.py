@@ -128,7 +128,7 @@ class LiveBackend:
         failure: GatewayError | None = None
         try:
             conversation = self._dialect.decode(read_document(body), head).conversation
-            exchange = Exchange(backend.adapter, conversation, route.policy)
+            exchange = Exchange(backend.adapter, conversation, route.policy, label=backend.state_label)
             if question.added:
                 exchange.request = _with_fields(exchange.request, question.added)
             capture.prepare(exchange)

@@ -281,6 +281,7 @@ class Capture(msgspec.Struct, array_like=True):
             policy_fields(route.policy),
             backend.max_event,
             self._state,
+            backend.state_label,
         )
 
     def _sent_line(self, x: int) -> SentLine | None:

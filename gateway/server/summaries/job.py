@@ -78,7 +78,7 @@ def prepare_job(task: SummaryTask) -> JobRequest:
     """Writes the job's request. Raises GatewayError where its backend cannot be sent it."""
     writer, cover = task.writer, task.cover
     request = summary_conversation(task.conversation, cover, writer.sent_name, task.schema)
-    exchange = Exchange(writer.backend.adapter, request, writer.route.policy)
+    exchange = Exchange(writer.backend.adapter, request, writer.route.policy, label=writer.backend.state_label)
     return JobRequest(exchange, estimate_view(request) + cover.output_tokens)
 
 

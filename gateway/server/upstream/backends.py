@@ -39,6 +39,7 @@ class Backend:
     ) -> None:
         self.name = name
         self.settings = settings
+        self.state_label = settings.state_label
         self.max_event = max_event
         self.base_url = settings.base_url
         check_address(f"backends.{name}", settings.base_url)

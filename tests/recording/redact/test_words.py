@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.provider_state import state_label
 from gateway.recording.lines import RedactionLevel
 from gateway.recording.redact.words import VOCABULARY, Words, is_identifier
 
@@ -97,3 +98,12 @@ def test_a_long_text_becomes_what_its_parts_become() -> None:
     new = Words("shape", b"seed").text(text)
     words = Words("shape", b"seed")
     assert "".join(f"{words.text(word)} " for word in text.split()) == new
+
+
+@pytest.mark.parametrize("level", ["shape", "full"])
+@pytest.mark.parametrize("state", ["Eqd1f0c3", "gAAAABcd" * 30, "a.b"])
+def test_the_label_of_a_state_stays_and_the_state_is_the_same_behind_it(level: RedactionLevel, state: str) -> None:
+    words, label = Words(level, b"seed"), state_label("adapter", "host", "KEY")
+    for replaced in (words.text, words.stub):
+        assert replaced(label + state) == label + replaced(state)
+        assert replaced(state) != state

@@ -1,0 +1,235 @@
+"""Keeps in a conversation the opaque state that its backend may read, and takes the labels off it.
+
+- Labelled state (`gateway.core.provider_state`) goes to the backend that made it, without its label.
+- State without a label goes to a backend of the client's own API, which judges it: a client may have it from elsewhere,
+  and Google documents words that stand for an absent signature. A backend of another API does not get it.
+
+Everything else of a message stays as the client wrote it.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, assert_never
+
+import msgspec
+
+from gateway.core.conversation import (
+    EMPTY,
+    UNREAD,
+    Block,
+    Conversation,
+    File,
+    Image,
+    Json,
+    JsonObject,
+    Reasoning,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from gateway.core.notices import Level, Notice
+from gateway.core.provider_state import (
+    COMPACTION_TYPES,
+    REASONING_TYPES,
+    STATE_FIELD,
+    STATE_FIELDS,
+    label_of,
+    with_states,
+)
+
+# The fields of a message that list the objects which may have state: one for each wire, and that of calls.
+_LISTS: Final = ("content", "input", "parts", "tool_calls")
+# A part of Gemini with nothing else, or with empty text, is there for its signature alone.
+_EMPTY_PART: Final = frozenset({"text", "thought"})
+
+Loss = Literal["foreign", "compaction", "unlabelled"]
+_LOSSES: Final[dict[Loss, tuple[str, str, Level]]] = {
+    "foreign": ("STATE_FOREIGN", "state of another backend is not sent, of {count} messages", "info"),
+    "compaction": (
+        "STATE_FOREIGN",
+        "{count} compactions of another backend are not sent, and with them the messages that they stand for",
+        "warning",
+    ),
+    "unlabelled": (
+        "STATE_UNLABELLED",
+        "state that does not say which backend made it is not sent to one of another API, of {count} messages",
+        "info",
+    ),
+}
+
+
+def keep_own_state(conversation: Conversation, label: str, *, passes: bool) -> tuple[Conversation, list[Notice]]:
+    """Returns the conversation with the state that the backend of this label may read, and what was left out of it.
+
+    `passes`: the backend has the client's own API. A turn that has nothing without its state is left out.
+    """
+    found = _stateful(conversation.turns)
+    if not found:
+        return conversation, []
+    state_filter = _StateFilter(label, passes)
+    turns: list[Turn | None] = [*conversation.turns]
+    changed = False
+    for at in found:
+        turns[at] = state_filter.turn(conversation.turns[at])
+        changed = changed or turns[at] is not conversation.turns[at]
+    if not changed:
+        return conversation, []
+    kept = tuple([turn for turn in turns if turn is not None])
+    return msgspec.structs.replace(conversation, turns=kept), [*state_filter.notices()]
+
+
+def _stateful(turns: Iterable[Turn]) -> list[int]:
+    """Returns the positions of the turns that may have state. Reads all of every request, with no call for a block."""
+    found = []
+    for at, turn in enumerate(turns):
+        if STATE_FIELD in turn.extra or (turn.source is not None and turn.source.unread == UNREAD):
+            found.append(at)
+            continue
+        for block in turn.blocks:
+            match block:
+                case Text() | ToolCall() | Reasoning() | Image():
+                    stateful = STATE_FIELD in block.extra
+                case ToolResult():
+                    stateful = False
+                case File():
+                    stateful = True
+                case _:
+                    assert_never(block)
+            if stateful:
+                found.append(at)
+                break
+    return found
+
+
+class _StateFilter:
+    """Filters the states of one conversation, and collects what is left out."""
+
+    def __init__(self, label: str, passes: bool) -> None:
+        self._label = label
+        self._passes = passes
+        # Of the turn, and of the object that is read.
+        self._lost: set[Loss] = set()
+        self._left_out: set[Loss] = set()
+        self._turns: dict[Loss, list[Turn]] = {}
+
+    def turn(self, turn: Turn) -> Turn | None:
+        """Returns the turn; None where nothing of it is left."""
+        self._lost = set()
+        blocks = tuple([kept for block in turn.blocks if (kept := self._block(block)) is not None])
+        extra, source = turn.extra, turn.source
+        if STATE_FIELD in extra:
+            extra, _ = self._read(extra)
+        if source is not None and self._passes:
+            source = self._source(source)
+        for loss in self._lost:
+            self._turns.setdefault(loss, []).append(turn)
+        if blocks == turn.blocks and extra is turn.extra and source is turn.source:
+            return turn
+        if turn.blocks and not blocks and not (self._passes and source is not None and _says_more(source)):
+            return None
+        return msgspec.structs.replace(turn, blocks=blocks, extra=extra or EMPTY, source=source)
+
+    def notices(self) -> Iterator[Notice]:
+        """Yields one notice for each kind of loss, with the first message of it."""
+        for loss, turns in sorted(self._turns.items()):
+            rule, detail, level = _LOSSES[loss]
+            yield Notice("state", "dropped", rule, detail.format(count=len(turns)), turns[0].index, level=level)
+
+    def _block(self, block: Block) -> Block | None:
+        match block:
+            case Text() | Image() | ToolCall() if STATE_FIELD in block.extra:
+                extra, _ = self._read(block.extra)
+                return block if extra is block.extra else msgspec.structs.replace(block, extra=extra or EMPTY)
+            case Reasoning() if STATE_FIELD in block.extra:
+                extra, lost = self._read(block.extra)
+                if extra is block.extra:
+                    return block
+                # A backend of another API may read the text alone; one of this API refuses it.
+                if lost and (self._passes or not block.text):
+                    return None
+                return msgspec.structs.replace(block, extra=extra or EMPTY)
+            case File() if self._passes:
+                part = self._object(block.part)
+                if part is None or part is block.part:
+                    return None if part is None else block
+                return msgspec.structs.replace(block, part=part)
+            case Text() | Image() | ToolCall() | Reasoning() | File() | ToolResult():
+                return block
+            case _:
+                assert_never(block)
+
+    def _source(self, source: Source) -> Source:
+        value = source.value
+        lists: dict[str, Json] = {}
+        for name in _LISTS:
+            if isinstance(written := value.get(name), list):
+                kept = self._objects(written)
+                if kept is not written:
+                    lists[name] = kept
+        read, _ = self._read(value)
+        if read is value and not lists:
+            return source
+        return Source(source.dialect, {**read, **lists}, source.listed, source.unread)
+
+    def _objects(self, written: list[Json]) -> list[Json]:
+        """Returns the objects of a message; the same list where nothing changes. Most of them have no state."""
+        kept: list[Json] = []
+        changed = False
+        for one in written:
+            if isinstance(one, dict) and not STATE_FIELDS.isdisjoint(one):
+                read = self._object(one)
+                if read is not one:
+                    changed = True
+                    kept += [] if read is None else [dict(read)]
+                    continue
+            kept.append(one)
+        return kept if changed else written
+
+    def _object(self, value: JsonObject) -> JsonObject | None:
+        """Returns an object of a wire; None where it is nothing without the state that is left out."""
+        read, lost = self._read(value)
+        return None if lost and _is_bare(read) else read
+
+    def _read(self, value: JsonObject) -> tuple[JsonObject, bool]:
+        """Returns an object with the state that the backend may read, and whether any other was left out."""
+        if STATE_FIELDS.isdisjoint(value):
+            return value, False
+        self._left_out.clear()
+        read = with_states(value, self._own)
+        if not self._left_out:
+            return read, False
+        self._lost |= {_loss(value) if one == "foreign" else one for one in self._left_out}
+        return read, True
+
+    def _own(self, state: str) -> str | None:
+        """Returns a state as the backend made it; None for one that it may not read."""
+        label = label_of(state)
+        if label == self._label or (not label and self._passes):
+            # A label without anything behind it is no state.
+            return state[len(label) :] or None
+        self._left_out.add("foreign" if label else "unlabelled")
+        return None
+
+
+def _kind(value: JsonObject) -> str:
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def _loss(value: JsonObject) -> Loss:
+    return "compaction" if _kind(value) in COMPACTION_TYPES and not value.get("content") else "foreign"
+
+
+def _is_bare(value: JsonObject) -> bool:
+    """Returns whether an object without its state says nothing."""
+    kind = _kind(value)
+    if kind in COMPACTION_TYPES:
+        return not value.get("content")
+    if kind in REASONING_TYPES or value.get("thought") is True:
+        return True
+    return value.keys() <= _EMPTY_PART and not value.get("text")
+
+
+def _says_more(source: Source) -> bool:
+    return any(isinstance(written := source.value.get(name), list) and written for name in _LISTS)
