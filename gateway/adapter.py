@@ -34,6 +34,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     - `tools`, `images` and `files` (any other part than text and images) declare the content of turns; other content
       never reaches the adapter.
     - `image_roles` are the roles whose messages may hold an image; `remote_images`: its URL may differ from `data:`.
+    - `system`: `first` where system text stands only before the conversation, as in a field of its own.
     - `text_only`: the conversation is sent as one text, so that a continuation turn may be needed.
     - `continues_text`: the model continues that text, so that it may write turns which are not its own.
     - `native`: the backend accepts chat messages as clients write them, so that the limits at the top level of
@@ -52,6 +53,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     image_roles: frozenset[Role] = frozenset({"system", "developer", "user", "assistant", "tool"})
     remote_images: bool = True
     files: bool = False
+    system: Literal["anywhere", "first"] = "anywhere"
     text_only: bool = False
     continues_text: bool = False
     native: bool = False

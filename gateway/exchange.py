@@ -25,6 +25,7 @@ from gateway.history.apply_profile import apply_profile
 from gateway.history.own_state import keep_own_state
 from gateway.history.prepare import Substitution, prepare
 from gateway.history.rejections import client_param, explained
+from gateway.history.system_reminders import keep_in_place
 from gateway.response.object_arguments import ObjectArgumentsCheck
 from gateway.response.readable_content import ReadableContentFilter
 from gateway.response.role_marker_filter import RoleMarkerFilter
@@ -87,6 +88,11 @@ class Exchange:
             prepared, demand_notices = with_words(prepared, demands)
             noticed += demand_notices
             self._check = DemandCheck(demands, conversation.paths)
+        in_place: list[Notice] = []
+        # A text has a label for system text at any place.
+        leads = capabilities.system == "first" and not passes
+        if leads or (policy.profile.system == "first" and not capabilities.text_only):
+            prepared, in_place = keep_in_place(prepared)
         self.profiled = apply_profile(prepared, policy.profile)
         self.conversation = self.profiled.conversation
         kept: list[Notice] = []
@@ -100,6 +106,7 @@ class Exchange:
             *noticed,
             *self.prepared.notices,
             *state_notices,
+            *in_place,
             *self.profiled.notices,
             *kept,
             *self.request.notices,

@@ -43,6 +43,7 @@ class AnthropicMessagesAdapter:
             tools=True,
             images=True,
             image_roles=_IMAGE_ROLES,
+            system="first",
             native=True,
             state=StateRule(provider=PROVIDER, reasoning="signed", turns="loop", required="thinking"),
         )

@@ -68,9 +68,7 @@ def encode_turns(conversation: Conversation, notices: list[Notice]) -> EncodedTu
                 messages.append(source)
             continue
         fitting = fitter.turn(turn)
-        if is_system(turn):
-            if messages:
-                notices.append(_notice("moved", "SYSTEM_MOVED", "a later system message was moved to the front", turn))
+        if is_system(turn) and not messages:
             system += encode_blocks(fitting.blocks)
         elif fitting.blocks:
             messages.append(encode_message(fitting))

@@ -55,6 +55,7 @@ class GeminiAdapter:
         images=True,
         image_roles=frozenset({"user", "assistant", "tool"}),
         remote_images=False,
+        system="first",
         native=True,
         state=StateRule(provider=PROVIDER, calls=True, turns="loop", required="always"),
     )

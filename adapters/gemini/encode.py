@@ -11,9 +11,9 @@ from gateway.core.notices import Notice
 from gateway.dialects.gemini import DIALECT
 from gateway.dialects.gemini.contents import encode_turn, signature
 from gateway.history.call_arguments import read_object
+from gateway.history.classify import is_system
 
 _encode: Final = msgspec.json.Encoder().encode
-_SYSTEM: Final = frozenset({"system", "developer"})
 
 
 def encode_body(conversation: Conversation, thinking: Thinking) -> tuple[bytes, tuple[Notice, ...]]:
@@ -25,7 +25,7 @@ def encode_body(conversation: Conversation, thinking: Thinking) -> tuple[bytes, 
     else:
         fields = {name: value for name, value in own.items() if name != "model"}
         _follow(conversation, fields)
-    instruction, turns = _system(conversation.turns, notices)
+    instruction, turns = _system(conversation.turns)
     if instruction is None:
         fields.pop("systemInstruction", None)
     else:
@@ -41,24 +41,16 @@ def _follow(conversation: Conversation, fields: dict[str, Json]) -> None:
         fields["toolConfig"] = {**(written if isinstance(written, dict) else {}), **tool_config(conversation)}
 
 
-def _system(turns: Sequence[Turn], notices: list[Notice]) -> tuple[Json, list[Turn]]:
+def _system(turns: Sequence[Turn]) -> tuple[Json, list[Turn]]:
     """Return the instruction, of all system turns, and the other turns."""
-    rest = [turn for turn in turns if turn.role not in _SYSTEM]
-    system = [turn for turn in turns if turn.role in _SYSTEM]
-    for turn in system[_leading(turns) :]:
-        detail = "a later system message is sent in the system instruction"
-        notices.append(Notice("encode", "moved", "SYSTEM_MOVED", detail, turn.index))
+    rest = [turn for turn in turns if not is_system(turn)]
+    system = [turn for turn in turns if is_system(turn)]
     if not system:
         return None, rest
     (first, *others) = system
     if not others and first.source is not None and first.source.in_dialect(DIALECT) is not None:
         return dict(first.source.value), rest
     return {"parts": [{"text": block.text} for turn in system for block in turn.blocks if type(block) is Text]}, rest
-
-
-def _leading(turns: Sequence[Turn]) -> int:
-    """Return the number of system turns before any other."""
-    return next((at for at, turn in enumerate(turns) if turn.role not in _SYSTEM), len(turns))
 
 
 def _readable(turn: Turn, notices: list[Notice]) -> Turn:

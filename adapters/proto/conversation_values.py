@@ -80,8 +80,7 @@ def conversation_values(conversation: Conversation, use: TemplateUse) -> dict[st
 
 
 def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
-    """Return a notice of what the template has no name for, reasoning and the names of speakers, and one for each
-    system turn that is sent before the turns that precede it."""
+    """Return a notice of what the template has no name for, reasoning and the names of speakers."""
     turns, tools = conversation.turns, conversation.tools if "$tools" in use.names else ()
     thoughts = sum(isinstance(block, Reasoning) for turn in turns for block in turn.blocks)
     ids = sum(len(turn.calls) + len(turn.results) for turn in turns)
@@ -92,25 +91,13 @@ def changes(conversation: Conversation, use: TemplateUse) -> list[Notice]:
         "call id": 0 if "$id" in use.names else ids,
     }
     notices = _unsent("messages", of_messages)
-    notices += _unsent("tools", {"description": 0 if "$description" in use.names else described})
-    return notices + (_moved(conversation) if use.system_apart else [])
+    return notices + _unsent("tools", {"description": 0 if "$description" in use.names else described})
 
 
 def _unsent(where: str, counts: Mapping[str, int]) -> list[Notice]:
     words = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
     detail = f"the backend has no field for {words} of {where}"
     return [Notice("encode", "dropped", "FIELD_NOT_SENT", detail, level="debug")] if words else []
-
-
-def _moved(conversation: Conversation) -> list[Notice]:
-    turns = conversation.turns
-    leading = next((at for at, turn in enumerate(turns) if turn.role not in SYSTEM), len(turns))
-    detail = "a later system message is sent before the other messages"
-    return [
-        Notice("encode", "moved", "SYSTEM_MOVED", detail, turn.index)
-        for turn in turns[leading:]
-        if turn.role in SYSTEM and turn.text
-    ]
 
 
 class _Items:

@@ -169,6 +169,7 @@ class _StructuredRequest:
             images="image" in self.template.variants.get("$parts", ()),
             image_roles=frozenset({"user"}),
             remote_images=not use.image_bytes,
+            system="first" if use.system_apart else "anywhere",
         )
 
     def encode(self, conversation: Conversation, policy: Policy) -> tuple[Message, tuple[Notice, ...], SentText | None]:

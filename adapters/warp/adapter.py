@@ -56,6 +56,7 @@ class WarpAdapter:
             images=True,
             image_roles=_IMAGE_ROLES[options.encoding],
             remote_images=False,
+            system="anywhere" if options.encoding == "flatten" else "first",
             text_only=options.encoding == "flatten",
             state=StateRule(provider=PROVIDER, calls=True),
         )

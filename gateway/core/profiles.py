@@ -61,7 +61,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       with tool calls (of the running loop, or of all) and put `reasoning_missing` where it was lost. `reasoning_field`
       is the message field that carries it; None: the field of the client's message.
     - `developer`: the role that carries what OpenAI calls `developer`.
-    - `system`: `first` where only the leading message may be a system message.
+    - `system`: `first` where only the leading message may be a system message: later ones are sent at their place, as
+      marked text of the user.
     - `first_turn`: `user` where the first message after the system messages must be the user's.
     - `last_turn`: `user` where the last message that is no system message must not be the assistant's.
     - `alternation`: `strict` where two user or two assistant messages may not follow each other.
@@ -188,12 +189,14 @@ PROFILES: Final[dict[str, Profile]] = {
         state=StateRule(provider="google", calls=True, turns="loop", required="always"),
     ),
     # "This model does not support assistant message prefill. The conversation must end with a user message."
+    # It hoists every system and developer message to the beginning.
     "anthropic-compat": Profile(
         call_id=Alphabet(characters="A-Za-z0-9_-"),
         tool_names=_OPENAI_NAMES,
         tool_name="drop",
         developer="system",
         reasoning="drop",
+        system="first",
         first_turn="user",
         last_turn="user",
         empty_beside_calls="null",

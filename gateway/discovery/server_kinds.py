@@ -84,7 +84,7 @@ HOSTED_KINDS: Final = (
     HostedKind(
         "gemini",
         "gemini",
-        "https://generativelanguage.googleapis.com",
+        "https://generativelanguage.googleapis.com/v1beta",
         "GEMINI_API_KEY",
         api_key_header="x-goog-api-key",
     ),

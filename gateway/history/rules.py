@@ -35,6 +35,7 @@ RuleCode: TypeAlias = Literal[
     "TOOL_ID_DUPLICATE",
     "CALLS_UNANSWERED",
     "FIRST_TURN_ROLE",
+    "FOREIGN_FORM",
 ]
 
 
@@ -165,6 +166,10 @@ RULES: Final[Mapping[str, Rule]] = {
         "is not a user message, and the provider requires the first message to be one.",
         "Begin with a user message; when old messages are dropped, drop all messages before a user message.",
         repair="added",
+    ),
+    "FOREIGN_FORM": Rule(
+        "has the form of another API.",
+        "Write it in the form of chat completions, or send the request to the route of the other API.",
     ),
 }
 

@@ -5,10 +5,13 @@ from typing import Final
 
 import pytest
 
+from gateway.core.conversation import Conversation, Sampling, Text, Turn
+from gateway.core.policy import Policy
 from gateway.diagnostics.entry_check import entry_faults
 from gateway.discovery.identify import Server
 from gateway.discovery.new_settings import MOST_MODELS, hosted_backend, local_backend, new_settings, server_backend
-from gateway.discovery.server_kinds import HOSTED_KINDS, SERVER_KINDS
+from gateway.discovery.server_kinds import HOSTED_KINDS, SERVER_KINDS, HostedKind
+from gateway.registry import load_adapter
 from gateway.settings import parse_settings
 
 KINDS: Final = {kind.name: kind for kind in SERVER_KINDS}
@@ -100,3 +103,23 @@ def test_the_entry_of_a_provider_can_be_used(kind: object) -> None:
     ((name, entry),) = parse_settings(text).backends.items()
     assert list(entry_faults(name, entry, 1 << 20)) == []
     assert json.loads(text)["backends"][name]["api_key_env"].endswith("_API_KEY")
+
+
+# The addresses in the providers' own references of their APIs; that of Gemini is also the default of google-genai 3.6.
+PUBLISHED: Final = {
+    "openai": "https://api.openai.com/v1/chat/completions",
+    "anthropic": "https://api.anthropic.com/v1/messages",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent",
+    "openrouter": "https://openrouter.ai/api/v1/chat/completions",
+    "deepseek": "https://api.deepseek.com/v1/chat/completions",
+    "mistral": "https://api.mistral.ai/v1/chat/completions",
+    "groq": "https://api.groq.com/openai/v1/chat/completions",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTED_KINDS, ids=lambda kind: kind.name)
+def test_the_entry_of_a_provider_leads_to_its_published_address(kind: HostedKind) -> None:
+    ((_, entry),) = parse_settings(new_settings([hosted_backend(kind)], 8000)).backends.items()
+    adapter = load_adapter(entry.adapter, entry, 1 << 20)
+    asked = Conversation((Turn("user", (Text("hi"),)),), model="m", sampling=Sampling(max_tokens=9))
+    assert entry.base_url + adapter.encode(asked, Policy()).path == PUBLISHED[kind.name]

@@ -49,11 +49,11 @@ def test_developer_becomes_system_where_unknown() -> None:
     assert rules(PROFILES["deepseek"], *turns) == ["ROLE_RENAMED"]
 
 
-def test_late_system_text_moves_to_the_front() -> None:
-    late = Turn("system", (Text("be brief"),), index=1)
-    sent = profiled(Profile(system="first"), QUESTION, late)
-    assert [turn.role for turn in sent] == ["system", "user"]
-    assert rules(Profile(system="first"), QUESTION, late) == ["SYSTEM_FOLDED"]
+def test_leading_system_text_is_one_message_where_only_one_may_be() -> None:
+    leading = (Turn("system", (Text("be brief"),), index=0), Turn("developer", (Text("be kind"),), index=1))
+    sent = profiled(Profile(system="first"), *leading, QUESTION)
+    assert [(turn.role, turn.text) for turn in sent] == [("system", "be brief\n\nbe kind"), ("user", QUESTION.text)]
+    assert rules(Profile(system="first"), *leading, QUESTION) == ["SYSTEM_FOLDED"]
 
 
 def test_reasoning_is_dropped_where_it_is_refused() -> None:
@@ -158,13 +158,13 @@ def test_strict_templates_get_the_bridge_that_they_ask_for() -> None:
     assert [turn.role for turn in sent] == ["user", "assistant", "tool", "assistant", "user"]
 
 
-def test_an_image_of_a_system_turn_moves_to_the_front_with_its_text() -> None:
-    late = Turn("system", (Text("see"), Image("data:,")), name="bob", index=1, extra={"cache": 1})
-    (sent, *_) = profiled(Profile(system="first"), QUESTION, Turn("system", (Text("be brief"),)), late)
+def test_an_image_of_a_leading_system_turn_is_joined_with_its_text() -> None:
+    later = Turn("system", (Text("see"), Image("data:,")), name="bob", index=1, extra={"cache": 1})
+    (sent, *_) = profiled(Profile(system="first"), Turn("system", (Text("be brief"),)), later, QUESTION)
     assert (sent.blocks, sent.extra) == ((Text("be brief\n\nsee"), Image("data:,")), {"cache": 1})
     (told,) = (
         n
-        for n in apply_profile(Conversation((ROUND[0], SYSTEM, late)), Profile(system="first")).notices
+        for n in apply_profile(Conversation((SYSTEM, later, ROUND[0])), Profile(system="first")).notices
         if n.index == 1
     )
     assert told.detail.endswith("its name is not sent")

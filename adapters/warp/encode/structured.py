@@ -29,7 +29,8 @@ def write_structured(request: pb.Request, conversation: Conversation) -> list[No
     history, news = _parted(turns)
     notices += _write_history(request, history)
     notices += _write_inputs(request.input, news)
-    return [*notices, *_write_system(request, turns), *_names_left_out(turns)]
+    _write_system(request, turns)
+    return [*notices, *_names_left_out(turns)]
 
 
 def history_task(conversation: Conversation) -> str | None:
@@ -92,13 +93,11 @@ def _write_inputs(target: pb.Input, turns: Sequence[IndexedTurn]) -> list[Notice
     return notices
 
 
-def _write_system(request: pb.Request, turns: Sequence[IndexedTurn]) -> list[Notice]:
+def _write_system(request: pb.Request, turns: Sequence[IndexedTurn]) -> None:
     """Attach the system text to the newest question on every request, including one that carries only results."""
-    system = [n for n, indexed in enumerate(turns) if indexed.turn.role in SYSTEM_ROLES]
-    text = "\n\n".join(filter(None, (turns[n].turn.text for n in system)))
-    if text:
+    system = [indexed.turn.text for indexed in turns if indexed.turn.role in SYSTEM_ROLES]
+    if text := "\n\n".join(filter(None, system)):
         attach_system(request, text)
-    return [_moved(turns[n]) for rank, n in enumerate(system) if n != rank]
 
 
 def _names_left_out(turns: Sequence[IndexedTurn]) -> list[Notice]:
@@ -108,8 +107,3 @@ def _names_left_out(turns: Sequence[IndexedTurn]) -> list[Notice]:
         for indexed in turns
         if indexed.turn.name is not None
     ]
-
-
-def _moved(indexed: IndexedTurn) -> Notice:
-    detail = f"the {indexed.turn.role} message is sent with the other system text, beside the newest user message"
-    return Notice("encode", "moved", "SYSTEM_MOVED", detail, indexed.index)

@@ -10,6 +10,7 @@ from gateway.dialects.document import Document, read_document
 from gateway.dialects.faults import Faults
 from gateway.dialects.field_types import missing_field, read_fields
 from gateway.dialects.openai_chat import DIALECT
+from gateway.dialects.openai_chat.foreign_forms import read_foreign_tools, responses_conversation
 from gateway.dialects.openai_chat.request_models import RequestFields
 from gateway.dialects.openai_chat.tools import read_other_tools, read_tool_choice, read_tools
 from gateway.dialects.openai_chat.turns import read_turns
@@ -27,18 +28,20 @@ def decode(body: bytes, max_depth: int = MAX_DEPTH) -> Conversation:
 
 
 def decode_document(document: Document) -> Conversation:
-    """Decodes a body that is read already. Fault: TEXT_UNICODE."""
+    """Decodes a body that is read already, also one of the Responses API. Faults: TEXT_UNICODE, FOREIGN_FORM."""
+    if "messages" not in document.fields or "input" in document.fields:
+        return responses_conversation(document)
     faults = Faults()
     if document.repaired:
         faults.add("TEXT_UNICODE", -1, "messages")
     params = dict(document.fields)
-    if "messages" not in params:
-        raise missing_field("messages")
     messages = params.pop("messages")
     if not isinstance(messages, list):
         raise InvalidRequest("messages must be an array.", code="invalid_type", param="messages")
     if "model" not in params:
         raise missing_field("model")
+    if "tools" in params:
+        read_foreign_tools(params, faults)
     request = read_fields(params, RequestFields)
     if not request.model.strip():
         raise InvalidRequest("model must not be empty.", param="model")

@@ -24,6 +24,7 @@ from gateway.dialects.faults import Faults
 from gateway.dialects.openai_chat import DIALECT
 from gateway.dialects.openai_chat.calls import derived_id, read_calls, read_function_call
 from gateway.dialects.openai_chat.content import Part, read_content
+from gateway.dialects.openai_chat.foreign_forms import has_foreign_blocks, with_blocks_read
 
 Message = dict[str, Json]
 
@@ -42,7 +43,8 @@ _SPEAKERS: Final[dict[str, Role]] = {
 
 
 def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
-    """Returns a turn for every message that is an object. `faults` collects the violations."""
+    """Returns a turn for every message that is an object; of one with blocks of the Messages API, one for each result
+    as well. `faults` collects the violations."""
     turns: list[Turn] = []
     odd: list[int] = []
     reader = _Reader(faults)
@@ -54,7 +56,9 @@ def read_turns(messages: Sequence[Json], faults: Faults) -> tuple[Turn, ...]:
                 turns.append(Turn(speaker, (Text(text, EMPTY),), None, index, EMPTY, Source(DIALECT, message)))
                 continue
         if isinstance(message, dict):
-            turns.append(reader.turn(message, index))
+            turn = reader.turn(message, index)
+            listed = turn.source is not None and turn.source.listed
+            turns += with_blocks_read(turn, faults) if listed and has_foreign_blocks(turn) else (turn,)
         else:
             odd.append(index)
     if odd:

@@ -261,7 +261,7 @@ def test_fields_without_an_equivalent_are_reported_or_refused() -> None:
         exchange(Conversation((USER,), params={"logprobs": True}))
 
 
-def test_leading_system_text_stands_apart_and_later_text_is_moved_to_it() -> None:
+def test_leading_system_text_stands_apart_and_later_text_stays_at_its_place() -> None:
     turns = (
         Turn("system", (Text("Be brief."),), index=0),
         Turn("developer", (Text("Be kind.", {"cache_control": {"type": "ephemeral"}}),), index=1),
@@ -273,10 +273,10 @@ def test_leading_system_text_stands_apart_and_later_text_is_moved_to_it() -> Non
     assert body["system"] == [
         {"type": "text", "text": "Be brief."},
         {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}},
-        {"type": "text", "text": "Be quick."},
     ]
-    assert body["messages"] == [{"role": "user", "content": "Hello"}]
-    assert [(notice.rule, notice.index) for notice in exchange(asked).notices] == [("SYSTEM_MOVED", 3)]
+    later = {"type": "text", "text": "<system_message>\nBe quick.\n</system_message>"}
+    assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Hello"}, later]}]
+    assert [(notice.rule, notice.index) for notice in exchange(asked).notices] == [("SYSTEM_AS_USER", 3)]
 
 
 def test_neighbours_of_one_role_are_one_message_with_the_results_first() -> None:

@@ -12,6 +12,7 @@ from gateway.capabilities.unsupported_content import dropped_fields, keep_to
 from gateway.core.conversation import Conversation, Text, ToolCall, ToolResult, ToolSpec, Turn
 from gateway.core.notices import Notice
 from gateway.core.policy import Policy
+from gateway.history.system_reminders import keep_in_place
 
 Encoding = Literal["flatten", "structured"]
 ENCODINGS: tuple[Encoding, ...] = ("flatten", "structured")
@@ -55,10 +56,11 @@ def both(
     """The request that is made of what the adapter declares to take, and the notices of making it."""
     policy = policy or Policy()
     adapter = WarpAdapter(msgspec.convert(options, WarpOptions), 1 << 20)
-    kept, told = keep_to(conversation, adapter.capabilities, policy)
+    placed, in_place = keep_in_place(conversation) if adapter.capabilities.system == "first" else (conversation, [])
+    kept, told = keep_to(placed, adapter.capabilities, policy)
     made = adapter.encode(kept, policy)
     unsent = dropped_fields(kept, adapter.capabilities)
-    return pb.Request.FromString(made.body), (*told, *made.notices, *unsent)
+    return pb.Request.FromString(made.body), (*in_place, *told, *made.notices, *unsent)
 
 
 def query(request: pb.Request) -> str:

@@ -96,11 +96,12 @@ def test_system_text_without_any_question_gets_an_empty_one() -> None:
     assert (given.query, given.referenced_attachments["SYSTEM_PROMPT"].plain_text) == ("", "Be brief")
 
 
-def test_a_system_message_inside_the_conversation_is_said_to_have_moved() -> None:
-    _, notices = both(
-        conversation(system("a"), user("b"), assistant("c"), system("d"), user("e")), encoding="structured"
-    )
-    assert [(notice.rule, notice.index) for notice in notices] == [("SYSTEM_MOVED", 3)]
+def test_a_system_message_inside_the_conversation_stays_at_its_place() -> None:
+    turns = (system("a"), user("b"), assistant("c"), system("d"), user("e"))
+    request = structured(*turns)
+    asked = [given.user_query for given in request.input.user_inputs.inputs]
+    assert [query.query for query in asked] == ["<system_message>\nd\n</system_message>", "e"]
+    assert asked[1].referenced_attachments["SYSTEM_PROMPT"].plain_text == "a"
 
 
 def test_ids_are_those_of_the_shorter_history_and_those_of_another_conversation_differ() -> None:

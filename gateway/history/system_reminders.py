@@ -1,0 +1,83 @@
+"""Keeps system text at its place where a backend takes it only before the conversation: as marked text of the user.
+
+Moved to the front, each new message would change the beginning of the request, which ends the prompt cache of the
+provider and the validity of signed thinking, and would be read before what it follows (Anthropic, "Prompt caching").
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from gateway.core.conversation import Block, Conversation, Text, ToolResult, Turn
+from gateway.core.notices import Action, Notice
+from gateway.history.classify import is_system
+
+OPEN: Final = "<system_message>\n"
+CLOSE: Final = "\n</system_message>"
+# The brackets that a model may read as those of the mark.
+_MARK: Final = re.compile("[<\uff1c\ufe64](?=[ \t]*[/\uff0f]?[ \t]*system_message)", re.IGNORECASE)
+_ESCAPED: Final = "&lt;"
+
+
+def keep_in_place(conversation: Conversation) -> tuple[Conversation, list[Notice]]:
+    """Returns the conversation with every system turn behind another turn as a marked turn of the user, and the
+    notices. A mark that stands in other words is escaped in every request, with or without such a turn, so that the
+    text of a message never depends on what follows it."""
+    turns = conversation.turns
+    leading = next((at for at, turn in enumerate(turns) if not is_system(turn)), len(turns))
+    notices: list[Notice] = []
+    kept = [one for turn in turns[leading:] for one in _kept(turn, notices)]
+    if not notices:
+        return conversation, notices
+    return msgspec.structs.replace(conversation, turns=(*turns[:leading], *kept)), notices
+
+
+def _kept(turn: Turn, notices: list[Notice]) -> Iterator[Turn]:
+    escaped = _escaped(turn)
+    if escaped is not turn:
+        detail = "text with the mark of a system message; its brackets were escaped"
+        notices.append(_notice("changed", "SYSTEM_MARK_ESCAPED", detail, turn))
+    if not is_system(turn):
+        yield escaped
+    elif turn.blocks:
+        unsaid = "" if turn.name is None else "; its name is not sent"
+        detail = f"a {turn.role} message is sent at its place as marked text of the user{unsaid}"
+        notices.append(_notice("changed", "SYSTEM_AS_USER", detail, turn))
+        yield _reminder(escaped)
+    else:
+        notices.append(_notice("dropped", "EMPTY_TURN_NOT_SENT", "a message without content is not sent", turn))
+
+
+def _reminder(turn: Turn) -> Turn:
+    blocks = list(turn.blocks)
+    texts = [at for at, block in enumerate(blocks) if type(block) is Text] or [0]
+    if type(blocks[texts[0]]) is not Text:
+        blocks.insert(0, Text(""))
+    for at, before, after in ((texts[0], OPEN, ""), (texts[-1], "", CLOSE)):
+        block = blocks[at]
+        if type(block) is Text:
+            blocks[at] = Text(f"{before}{block.text}{after}", block.extra)
+    return msgspec.structs.replace(turn.changed(*blocks), role="user", name=None, synthesized=True)
+
+
+def _escaped(turn: Turn) -> Turn:
+    blocks = tuple([_escaped_block(block) for block in turn.blocks])
+    unchanged = all(new is old for new, old in zip(blocks, turn.blocks, strict=True))
+    return turn if unchanged else turn.changed(*blocks)
+
+
+def _escaped_block(block: Block) -> Block:
+    if type(block) is Text:
+        return block if _MARK.search(block.text) is None else Text(_MARK.sub(_ESCAPED, block.text), block.extra)
+    if type(block) is ToolResult and any(type(part) is Text and _MARK.search(part.text) for part in block.content):
+        parts = [
+            Text(_MARK.sub(_ESCAPED, part.text), part.extra) if type(part) is Text else part for part in block.content
+        ]
+        return msgspec.structs.replace(block, content=tuple(parts))
+    return block
+
+
+def _notice(action: Action, rule: str, detail: str, turn: Turn) -> Notice:
+    return Notice("encode", action, rule, detail, turn.index)
