@@ -23,7 +23,8 @@ EventFields: TypeAlias = Mapping[str, frozenset[str]]
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Declared facts of a backend; an unsupported feature is emulated, refused or reported, never ignored.
 
-    - `supported_params` names the request fields (OpenAI chat names) that reach the backend with their meaning intact.
+    - `supported_params` names the request fields (OpenAI chat names) that reach the backend with their meaning intact,
+      `model` if its name does.
     - `prompts` names those that no field of the backend enforces: the prompt asks for them, and the response is checked
       (`gateway.capabilities.prompted_demands`); it may hold `tool_choice` and `response_format`.
     - `passthrough` names the client dialect that the backend speaks itself, None for none: of its requests every field,

@@ -18,6 +18,7 @@ SUPPORTED_PARAMS: Final = frozenset(
     {
         "max_completion_tokens",
         "max_tokens",
+        "model",
         "parallel_tool_calls",
         "reasoning_effort",
         "response_format",

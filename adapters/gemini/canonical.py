@@ -19,7 +19,16 @@ _CONFIG: Final = {
     "frequency_penalty": "frequencyPenalty",
 }
 SUPPORTED_PARAMS: Final = frozenset(
-    {*_CONFIG, "max_tokens", "max_completion_tokens", "stop", "response_format", "reasoning_effort", "tool_choice"}
+    {
+        *_CONFIG,
+        "max_completion_tokens",
+        "max_tokens",
+        "model",
+        "reasoning_effort",
+        "response_format",
+        "stop",
+        "tool_choice",
+    }
 )
 CARRIED: Final = frozenset({"extra_content", "extra_content.google", "is_error", "type"})
 _LEVELS: Final = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "HIGH"}

@@ -53,6 +53,7 @@ _VALUES: Final = frozenset(
     {
         "max_completion_tokens",
         "max_tokens",
+        "model",
         "parallel_tool_calls",
         "seed",
         "stop",

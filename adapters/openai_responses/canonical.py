@@ -21,6 +21,7 @@ _VALUES: Final = frozenset(
     {
         "max_completion_tokens",
         "max_tokens",
+        "model",
         "parallel_tool_calls",
         "reasoning_effort",
         "response_format",

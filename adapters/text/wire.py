@@ -19,7 +19,7 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "$prompt": (),
     "$system": (),
     "$transcript": (),
-    "$model": (),
+    "$model": ("model",),
     "$stop": (),
     "$schema": ("response_format",),
     "$max_tokens": ("max_tokens", "max_completion_tokens"),

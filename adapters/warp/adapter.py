@@ -50,7 +50,7 @@ class WarpAdapter:
         self._options = options
         self._max_event = max_event
         self.capabilities = Capabilities(
-            supported_params=frozenset({"parallel_tool_calls"}),
+            supported_params=frozenset({"model", "parallel_tool_calls"}),
             prompts=frozenset(options.prompted),
             carries=_CARRIED[options.encoding],
             images=True,

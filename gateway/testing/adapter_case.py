@@ -36,6 +36,8 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     keys of its backend entry in settings.json. Choose a response of one or two kilobytes: it is also cut at every byte.
     `marks_end` is false for a wire on which only HTTP marks the end of the response: there the bytes do not show a cut.
     `trailers` follow the response on a wire that ends with them (`TrailerDecoder`), with names in lower case.
+    `checksums`: the wire has checksums over all its bytes, so that a damaged byte is an error. `states` are two
+    examples of the state that the backend gives out for its own use; none: such with fields of the known providers.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Case(msgspec.Struct, frozen=True, dict=True):
     options: JsonObject = EMPTY
     marks_end: bool = True
     trailers: Mapping[str, str] = {}
+    checksums: bool = False
+    states: tuple[JsonObject, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.adapter_name}-{self.name}"

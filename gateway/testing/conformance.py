@@ -13,11 +13,16 @@ def test_my_adapter_conforms(case: Case, check: Check) -> None:
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from gateway.testing import decode_checks, encode_checks, loss_checks
+from gateway.testing import declaration_checks, decode_checks, encode_checks, loss_checks
 from gateway.testing.adapter_case import AdapterClass, Case
 
 __all__ = ["CHECKS", "AdapterClass", "Case", "Check"]
 
 Check: TypeAlias = Callable[[Case], None]
 
-CHECKS: Final[tuple[Check, ...]] = (*encode_checks.CHECKS, *loss_checks.CHECKS, *decode_checks.CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (
+    *encode_checks.CHECKS,
+    *declaration_checks.CHECKS,
+    *loss_checks.CHECKS,
+    *decode_checks.CHECKS,
+)

@@ -20,6 +20,9 @@ from gateway.testing.strategies import damaged, pieces
 
 LAW: Final = settings(max_examples=60, deadline=None, database=None, report_multiple_bugs=False)
 SMALL_EVENT: Final = 1024
+# A large length in the forms that wires have: four bytes in either order, and a number of variable length (protobuf).
+_LENGTHS: Final = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\x07")
+_LONGEST_PREFIX: Final = 8
 
 # Error bodies that have crashed gateways when they searched for the error's message.
 BODIES: Final = (
@@ -148,17 +151,40 @@ def calls_are_usable(case: Case) -> None:
 
 def events_are_bounded(case: Case) -> None:
     """An event that never ends is rejected before it exhausts the memory."""
-    budget = 16 * SMALL_EVENT
     for filler in _fillers():
-        decoder = case.decoder(case.build(SMALL_EVENT), case.prepared())
-        fed = shown = 0
-        try:
-            while fed < budget and not decoder.done:
-                fed += len(filler)
-                shown += sum(_length(event) for event in decoder.feed(filler))
-        except BackendError:
-            continue
-        assert decoder.done or fed - shown < budget // 2, f"{fed} bytes of {filler[:8]!r}... were kept"
+        _is_bounded(case, b"", filler)
+
+
+def lengths_are_bounded(case: Case) -> None:
+    """A message whose prefix promises more bytes than may ever come is rejected before they fill the memory."""
+    for at in range(_LONGEST_PREFIX):
+        for length in _LENGTHS:
+            _is_bounded(case, case.wire[:at] + length, b"x" * 64)
+
+
+def damage_is_noticed(case: Case) -> None:
+    """On a wire with checksums, no damaged byte passes."""
+    if not case.checksums:
+        return
+    adapter, conversation = case.shared, case.prepared()
+    for at in range(len(case.wire)):
+        damaged_wire = case.wire[:at] + bytes([case.wire[at] ^ 1]) + case.wire[at + 1 :]
+        _, error = _until_error(case.decoder(adapter, conversation), [damaged_wire])
+        assert error is not None, f"the damaged byte {at} passed"
+
+
+def _is_bounded(case: Case, head: bytes, filler: bytes) -> None:
+    budget = 16 * SMALL_EVENT
+    decoder = case.decoder(case.build(SMALL_EVENT), case.prepared())
+    fed = shown = 0
+    try:
+        shown += sum(_length(event) for event in decoder.feed(head)) if head else 0
+        while fed < budget and not decoder.done:
+            fed += len(filler)
+            shown += sum(_length(event) for event in decoder.feed(filler))
+    except BackendError:
+        return
+    assert decoder.done or fed - shown < budget // 2, f"{fed} bytes of {filler[:8]!r}... behind {head!r} were kept"
 
 
 def errors_are_reported(case: Case) -> None:
@@ -218,5 +244,7 @@ CHECKS: Final[tuple[Callable[[Case], None], ...]] = (
     only_its_own_dialect_sees_its_fields,
     calls_are_usable,
     events_are_bounded,
+    lengths_are_bounded,
+    damage_is_noticed,
     errors_are_reported,
 )

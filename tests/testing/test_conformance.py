@@ -1,14 +1,17 @@
 """Each check of the kit rejects an adapter that breaks its rule."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 import pytest
 
-from gateway.adapter import BackendRequest, Capabilities, Decoder
+from adapters.anthropic_messages import AnthropicMessagesAdapter, AnthropicMessagesOptions
+from adapters.openai_chat import OpenAIChatAdapter, OpenAIChatOptions
+from gateway.adapter import Adapter, BackendRequest, Capabilities, Decoder
 from gateway.core.conversation import Conversation, Json, JsonObject, Reasoning, Text, ToolCall, ToolResult, Turn
 from gateway.core.errors import BackendError, BackendRejected
 from gateway.core.events import (
@@ -23,8 +26,8 @@ from gateway.core.events import (
 )
 from gateway.core.grammar import GrammarError
 from gateway.core.policy import Policy
+from gateway.testing import declaration_checks, encode_checks, loss_checks
 from gateway.testing import decode_checks as answering
-from gateway.testing import encode_checks, loss_checks
 from gateway.testing.conformance import CHECKS, AdapterClass, Case, Check
 from tests.examples.magpie import MagpieAdapter
 from tests.examples.parrot import ParrotAdapter, ParrotDecoder, ParrotOptions
@@ -353,7 +356,104 @@ CHANGES: list[dict[str, object]] = [
     {"accepts": ("Text/Plain; charset=utf-8",)},
 ]
 
+
+class Losing(MagpieAdapter):
+    """Sends what the adapter of a real wire sends, without what `lose` takes out of the body."""
+
+    capabilities = OpenAIChatAdapter.capabilities
+    real: ClassVar[Adapter] = OpenAIChatAdapter(OpenAIChatOptions(), 1 << 20)
+    lose: ClassVar[Callable[[Any], object]]
+
+    def encode(self, conversation: Conversation, policy: Policy) -> BackendRequest:
+        request = self.real.encode(conversation, policy)
+        body = json.loads(request.body)
+        type(self).lose(body)
+        return msgspec.structs.replace(request, body=json.dumps(body).encode())
+
+
+def losing(name: str, lose: Callable[[Any], object], real: Adapter = Losing.real) -> Case:
+    """A case with an adapter that leaves something out although it declares it."""
+    fields = {"lose": staticmethod(lose), "real": real, "capabilities": real.capabilities, "__module__": __name__}
+    made = type("Losing", (Losing,), fields)
+    assert issubclass(made, Losing)
+    return Case(f"without {name}", made, SPOKEN)
+
+
+def without(name: str) -> Case:
+    return losing(name, lambda body: body.pop(name, None))
+
+
+def of_tools(name: str) -> Case:
+    return losing(name, lambda body: [tool["function"].pop(name, None) for tool in body.get("tools", ())])
+
+
+def without_later_system(body: Any) -> None:
+    body["messages"] = [one for at, one in enumerate(body["messages"]) if at == 0 or one["role"] == "user"]
+
+
+def of_blocks(name: str) -> Case:
+    """Of Messages, a field of blocks."""
+    messages = AnthropicMessagesAdapter(AnthropicMessagesOptions(), 1 << 20)
+
+    def lose(body: Any) -> None:
+        for message in body["messages"]:
+            for block in message["content"] if isinstance(message["content"], list) else ():
+                block.pop(name, None)
+
+    return losing(name, lose, messages)
+
+
+class Summed(ParrotDecoder):
+    """Reads events with a checksum behind each, and does not look at it."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        return super().feed(re.sub(rb"\n: [0-9a-f]{8}", b"", data))
+
+
+class Prefixed:
+    """Reads one message behind its length, whatever that says: four bytes, and one that must be zero."""
+
+    def __init__(self, max_event: int) -> None:
+        self.done = False
+        self._held = b""
+
+    def feed(self, data: bytes) -> list[Event]:
+        self._held += data
+        if len(self._held) < 5:
+            return []
+        if self._held[0]:
+            raise BackendRejected("The message is compressed.")
+        if len(self._held) < 5 + int.from_bytes(self._held[1:5]):
+            return []
+        self.done = True
+        return [ResponseStart(), TextDelta(self._held[5:].decode("latin-1")), Finish("stop")]
+
+    def close(self) -> list[Event]:
+        return []
+
+
+PREFIXED: Final = b"\0\0\0\0\2hi"
+SUMMED: Final = re.sub(rb"\n\n", lambda _: b"\n: 0123abcd\n\n", WIRE)
 BROKEN: list[tuple[Check, Case]] = [
+    *[
+        (declaration_checks.declared_fields_are_sent, without(name))
+        for name in (
+            "max_tokens",
+            "temperature",
+            "top_p",
+            "stop",
+            "seed",
+            "tool_choice",
+            "parallel_tool_calls",
+            "model",
+        )
+    ],
+    *[(declaration_checks.tools_are_sent_whole, of_tools(name)) for name in ("description", "parameters", "name")],
+    (declaration_checks.later_system_text_is_sent, losing("later system text", without_later_system)),
+    (declaration_checks.failed_results_are_told, of_blocks("is_error")),
+    (declaration_checks.provider_state_is_sent, of_blocks("signature")),
+    (answering.damage_is_noticed, msgspec.structs.replace(reading(Summed, SUMMED), checksums=True)),
+    (answering.lengths_are_bounded, reading(Prefixed, PREFIXED)),
     (encode_checks.options_are_strict, Case("careless", LooseOptions, WIRE)),
     (encode_checks.imports_only_the_contract, Case("here", changing({}), WIRE)),
     (encode_checks.encoding_is_deterministic, Case("numbering", Numbering, WIRE)),

@@ -147,10 +147,10 @@ def test_a_field_of_the_client_must_have_the_type_of_the_backends(value: Json, f
 @pytest.mark.parametrize(
     ("entry", "tools", "params"),
     [
-        (TALK, True, {"max_tokens", "temperature", "seed"}),
-        (PARTS, True, {"max_tokens", "temperature", "tool_choice"}),
-        (DELTAS, True, {"max_tokens", "stop"}),
-        ({**DELTAS, "max_stops": 4}, True, {"max_tokens"}),
+        (TALK, True, {"model", "max_tokens", "temperature", "seed"}),
+        (PARTS, True, {"model", "max_tokens", "temperature", "tool_choice"}),
+        (DELTAS, True, {"model", "max_tokens", "stop"}),
+        ({**DELTAS, "max_stops": 4}, True, {"model", "max_tokens"}),
     ],
 )
 def test_capabilities_follow_from_the_mapping(entry: Entry, tools: bool, params: set[str]) -> None:
