@@ -9,8 +9,9 @@ from gateway.core.conversation import Conversation, ToolSpec, Turn
 from gateway.history.compress import plan as plan_module
 from gateway.history.compress.chain import system_run
 from gateway.history.compress.estimate import Calibration, estimate_text, estimate_turn
-from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover, view_tokens
+from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover
 from gateway.history.compress.summary_record import SummaryRecord
+from gateway.history.compress.view import view_tokens
 from gateway.history.groups import groups
 from tests.history.compress.records import agent_history, boundaries, chat_history, record_of
 from tests.history.strategies import assistant, calling, numbered, result, system, user
