@@ -175,7 +175,7 @@ def _notice(turns: tuple[Turn, ...], fitted: tuple[Turn, ...], cut: Sequence[int
     before, after = (sum(len(result.text) for n in cut for result in one[n].results) for one in (turns, fitted))
     first, last = index_of(turns, cut[0]), index_of(turns, cut[-1])
     detail = (
-        f"the tool results of {len(cut)} messages, {first} to {last}, are sent shortened from {before} to {after} "
-        f"characters: the request would have about {limits.view} tokens, the model's window has {limits.window}"
+        f"the tool results of messages {first} to {last} are sent shortened ({before} characters of {len(cut)} as "
+        f"{after}): the request would have about {limits.view} tokens, the model's window has {limits.window}"
     )
     return Notice("state", "shortened", "TOOL_RESULTS_FITTED", detail, first, level="warning")
