@@ -66,7 +66,7 @@ async def test_what_the_user_says_while_tools_run_follows_the_task() -> None:
 
 async def test_the_task_is_sent_behind_long_instructions_that_come_first() -> None:
     sent = await sent_at_last(user(INSTRUCTIONS), user(TASK), note=3, said=MEDIA)
-    assert user(TASK) in sent[2:4] and MEDIA in sent[2:4]
+    assert user(TASK) in sent[2:5] and MEDIA in sent[2:5]
     assert "# Rules of this project" in json.dumps(sent[1])
 
 
