@@ -142,7 +142,8 @@ class Turn(msgspec.Struct, frozen=True):
     a backend of the source's dialect. (The labels of opaque state are taken off in the source as well, and state of
     another backend is left out: `gateway.history.own_state`.) `extra` keeps unknown message fields. `synthesized` marks
     a user turn that no user wrote: a note that the gateway made, of a tool result without its call for instance.
-    `summary` marks the one that stands for turns which are not sent.
+    `summary` marks the one that stands for turns which are not sent, `compaction` one that holds what a provider made
+    of earlier turns.
     """
 
     role: Role
@@ -153,6 +154,7 @@ class Turn(msgspec.Struct, frozen=True):
     source: Source | None = None
     synthesized: bool = False
     summary: bool = False
+    compaction: bool = False
 
     @property
     def text(self) -> str:

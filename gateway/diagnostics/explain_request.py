@@ -39,7 +39,8 @@ def explain_document(
 ) -> Explanation:
     """Explains a request of this dialect. Parameters and errors are those of `route_document`."""
     routed = route_document(document, settings, adapters, dialect, check_model)
-    return explain_routed(routed, dialect, state=_state(routed, settings))
+    fitted, state = _compression(routed, settings)
+    return explain_routed(routed, dialect, summary=fitted, state=state)
 
 
 def explain_routed(
@@ -50,18 +51,19 @@ def explain_routed(
     state: StateExplanation | None = None,
 ) -> Explanation:
     """Explains a request of this dialect whose backend is known. `noticed` reports what was put into it before,
-    `summary` stands for its oldest turns, and `state` is what is remembered of it."""
+    `summary` stands for a part of it, and `state` is what is remembered of it."""
     conversation, policy, label = routed.conversation, routed.policy, routed.label
     explanation = explain(conversation, policy, routed.adapter, routed.backend, dialect, summary, label)
     explanation = msgspec.structs.replace(explanation, model=routed.model, state=state)
     return with_notices(explanation, (*noticed, *explanation.diagnostics)) if noticed else explanation
 
 
-def _state(routed: RoutedRequest, settings: Settings) -> StateExplanation | None:
-    """Returns what is known of a conversation without a running gateway: its size, and what a job would cover."""
+def _compression(routed: RoutedRequest, settings: Settings) -> tuple[Substitution | None, StateExplanation | None]:
+    """Returns what compression does with a conversation without a running gateway: which results it shortens, and its
+    size and what a job would cover."""
     entry = settings.route(ModelNames(settings.models).known_name(routed.model))
     if entry is None or not entry.compress.enabled:
-        return None
+        return None, None
     # Loaded where compression is on.
     from gateway.diagnostics.explain_summary import compress_limits, explain_summary
     from gateway.history.compress.chain import chain
@@ -70,9 +72,10 @@ def _state(routed: RoutedRequest, settings: Settings) -> StateExplanation | None
     try:
         history = repaired(routed.conversation, routed.policy)
     except InvalidRequest:
-        return None
+        return None, None
     limits = compress_limits(entry, writer or entry)
-    return StateExplanation(explain_summary(history, chain(history.turns, b"", ""), limits))
+    fitted, state = explain_summary(history, chain(history.turns, b"", ""), limits)
+    return fitted, StateExplanation(state)
 
 
 def plan(

@@ -9,8 +9,11 @@ from gateway.core.conversation import Conversation
 from gateway.diagnostics.summary_state import SummaryState, UsedSummary, WouldCover
 from gateway.history.compress.chain import Boundary
 from gateway.history.compress.estimate import Calibration, estimate_turn
-from gateway.history.compress.plan import CompressLimits, NoCover, plan_cover, view_tokens
+from gateway.history.compress.fit import FittedHistory, fit
+from gateway.history.compress.plan import CompressLimits, NoCover, plan_cover
+from gateway.history.compress.substitute import AppliedSummary
 from gateway.history.compress.summary_record import SummaryRecord
+from gateway.history.compress.view import view_tokens
 from gateway.settings import ModelSettings
 
 UNCALIBRATED: Final = Calibration()
@@ -30,22 +33,29 @@ def explain_summary(
     boundaries: Sequence[Boundary],
     limits: CompressLimits,
     calibration: Calibration = UNCALIBRATED,
-    applied: SummaryRecord | None = None,
-) -> SummaryState:
-    """Returns what follows from a repaired conversation alone; the caller adds what is stored of it."""
+    applied: AppliedSummary | None = None,
+) -> tuple[FittedHistory | None, SummaryState]:
+    """Returns what a repaired conversation would be sent with (None: it is sent as it is), and what follows from it
+    alone; the caller adds what is stored of it."""
+    record = None if applied is None else applied.record
     sizes = [estimate_turn(turn) for turn in conversation.turns]
-    planned = plan_cover(conversation, boundaries, sizes, limits, calibration, applied)
+    planned = plan_cover(conversation, boundaries, sizes, limits, calibration, record)
+    _, result_limits = fit(conversation, limits.window, calibration, record)
+    sent = view_tokens(conversation, sizes, record) if result_limits is None else result_limits.sent
     state = SummaryState(
-        estimate=calibration.tokens(view_tokens(conversation, sizes, applied)),
+        estimate=calibration.tokens(sent),
         ratio=round(calibration.ratio, 3),
         window=limits.window,
         trigger=round(limits.trigger * limits.window),
-        applied=None if applied is None else _used(applied),
+        applied=None if record is None else _used(record),
     )
     if isinstance(planned, NoCover):
-        return msgspec.structs.replace(state, why_not=planned.reason)
-    cover = WouldCover(planned.boundary.turns, planned.covered_tokens, planned.view_after, planned.generation)
-    return msgspec.structs.replace(state, would_cover=cover, why_not="unseen")
+        state = msgspec.structs.replace(state, why_not=planned.reason)
+    else:
+        cover = WouldCover(planned.boundary.turns, planned.covered_tokens, planned.view_after, planned.generation)
+        state = msgspec.structs.replace(state, would_cover=cover, why_not="unseen")
+    unchanged = applied is None and result_limits is None
+    return None if unchanged else FittedHistory(applied, result_limits), state
 
 
 def _used(record: SummaryRecord) -> UsedSummary:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 # Why no job would start, beside the reasons of a plan: too few requests have carried the boundary (`unseen`); a job has
-# failed and the next one waits (`backoff`), or no other one follows (`abandoned`); six attempts in an hour (`hourly`);
+# failed and the next one waits (`backoff`), or no other one follows (`abandoned`); six failures in an hour (`hourly`);
 # the tokens of the day (`budget`); a job runs (`running`); the store is away (`store`); the model, the key, the header
 # x-dragoman-state or the client's own context_management switches compression off (`off`).
 NotPlanned: TypeAlias = Literal["below", "futile", "small", "input"]

@@ -19,13 +19,15 @@ UNNAMED: Final = "unknown"
 
 
 class ContentReader(msgspec.Struct):
-    """Reads the blocks of all messages. `faults` collects the violations, `changes` what is left out.
+    """Reads the blocks of all messages. `faults` collects the violations, `changes` what is left out, and `compactions`
+    the positions of messages in which a compaction of the provider stands.
 
     Every method names a place by the message's position and by the rest of its path.
     """
 
     faults: Faults
     changes: Changes
+    compactions: set[int] = msgspec.field(default_factory=set)
 
     def read(self, content: Json, index: int, place: str, known: frozenset[str]) -> list[tuple[int, Block]]:
         """Returns the blocks with their positions, of a content of text one at 0. `known` are the permitted types.
@@ -173,10 +175,13 @@ class ContentReader(msgspec.Struct):
         name = block.get("tool_name")
         return (Text(name),) if isinstance(name, str) else None
 
-    def _compaction(self, block: JsonObject, *_: object) -> tuple[Block, ...]:
+    def _compaction(self, block: JsonObject, index: int, *_: object) -> tuple[Block, ...]:
         # A compaction that failed has no content.
         content = block.get("content")
-        return (Text(content, _rest(block, "content")),) if isinstance(content, str) and content else ()
+        if not isinstance(content, str) or not content:
+            return ()
+        self.compactions.add(index)
+        return (Text(content, _rest(block, "content")),)
 
 
 _Reader: TypeAlias = Callable[[ContentReader, JsonObject, int, str, int], tuple[Block, ...] | None]

@@ -66,7 +66,8 @@ def _read_message(message: dict[str, Json], index: int, reader: ContentReader) -
     results = {position: block for position, block in read if type(block) is ToolResult}
     blocks = tuple([block for _, block in read if type(block) is not ToolResult])
     if not results:
-        return [Turn(role, blocks, None, index, extra, Source(DIALECT, message, True))]
+        compaction = index in reader.compactions
+        return [Turn(role, blocks, None, index, extra, Source(DIALECT, message, True), compaction=compaction)]
     assert isinstance(content, list)  # the results have been read from it
     turns = [_result_turn(message, content[position], result, index, extra) for position, result in results.items()]
     others = [block for position, block in enumerate(content) if position not in results]

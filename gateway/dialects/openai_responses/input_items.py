@@ -127,7 +127,7 @@ class _Reader:
             self._say(_reasoning(item), item, position)
         elif kind in _COMPACTIONS:
             # As a part that only its maker reads: dropping it would lose the history that it stands for.
-            self._turn("user", (File(kind, item, 0),), item, position)
+            self._turn("user", (File(kind, item, 0),), item, position, compaction=True)
         elif kind == _TRIGGER:
             param = f"{ITEMS}[{self._index(position)}]"
             raise Unsupported(f"{param} is not supported: a compaction is not made here.", param=param)
@@ -171,11 +171,17 @@ class _Reader:
             self._said, self._said_fields = [], {}
 
     def _turn(
-        self, role: Role, blocks: tuple[Block, ...], item: Item, position: int, extra: JsonObject = EMPTY
+        self,
+        role: Role,
+        blocks: tuple[Block, ...],
+        item: Item,
+        position: int,
+        extra: JsonObject = EMPTY,
+        compaction: bool = False,
     ) -> None:
         self._end_assistant()
         self._items.append(item)
-        self._add(Turn(role, blocks, index=self._index(position), extra=extra))
+        self._add(Turn(role, blocks, index=self._index(position), extra=extra, compaction=compaction))
 
     def _add(self, turn: Turn) -> None:
         self._turns.append(msgspec.structs.replace(turn, source=_source(self._items)))

@@ -27,12 +27,14 @@ class Boundary(msgspec.Struct, frozen=True):
     """The end of an atomic group.
 
     `turns` counts the turns before it, without the leading system turns; `digest` has 16 bytes and stands for exactly
-    these turns. `answered` says that the model's turns are among them.
+    these turns. `answered` says that the model's turns are among them, `compacted` that a turn is in which a provider's
+    own compaction stands: no summary may cover that one.
     """
 
     turns: int
     digest: bytes
     answered: bool
+    compacted: bool = False
 
 
 def chain(turns: Sequence[Turn], secret: bytes, tenant: str) -> tuple[Boundary, ...]:
@@ -48,15 +50,16 @@ def chain(turns: Sequence[Turn], secret: bytes, tenant: str) -> tuple[Boundary, 
     hashed = hashlib.sha256(key)
     ends = {group.stop for group in groups(behind)}
     ordinals: dict[str, int] = {}
-    answered = False
+    answered = compacted = False
     found: list[Boundary] = []
     for count, turn in enumerate(behind, 1):
         if turn.role == "assistant":
             ordinals = {}
             answered = True
+        compacted = compacted or turn.compaction
         hashed.update(_canonical(turn, ordinals))
         if count in ends:
-            found.append(Boundary(count, hashed.copy().digest()[:DIGEST_BYTES], answered))
+            found.append(Boundary(count, hashed.copy().digest()[:DIGEST_BYTES], answered, compacted))
     return tuple(found)
 
 

@@ -14,6 +14,10 @@ from gateway.history.trim.truncate import shortened
 MAX_ARGUMENTS: Final = 160
 # Of a longer message, a pasted log mostly, the beginning and the end are kept around a marker.
 MAX_WORDS: Final = 2_000
+# What is said before the model has spoken is the task, mostly behind instructions of a project. These limits are tried
+# one after the other, until it takes no more than a share of the room for all words.
+OPENING_LIMITS: Final = (8_000, 4_000, MAX_WORDS, 1_000, 500)
+OPENING_SHARE: Final = 0.5
 MAX_ERROR: Final = 200
 # A summary lists one error for so many calls.
 CALLS_OF_AN_ERROR: Final = 4
@@ -22,36 +26,56 @@ _ERROR: Final = re.compile(r"^[ \t]*\[?(?:(?i:error|fatal|panic)|[\w.]+(?:Error|
 
 
 def known_of(turns: Sequence[Turn], words_tokens: int, max_calls: int) -> Known:
-    """Returns the words that have room in this many estimated tokens, newest first, and the newest calls.
+    """Returns the words that have room in this many estimated tokens: those before the model's first turn, which hold
+    the task, then the newest others. And the newest calls.
 
     `turns` are the covered ones, behind the system run. Words without room are left out with all older ones.
     """
-    words = [*_words(turns)]
-    kept = len(words) - _with_room(words, words_tokens)
+    spoken = next((n for n, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+    words = [*_words(turns, MAX_WORDS)]
+    opening = _opening(turns[:spoken], OPENING_SHARE * words_tokens)
+    later = _newest([one for one in words if one.turn > spoken], words_tokens - _size(opening))
+    said = (*opening, *later)
     calls = [*_calls(turns)]
     left_out = max(len(calls) - max_calls, 0)
     errors = [*_errors(turns)]
     untold = max(len(errors) - max_calls // CALLS_OF_AN_ERROR, 0)
-    return Known(tuple(words[kept:]), tuple(calls[left_out:]), kept, left_out, tuple(errors[untold:]), untold)
+    unsaid = len(words) - len(said)
+    return Known(said, tuple(calls[left_out:]), unsaid, left_out, tuple(errors[untold:]), untold)
 
 
-def _words(turns: Sequence[Turn]) -> Iterator[Words]:
+def _opening(turns: Sequence[Turn], room: float) -> Sequence[Words]:
+    """Returns the words of the turns before the model's first one: all of them, the long ones shortened alike, or the
+    newest that have room so."""
+    found: Sequence[Words] = ()
+    for limit in OPENING_LIMITS:
+        found = [*_words(turns, limit)]
+        if _size(found) <= room:
+            break
+    return _newest(found, room)
+
+
+def _words(turns: Sequence[Turn], limit: int) -> Iterator[Words]:
     """Yields the words of the user and of later system messages; a note of the gateway is neither."""
     for number, turn in enumerate(turns, 1):
-        text = shortened(turn.text, MAX_WORDS)
+        text = shortened(turn.text, limit)
         if text.strip() and is_system(turn):
             yield Words(number, "system", text)
         elif text.strip() and turn.role == "user" and not turn.synthesized:
             yield Words(number, "user", text)
 
 
-def _with_room(words: Sequence[Words], room: float) -> int:
-    """Returns how many of the newest words have room."""
+def _newest(words: Sequence[Words], room: float) -> Sequence[Words]:
+    """Returns the newest words, as many as have room."""
     for count, one in enumerate(reversed(words)):
         room -= estimate_text(one.text)
         if room < 0:
-            return count
-    return len(words)
+            return words[len(words) - count :]
+    return words
+
+
+def _size(words: Sequence[Words]) -> int:
+    return sum(estimate_text(one.text) for one in words)
 
 
 def _calls(turns: Sequence[Turn]) -> Iterator[CallEntry]:

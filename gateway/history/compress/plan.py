@@ -11,12 +11,14 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from gateway.core.conversation import Conversation, Turn
-from gateway.history.classify import classify, is_system
+from gateway.history.classify import is_system
 from gateway.history.compress.chain import Boundary, system_run
 from gateway.history.compress.estimate import UNCALIBRATED, Calibration, estimate_text, estimate_tools
+from gateway.history.compress.fit import FULL_SHARE, shortenable
 from gateway.history.compress.job_input import JobInput, ResultLimit, sums
 from gateway.history.compress.known_facts import CALLS_OF_AN_ERROR
 from gateway.history.compress.summary_record import SummaryRecord
+from gateway.history.compress.view import repeated_turns, running_round, view_tokens
 
 # A summary that saves less costs more than it is worth, unless the window is small.
 LEAST_GAIN_TOKENS: Final = 4_000
@@ -122,8 +124,11 @@ def plan_cover(
     if planner.view <= planner.tokens(limits.trigger):
         return NoCover("below", planner.model_tokens(planner.view))
     allowed = planner.allowed(boundaries)
-    floor = planner.view_behind(allowed[-1]) if allowed else planner.view
-    if floor > planner.tokens(limits.trigger):
+    if planner.floor(allowed) > planner.tokens(limits.trigger):
+        # A large round stands among the newest turns: what is sent fits the window, though less than the tail is left.
+        allowed = planner.whole(boundaries)
+    floor = planner.floor(allowed)
+    if floor > planner.tokens(limits.trigger) and not planner.fits_then(floor):
         return NoCover("futile", planner.model_tokens(planner.view), planner.model_tokens(floor))
     worthwhile = [boundary for boundary in allowed if planner.gain(boundary) >= planner.least_gain]
     if not worthwhile:
@@ -131,18 +136,6 @@ def plan_cover(
     wanted = planner.at_user_turn(planner.first_at_target(worthwhile), worthwhile)
     found = planner.fitted([boundary for boundary in worthwhile if boundary.turns <= wanted.turns])
     return found or NoCover("input", planner.model_tokens(planner.view))
-
-
-def view_tokens(conversation: Conversation, sizes: Sequence[int], applied: SummaryRecord | None = None) -> int:
-    """Returns the estimated size of what a request with this summary sends, before calibration."""
-    start = system_run(conversation.turns)
-    behind = start if applied is None else start + applied.turns
-    total = estimate_tools(conversation.tools) + sum(sizes[:start]) + sum(sizes[behind:])
-    if applied is None:
-        return total
-    last_user = classify(conversation.turns).last_user
-    repeated = last_user is not None and start <= last_user < behind
-    return total + estimate_text(applied.text) + (sizes[last_user or 0] if repeated else 0)
 
 
 class _Planner:
@@ -166,8 +159,7 @@ class _Planner:
         self._before = sums(self._sizes)
         self._words = sums(size * _has_words(turn) for turn, size in zip(self._turns, self._sizes, strict=True))
         self._calls = sums(len(turn.calls) for turn in self._turns)
-        last_user = classify(conversation.turns).last_user
-        self._last_user = None if last_user is None else last_user - start
+        self._repeated = [n - start for n in repeated_turns(conversation.turns, len(conversation.turns))]
         self.view = view_tokens(conversation, sizes, applied)
         self._input = JobInput(self._turns, self._sizes)
         span = self.tokens(limits.trigger - limits.target)
@@ -181,13 +173,27 @@ class _Planner:
     def model_tokens(self, estimated: float) -> int:
         return round(estimated * self._ratio)
 
-    def allowed(self, boundaries: Sequence[Boundary]) -> list[Boundary]:
-        """Returns the boundaries behind the applied summary that leave the newest group and the tail."""
-        newest = next((n for n in range(len(self._turns) - 1, -1, -1) if not is_system(self._turns[n])), 0)
+    def whole(self, boundaries: Sequence[Boundary]) -> list[Boundary]:
+        """Returns the boundaries behind the applied summary that leave what the model has not answered, and the newest
+        group."""
+        newest = running_round(self._turns)
         covered = 0 if self._applied is None else self._applied.turns
-        whole = [boundary for boundary in boundaries if boundary.turns <= newest]
+        return [one for one in boundaries if covered < one.turns <= newest and not one.compacted]
+
+    def allowed(self, boundaries: Sequence[Boundary]) -> list[Boundary]:
+        """Returns those of them that also leave the tail."""
         tail = self.tokens(self._limits.tail)
-        return [one for one in whole if one.turns > covered and self._behind(one.turns) >= tail]
+        return [one for one in self.whole(boundaries) if self._behind(one.turns) >= tail]
+
+    def floor(self, allowed: Sequence[Boundary]) -> float:
+        """Returns the size of the view after a summary of as much as is allowed."""
+        return self.view_behind(allowed[-1]) if allowed else self.view
+
+    def fits_then(self, floor: float) -> bool:
+        """Returns whether the view exceeds the window, and no longer does with this floor, of which the results of the
+        running round may be shortened."""
+        full = self.tokens(FULL_SHARE)
+        return self.view > full >= floor - shortenable(self._turns, self.tokens(1.0))
 
     def view_behind(self, boundary: Boundary) -> float:
         """Returns the size of the view after a summary of the turns before the boundary."""
@@ -251,9 +257,8 @@ class _Planner:
         )
 
     def _kept(self, covered: int) -> float:
-        """Returns the size of the turns behind the covered ones, with the last user turn, which is sent in any case."""
-        repeated = self._last_user is not None and self._last_user < covered
-        return self._behind(covered) + (self._sizes[self._last_user or 0] if repeated else 0)
+        """Returns the size of the turns behind the covered ones, with those of them that are sent in any case."""
+        return self._behind(covered) + sum(self._sizes[n] for n in self._repeated if n < covered)
 
     def _behind(self, covered: int) -> float:
         return self._before[-1] - self._before[covered]

@@ -6,9 +6,9 @@ import msgspec
 
 from gateway.core.conversation import Conversation, Text, Turn
 from gateway.core.notices import Notice
-from gateway.history.classify import classify
 from gateway.history.compress.chain import system_run
 from gateway.history.compress.summary_record import SummaryRecord
+from gateway.history.compress.view import repeated_turns
 
 
 class AppliedSummary(msgspec.Struct, frozen=True):
@@ -24,8 +24,8 @@ class AppliedSummary(msgspec.Struct, frozen=True):
         """Returns the conversation with one user turn for the covered ones, and the notice of it.
 
         The turn stands behind the system run. It is no system turn, because what a tool returned must not gain
-        authority, and no assistant turn, because several providers want the user to begin. The last user turn follows
-        it once more where it is covered: an agent may work for long on one question.
+        authority, and no assistant turn, because several providers want the user to begin. What the agent works on
+        follows it once more where it is covered (`repeated_turns`).
 
         The conversation comes back unchanged, with a warning, where its turns are not those behind the digest.
         """
@@ -35,9 +35,8 @@ class AppliedSummary(msgspec.Struct, frozen=True):
         if turns[start:behind] != self.covered or behind >= len(turns):
             return conversation, (MISMATCH,)
         stands_in = Turn("user", (Text(self.record.text),), synthesized=True, summary=True)
-        last_user = classify(turns).last_user
-        asked = (turns[last_user],) if last_user is not None and start <= last_user < behind else ()
-        sent = (*turns[:start], stands_in, *asked, *turns[behind:])
+        again = [turns[position] for position in repeated_turns(turns, behind)]
+        sent = (*turns[:start], stands_in, *again, *turns[behind:])
         return msgspec.structs.replace(conversation, turns=sent), (self._notice(turns, start, behind - 1),)
 
     def _notice(self, turns: tuple[Turn, ...], first: int, last: int) -> Notice:
@@ -45,10 +44,10 @@ class AppliedSummary(msgspec.Struct, frozen=True):
         left_out = record.known.words_left_out
         unsaid = f"; the words of {left_out} of these messages had no room in it" if left_out else ""
         detail = (
-            f"messages {_index(turns, first)} to {_index(turns, last)} are sent as a summary of generation "
+            f"messages {index_of(turns, first)} to {index_of(turns, last)} are sent as a summary of generation "
             f"{record.generation}, about {record.cost.covered_tokens} tokens as {record.cost.summary_tokens}{unsaid}"
         )
-        return Notice("state", "changed", "HISTORY_SUMMARIZED", detail, _index(turns, first))
+        return Notice("state", "changed", "HISTORY_SUMMARIZED", detail, index_of(turns, first))
 
 
 def applied_to(conversation: Conversation, record: SummaryRecord) -> AppliedSummary:
@@ -72,6 +71,7 @@ MISMATCH: Final = Notice(
 )
 
 
-def _index(turns: tuple[Turn, ...], position: int) -> int:
+def index_of(turns: tuple[Turn, ...], position: int) -> int:
+    """Returns the position by which the client knows the turn that stands at this one."""
     index = turns[position].index
     return position if index is None else index

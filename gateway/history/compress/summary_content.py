@@ -62,7 +62,8 @@ class ErrorLine(msgspec.Struct, frozen=True):
 class Known(msgspec.Struct, frozen=True):
     """What the gateway knows of the covered turns without a model.
 
-    `words` are the newest that have room, in the order of the turns; `calls` and `errors` the newest ones.
+    `words` are those before the model's first turn and the newest others that have room, in the order of the turns;
+    `calls` and `errors` the newest ones.
     `words_left_out` and so on count the others.
     """
 

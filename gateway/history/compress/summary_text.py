@@ -46,7 +46,7 @@ def _parts(content: SummaryContent, known: Known) -> Iterator[str]:
         yield _NOTES
         yield one_line(content.notes)
     if known.words:
-        yield _heading(_WORDS, known.words_left_out)
+        yield _heading(_WORDS, known.words_left_out, "others")
         yield from (f"- turn {words.turn}, {words.speaker}: {one_line(words.text)}" for words in known.words)
     if known.calls:
         yield _heading(_CALLS, known.calls_left_out)
@@ -73,5 +73,5 @@ def _cited(turns: tuple[int, ...]) -> str:
     return f"{'turn' if len(turns) == 1 else 'turns'} {', '.join(map(str, turns))}"
 
 
-def _heading(heading: str, left_out: int) -> str:
-    return f"{heading} ({left_out} older ones are left out):" if left_out else f"{heading}:"
+def _heading(heading: str, left_out: int, which: str = "older ones") -> str:
+    return f"{heading} ({left_out} {which} are left out):" if left_out else f"{heading}:"

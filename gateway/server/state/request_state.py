@@ -10,6 +10,7 @@ from gateway.core.conversation import Conversation
 from gateway.core.errors import BackendError
 from gateway.core.events import Event
 from gateway.core.notices import Notice
+from gateway.history.prepare import Substitution
 from gateway.server.state.request_store import RequestStore
 from gateway.server.state.stores import Stores
 from gateway.server.telemetry.request_context import RequestContext
@@ -18,7 +19,6 @@ from gateway.settings import ModelSettings
 
 if TYPE_CHECKING:
     # Loaded with the first model whose histories are summarised.
-    from gateway.history.compress.substitute import AppliedSummary
     from gateway.server.summaries.request_summary import RequestSummary
     from gateway.server.summaries.summaries import Summaries
 
@@ -76,9 +76,9 @@ class RequestState:
         self.notices: list[Notice] = []
 
     @property
-    def summary(self) -> "AppliedSummary | None":
-        """The summary to put in when the conversation is prepared."""
-        return None if self._summary is None else self._summary.applied
+    def summary(self) -> Substitution | None:
+        """What stands for a part of the conversation when it is prepared."""
+        return None if self._summary is None else self._summary.fitted
 
     async def recall(self, conversation: Conversation) -> Conversation:
         """Returns the conversation with what is remembered; `notices` then says what was put in."""

@@ -8,11 +8,14 @@ import msgspec
 from gateway.diagnostics.explain_summary import explain_summary
 from gateway.diagnostics.routed_request import RoutedRequest
 from gateway.diagnostics.summary_state import SeenBoundary, SummaryState, WhyNot, WouldCover
+from gateway.history.compress.estimate import Calibration, estimate_turn
+from gateway.history.compress.fit import FittedHistory
 from gateway.history.compress.native_compaction import asks_for_compaction
-from gateway.history.compress.substitute import AppliedSummary
+from gateway.history.compress.plan import CompressLimits, Cover, NoCover
 from gateway.server.state.request_store import RequestStore
-from gateway.server.summaries.index import IndexEntry, newest
+from gateway.server.summaries.index import IndexEntry, SummaryIndex
 from gateway.server.summaries.job import RoutedModel
+from gateway.server.summaries.next_summary import NextSummary, next_summary
 from gateway.server.summaries.recall import Recalled, recall
 from gateway.server.summaries.summaries import Summaries
 from gateway.server.summaries.summary_store import spent_in, tokens_key
@@ -27,31 +30,23 @@ async def explain_compression(
     name: str,
     entry: ModelSettings,
     backend: Backend,
-) -> tuple[AppliedSummary | None, SummaryState]:
-    """Returns the summary that a request would use, and what is known of its conversation. `name` is the model's,
+) -> tuple[FittedHistory | None, SummaryState]:
+    """Returns what a request would be sent with, and what is known of its conversation. `name` is the model's,
     with its entry and backend; `store` is None where nothing may be remembered of the request."""
     model = RoutedModel(name, entry, backend)
     limits, calibration = summaries.limits(model), summaries.calibration(model)
     recalled: Recalled | None = None
-    why: WhyNot | None
     off = store is None or not summaries.allows(store.tenant) or asks_for_compaction(routed.conversation)
     if store is not None and not off:
         recalled = await recall(store, routed.conversation, routed.policy, large=True)
     if store is None or recalled is None:
-        state = await asyncio.to_thread(explain_summary, routed.conversation, (), limits, calibration)
+        fitted, state = await asyncio.to_thread(explain_summary, routed.conversation, (), limits, calibration)
         away = store is not None and store.failed
         why = "off" if off else "store" if away else state.why_not
-        return None, msgspec.structs.replace(state, why_not=why)
-    record = None if recalled.applied is None else recalled.applied.record
-    candidate = newest(recalled.index, "candidate", recalled.digests)
-    if candidate is not None and candidate.turns <= recalled.covered:
-        candidate = None
-    # A job covers what was seen before, not what has come since.
-    allowed = [one for one in recalled.boundaries if candidate is None or one.turns <= candidate.turns]
-    state = await asyncio.to_thread(explain_summary, recalled.conversation, allowed, limits, calibration, record)
-    if (cover := state.would_cover) is not None:
-        why = await _why_not(summaries, store, model, recalled, candidate, cover)
-        state = msgspec.structs.replace(state, why_not=why)
+        return None if off else fitted, msgspec.structs.replace(state, why_not=why)
+    fitted, state, following = await asyncio.to_thread(_explained, recalled, limits, calibration)
+    if following is not None:
+        state = await _with_next(summaries, store, model, recalled, following, state)
     digests = recalled.digests
     boundaries = tuple(
         SeenBoundary(
@@ -59,31 +54,56 @@ async def explain_compression(
         )
         for one in recalled.index.entries
     )
-    return recalled.applied, msgspec.structs.replace(state, root=recalled.root.hex(), boundaries=boundaries)
+    return fitted, msgspec.structs.replace(state, root=recalled.root.hex(), boundaries=boundaries)
 
 
-async def _why_not(
+def _explained(
+    recalled: Recalled, limits: CompressLimits, calibration: Calibration
+) -> tuple[FittedHistory | None, SummaryState, NextSummary | None]:
+    history = recalled.conversation
+    fitted, state = explain_summary(history, recalled.boundaries, limits, calibration, recalled.applied)
+    sizes = [estimate_turn(turn) for turn in history.turns]
+    following = next_summary(recalled, recalled.index, sizes, limits, calibration)
+    return fitted, state, None if isinstance(following, NoCover) else following
+
+
+async def _with_next(
     summaries: Summaries,
     store: RequestStore,
     model: RoutedModel,
     recalled: Recalled,
-    candidate: IndexEntry | None,
-    cover: WouldCover,
-) -> WhyNot | None:
-    """Returns why the next request with this history would start no job, although a job could cover some of it."""
-    compress = model.route.compress
-    if summaries.jobs.is_running(store.tenant, recalled.root):
-        return "running"
-    if candidate is None:
-        abandoned = newest(recalled.index, "abandoned", recalled.digests)
-        if abandoned is not None and abandoned.turns == cover.turns:
-            return "abandoned"
-        return None if compress.sightings == 1 else "unseen"
-    now = time.time()
+    following: NextSummary,
+    state: SummaryState,
+) -> SummaryState:
+    """Returns the state with what the next job covers, and why the next request with this history would start none."""
+    sightings = model.route.compress.sightings
     # The next request with this history is one more sighting.
-    refusal = recalled.index.refusal(candidate, compress.sightings - 1, now)
+    sighted = following.sighted(recalled.index, recalled)
+    options = [*following.options(sighted)]
+    due = next(((entry, cover) for entry, cover in options if entry.sightings >= sightings), None)
+    cover = following.planned if not options else options[0][1] if due is None else due[1]
+    would = WouldCover(cover.boundary.turns, cover.covered_tokens, cover.view_after, cover.generation)
+    why: WhyNot | None = "unseen" if options else "abandoned"
+    if summaries.jobs.is_running(store.tenant, recalled.root):
+        why = "running"
+    elif due is not None:
+        why = await _refusal(summaries, store, model, sighted, due[0], cover)
+    return msgspec.structs.replace(state, would_cover=would, why_not=why)
+
+
+async def _refusal(
+    summaries: Summaries,
+    store: RequestStore,
+    model: RoutedModel,
+    index: SummaryIndex,
+    entry: IndexEntry,
+    cover: Cover,
+) -> WhyNot | None:
+    """Returns why no job would start for an entry that enough requests have carried."""
+    now = time.time()
+    refusal = index.refusal(entry, model.route.compress.sightings, now)
     if refusal is not None:
         return refusal
-    most = summaries.job_limits(store.tenant, compress).tokens_per_day
+    most = summaries.job_limits(store.tenant, model.route.compress).tokens_per_day
     [spent] = await store.get("idx", [tokens_key(now)])
-    return "budget" if most is not None and spent_in(spent) + cover.tokens > most else None
+    return "budget" if most is not None and spent_in(spent) + cover.covered_tokens > most else None

@@ -17,7 +17,7 @@ MOST_ENTRIES: Final = 32
 # After each failure of a boundary, so long passes before the next attempt; after the last one it is given up.
 BACKOFF_S: Final = (60.0, 300.0, 1800.0)
 HOUR_S: Final = 3600.0
-# Attempts in an hour for one root, on all workers together.
+# Attempts of an hour that may fail for one root, on all workers together.
 MOST_AN_HOUR: Final = 6
 
 # `candidate`: seen, not summarised; `summary`: there is a record; `abandoned`: every attempt has failed.
@@ -40,8 +40,8 @@ class IndexEntry(msgspec.Struct, frozen=True):
 
 
 class SummaryIndex(msgspec.Struct, frozen=True):
-    """The boundaries of one root, the one used last at the end. `attempts` are the times of those in the last hour, and
-    `futile` says that the log has reported once that no summary would help."""
+    """The boundaries of one root, the one used last at the end. `attempts` are the times of those in the last hour that
+    have failed or are not over yet, and `futile` says that the log has reported once that no summary would help."""
 
     entries: tuple[IndexEntry, ...] = ()
     attempts: tuple[float, ...] = ()
@@ -63,6 +63,13 @@ class SummaryIndex(msgspec.Struct, frozen=True):
     def with_attempt(self, now: float) -> "SummaryIndex":
         """Returns the index with an attempt that begins now."""
         return msgspec.structs.replace(self, attempts=(*self._recent(now), now))
+
+    def without_attempt(self, time: float) -> "SummaryIndex":
+        """Returns the index after the attempt that began at this time has succeeded."""
+        attempts = [*self.attempts]
+        if time in attempts:
+            attempts.remove(time)
+        return msgspec.structs.replace(self, attempts=tuple(attempts))
 
     def with_futile(self) -> "SummaryIndex":
         """Returns the index of a conversation of which the log has reported that no summary would help."""

@@ -113,14 +113,15 @@ class SummaryJobs:
             over = notices.over_budget(turns, request.tokens)
             self._reporter.report_daily(over, task.request_id, task.tenant)
             return
-        if not await self._begin(lease, task, candidate, limits):
+        began = await self._begin(lease, task, candidate, limits)
+        if began is None:
             await self._spend(task, -request.tokens)
             return
         self._report(notices.started(turns, task.cover.covered_tokens, task.writer.name), task)
         try:
             written = await self._held(lease, task, request)
             await self._count(task, written, request.tokens)
-            await self._keep(lease, await asyncio.to_thread(record_of, task, written), task)
+            await self._keep(lease, await asyncio.to_thread(record_of, task, written), task, began)
         except SummaryRejected as error:
             await self._fail(task, candidate, "rejected", notices.rejected(turns, str(error)))
         except LeaseLost:
@@ -133,19 +134,19 @@ class SummaryJobs:
             reason = f"{error.code}: {task.writer.backend.redact(error.message)}"
             await self._fail(task, candidate, "failed", notices.failed(turns, reason))
 
-    async def _begin(self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits) -> bool:
-        """Counts an attempt, and returns whether it may be made. Requests of the conversation may be counted
-        meanwhile."""
+    async def _begin(self, lease: Lease, task: SummaryTask, candidate: bytes, limits: JobLimits) -> float | None:
+        """Counts an attempt, and returns its time; None where it may not be made. Requests of the conversation may be
+        counted meanwhile."""
         for _ in range(TRIES):
             index, version = await read_index(task.store, task.tenant, task.root)
             now = self._clock()
             if not _is_due(index, task, candidate, limits, now):
-                return False
+                return None
             if await task.store.commit(lease, [index_put(task.root, index.with_attempt(now), version)]):
-                return True
+                return now
             if not await task.store.renew(lease):
-                return False
-        return False
+                return None
+        return None
 
     async def _held(self, lease: Lease, task: SummaryTask, request: JobRequest) -> Written:
         """Waits for the answer while it renews the lease, and stops the request when that ends. Raises LeaseLost and
@@ -172,12 +173,13 @@ class SummaryJobs:
     async def _spend(self, task: SummaryTask, tokens: int, most: int | None = None) -> bool:
         return await spend(task.store, task.tenant, tokens, most, self._clock())
 
-    async def _keep(self, lease: Lease, record: SummaryRecord, task: SummaryTask) -> None:
-        """Stores a record and its entry of the index, both or none. Where there is a record already, that one stays."""
+    async def _keep(self, lease: Lease, record: SummaryRecord, task: SummaryTask, began: float) -> None:
+        """Stores a record and its entry of the index, both or none. Where there is a record already, that one stays.
+        The attempt no longer counts: it has not failed."""
         entry = IndexEntry(record.turns, record.digest, "summary", generation=record.generation)
         for _ in range(TRIES):
             index, version = await read_index(task.store, record.tenant, record.root)
-            puts = [index_put(record.root, index.with_entry(entry), version)]
+            puts = [index_put(record.root, index.with_entry(entry).without_attempt(began), version)]
             if not await has_record(task.store, record):
                 puts.append(record_put(record))
             if await task.store.commit(lease, puts):

@@ -33,8 +33,8 @@ class Recalled(msgspec.Struct, frozen=True):
 
     @property
     def digests(self) -> frozenset[bytes]:
-        """The digests of all boundaries of this request."""
-        return frozenset([boundary.digest for boundary in self.boundaries])
+        """The digests of all boundaries of this request that a summary may cover."""
+        return frozenset([boundary.digest for boundary in self.boundaries if not boundary.compacted])
 
     @property
     def covered(self) -> int:

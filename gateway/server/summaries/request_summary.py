@@ -1,14 +1,16 @@
-"""Compresses one request: finds its summary, and afterwards has the next one considered."""
+"""Compresses one request: finds its summary, fits it into the window, and afterwards has the next one considered."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gateway.core.backend_status import CONTEXT_LENGTH_EXCEEDED
 from gateway.core.conversation import Conversation
-from gateway.core.errors import BackendError
+from gateway.core.errors import BackendError, InvalidRequest
 from gateway.core.events import Event, UsageReport
 from gateway.core.notices import Notice
-from gateway.history.compress.substitute import AppliedSummary
+from gateway.history.compress.fit import FittedHistory, ResultLimits, fit
+from gateway.history.prepare import repaired
 from gateway.server.state.request_store import RequestStore
 from gateway.server.summaries.job import RoutedModel
 from gateway.server.summaries.recall import Recalled, recall
@@ -18,36 +20,72 @@ if TYPE_CHECKING:
 
 # A body of so many bytes is looked through in a thread.
 LARGE: Final = 128 * 1024
+# The fewest bytes of a body for a token of its history, of any text: base64, with what JSON writes around it.
+LEAST_BYTES_A_TOKEN: Final = 1.3
 
 
 class RequestSummary:
-    """The part of one request (`StatePart`). `store` is what it may use, and `size` the number of bytes of its body.
+    """The part of one request (`StatePart`). `store` is what it may use, `window` the context of its model in tokens,
+    and `size` the number of bytes of its body.
 
-    After the response, `prompt_tokens` are those that the backend reported for it, and `refused` says that it refused
-    the request because of its length.
+    `result_limits` are those with which it fits the window (None: it does without), `sizes` the estimates of its turns,
+    as far as they were needed for this, with 0 for the others (None: none were). After the response, `prompt_tokens`
+    are those that the backend reported for it, and `refused` says that it refused the request because of its length.
     """
 
     def __init__(
-        self, summaries: "Summaries", store: RequestStore, request_id: str, model: RoutedModel, size: int
+        self,
+        summaries: "Summaries",
+        store: RequestStore,
+        request_id: str,
+        model: RoutedModel,
+        window: int,
+        size: int,
     ) -> None:
         self._summaries = summaries
         self.store = store
         self.request_id = request_id
         self.model = model
-        self._large = size >= LARGE
+        self._window = window
+        self._size = size
         self.recalled: Recalled | None = None
+        self.result_limits: ResultLimits | None = None
+        self.sizes: Sequence[int] | None = None
         self.prompt_tokens: int | None = None
         self.refused = False
 
     @property
-    def applied(self) -> AppliedSummary | None:
-        """The summary that the request uses, once `recall` has found it."""
-        return None if self.recalled is None else self.recalled.applied
+    def fitted(self) -> FittedHistory | None:
+        """What is put into the request when it is prepared, once `recall` has found it; None: it is sent as it is."""
+        applied = None if self.recalled is None else self.recalled.applied
+        if applied is None and self.result_limits is None:
+            return None
+        return FittedHistory(applied, self.result_limits)
 
     async def recall(self, conversation: Conversation) -> tuple[Conversation, Sequence[Notice]]:
         """Finds the summary of a conversation, which stays as it is: the summary is put in when it is prepared."""
-        self.recalled = await recall(self.store, conversation, self.model.route.policy, self._large)
+        policy, large = self.model.route.policy, self._size >= LARGE
+        self.recalled = await recall(self.store, conversation, policy, large)
+        if self._size >= LEAST_BYTES_A_TOKEN * self._window:
+            if large:
+                await asyncio.to_thread(self._fit, conversation)
+            else:
+                self._fit(conversation)
         return conversation, ()
+
+    def _fit(self, conversation: Conversation) -> None:
+        """Finds the limits of results, also where no summary can be looked for."""
+        recalled, calibration = self.recalled, self._summaries.calibration(self.model)
+        if recalled is not None:
+            record = None if recalled.applied is None else recalled.applied.record
+            self.sizes, self.result_limits = fit(recalled.conversation, self._window, calibration, record)
+            return
+        try:
+            history = repaired(conversation, self.model.route.policy)
+        except InvalidRequest:
+            # The client gets this error when the request is prepared.
+            return
+        _, self.result_limits = fit(history, self._window, calibration)
 
     def record(self, events: Sequence[Event]) -> Sequence[Event]:
         """Takes the reported tokens from the events."""

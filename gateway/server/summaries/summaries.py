@@ -15,25 +15,25 @@ from gateway.core.conversation import Conversation, Turn
 from gateway.diagnostics.explain_summary import compress_limits
 from gateway.history.compress.estimate import Calibration, estimate_turn
 from gateway.history.compress.native_compaction import asks_for_compaction
-from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover, view_tokens
+from gateway.history.compress.plan import CompressLimits, Cover, NoCover
+from gateway.history.compress.view import view_tokens
 from gateway.server.access.api_keys import DEFAULT_CLIENT
 from gateway.server.state.request_store import RequestStore
 from gateway.server.state.store import StoreUnavailable
 from gateway.server.summaries import notices
-from gateway.server.summaries.index import IndexEntry, SummaryIndex, newest, seen
+from gateway.server.summaries.index import IndexEntry, SummaryIndex
 from gateway.server.summaries.job import RoutedModel, SummaryTask
 from gateway.server.summaries.jobs import JobLimits, SummaryJobs
+from gateway.server.summaries.next_summary import NextSummary, next_summary
 from gateway.server.summaries.recall import Recalled
-from gateway.server.summaries.request_summary import RequestSummary
-from gateway.server.summaries.summary_store import change_index, keep
+from gateway.server.summaries.request_summary import LEAST_BYTES_A_TOKEN, RequestSummary
+from gateway.server.summaries.summary_store import change_index, keep, read_index
 from gateway.server.telemetry.log import LOGGER
 from gateway.server.telemetry.metrics import Metrics
 from gateway.server.telemetry.request_context import RequestContext
 from gateway.server.upstream.backends import Backend, Backends
 from gateway.settings import CompressSettings, KeyCompressSettings, ModelSettings, Settings
 
-# The fewest bytes of a body for a token of its history, of any text: base64, with what JSON writes around it.
-LEAST_BYTES_A_TOKEN: Final = 1.3
 # A history of more turns is measured in a thread.
 MANY_TURNS: Final = 100
 # Clients may name models freely where a pattern routes them.
@@ -78,7 +78,7 @@ class Summaries:
         if not self.allows(context.key) or asks_for_compaction(conversation):
             return None
         name = self._backends.listed_name(context.model)
-        return RequestSummary(self, store, context.id, RoutedModel(name, route, backend), size)
+        return RequestSummary(self, store, context.id, RoutedModel(name, route, backend), window, size)
 
     def allows(self, key: str) -> bool:
         """Returns whether histories of a client key may be summarised."""
@@ -133,60 +133,44 @@ class Summaries:
             saved = applied.cost.covered_tokens - applied.cost.summary_tokens
             self._metrics.summary_saved_tokens.inc(model.backend.name, by=saved)
             await keep(request.store.store, request.store.tenant, recalled.root, applied.digest)
-        sizes = await _sizes(conversation.turns)
-        calibration = self._calibrate(request, view_tokens(conversation, sizes, applied))
+        sizes = await _sizes(conversation.turns, request.sizes)
+        limits_sent = request.result_limits
+        sent = view_tokens(conversation, sizes, applied) if limits_sent is None else limits_sent.sent
+        calibration = self._calibrate(request, sent)
         limits = self.limits(model)
 
-        def plan(turns: int | None = None) -> Cover | NoCover:
-            """Plans a cover of at most so many turns."""
-            allowed = [one for one in recalled.boundaries if turns is None or one.turns <= turns]
-            return plan_cover(conversation, allowed, sizes, limits, calibration, applied)
-
-        planned = await asyncio.to_thread(plan)
-        if isinstance(planned, NoCover):
-            if planned.reason == "futile":
-                await self._report_futile(request, recalled, planned, limits)
+        index, _ = await read_index(request.store.store, request.store.tenant, recalled.root)
+        following = await asyncio.to_thread(next_summary, recalled, index, sizes, limits, calibration)
+        if isinstance(following, NoCover):
+            if following.reason == "futile":
+                await self._report_futile(request, recalled, following, limits)
             return
-        entry = await self._sight(request, recalled, planned)
-        if entry is None:
-            return
-        cover = planned if entry.turns == planned.boundary.turns else await asyncio.to_thread(plan, entry.turns)
-        if isinstance(cover, Cover):
-            await self._start(request, recalled, cover, entry)
+        sighted = await self._sight(request, recalled, following)
+        for entry, cover in () if sighted is None else following.options(sighted):
+            if entry.sightings >= request.model.route.compress.sightings:
+                await self._start(request, recalled, cover, entry)
+                return
 
-    async def _sight(self, request: RequestSummary, recalled: Recalled, planned: Cover) -> IndexEntry | None:
-        """Counts this request for the boundary that earlier ones carried, else for that of its own plan. Returns the
-        entry; None where its attempts have ended."""
-        digests = recalled.digests
-        sighted: list[IndexEntry] = []
+    async def _sight(self, request: RequestSummary, recalled: Recalled, following: NextSummary) -> SummaryIndex | None:
+        """Counts this request for the boundaries that it carries. Returns the index then; None where it could not be
+        changed, or where a newer summary is there: the next request uses it, and is measured with it."""
+        boundary = following.planned.boundary
+        known: list[IndexEntry | None] = []
 
         def count(index: SummaryIndex) -> SummaryIndex:
-            sighted.clear()
-            if recalled.newer_summary(index):
-                # The next request uses it, and is measured with it.
-                return index
-            known = newest(index, "candidate", digests)
-            if known is not None and known.turns > recalled.covered:
-                sighted.append(seen(known))
-            else:
-                boundary = planned.boundary
-                there = index.find(boundary.digest)
-                if there is not None and boundary.digest not in recalled.lost:
-                    return index
-                sighted.append(IndexEntry(boundary.turns, boundary.digest))
-            return index.with_entry(sighted[0])
+            known[:] = [index.find(boundary.digest)]
+            return index if recalled.newer_summary(index) else following.sighted(index, recalled)
 
         index = await change_index(request.store.store, request.store.tenant, recalled.root, count)
-        if index is None or not sighted:
+        if index is None or recalled.newer_summary(index):
             return None
-        if sighted[0].sightings == 1:
-            self._reporter.report(notices.candidate(sighted[0].turns), request.request_id)
-        return sighted[0]
+        entry = index.find(boundary.digest)
+        if entry is not None and entry.sightings == 1 and [entry] != known:
+            self._reporter.report(notices.candidate(boundary.turns), request.request_id)
+        return index
 
     async def _start(self, request: RequestSummary, recalled: Recalled, cover: Cover, entry: IndexEntry) -> None:
         compress = request.model.route.compress
-        if entry.sightings < compress.sightings:
-            return
         task = SummaryTask(
             request.store.store,
             request.store.tenant,
@@ -242,11 +226,14 @@ class Summaries:
         return KeyCompressSettings() if entry is None else entry.compress
 
 
-async def _sizes(turns: Sequence[Turn]) -> list[int]:
+async def _sizes(turns: Sequence[Turn], known: Sequence[int] | None) -> Sequence[int]:
+    """Returns the estimates of all turns; of those that are `known`, 0 stands for the others."""
     if len(turns) > MANY_TURNS:
-        return await asyncio.to_thread(_measure, turns)
-    return _measure(turns)
+        return await asyncio.to_thread(_measure, turns, known)
+    return _measure(turns, known)
 
 
-def _measure(turns: Sequence[Turn]) -> list[int]:
-    return [estimate_turn(turn) for turn in turns]
+def _measure(turns: Sequence[Turn], known: Sequence[int] | None) -> Sequence[int]:
+    if known is None:
+        return [estimate_turn(turn) for turn in turns]
+    return [size or estimate_turn(turn) for turn, size in zip(turns, known, strict=True)]

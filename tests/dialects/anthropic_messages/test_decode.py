@@ -213,6 +213,7 @@ def test_a_block_of_a_user_is_read(block: dict[str, Any], expected: Block) -> No
 def test_a_block_of_the_assistant_is_read(block: dict[str, Any], expected: Block) -> None:
     asked = history(HELLO, {"role": "assistant", "content": [{"type": "text", "text": "first"}, block]})
     assert asked.turns[1].blocks == (Text("first"), expected)
+    assert [turn.compaction for turn in asked.turns] == [False, block["type"] == "compaction"]
     assert not asked.faults
 
 
@@ -227,6 +228,7 @@ def test_a_block_of_the_assistant_is_read(block: dict[str, Any], expected: Block
 def test_a_block_that_says_nothing_is_left_out(block: dict[str, Any]) -> None:
     asked = history(HELLO, {"role": "assistant", "content": [{"type": "text", "text": "first"}, block]})
     assert asked.turns[1].blocks == (Text("first"),) and not asked.faults
+    assert not asked.turns[1].compaction
 
 
 @pytest.mark.parametrize(

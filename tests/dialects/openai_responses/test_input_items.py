@@ -222,6 +222,7 @@ def test_what_refers_to_a_store_is_refused(item: dict[str, Any], code: str, word
 @pytest.mark.parametrize("kind", ["compaction", "compaction_summary", "context_compaction"])
 def test_a_compaction_is_refused_by_a_backend_that_cannot_read_it(kind: str) -> None:
     conversation = read([USER, {"type": kind, "encrypted_content": "x"}, USER])
+    assert [turn.compaction for turn in conversation.turns] == [False, True, False]
     with pytest.raises(InvalidRequest) as caught:
         Exchange(NATIVE, conversation, Policy())
     assert caught.value.param is not None and caught.value.param.startswith("input[1]")

@@ -36,6 +36,12 @@ def test_the_root_of_an_agent_loop_stands_behind_the_first_round() -> None:
     assert found[1].turns == 3
 
 
+def test_boundaries_behind_a_compaction_of_a_provider_are_marked() -> None:
+    compaction = msgspec.structs.replace(user("opaque"), compaction=True)
+    found = chain((user(), assistant(), compaction, user(), assistant()), SECRET, "team")
+    assert [boundary.compacted for boundary in found] == [False, False, True, True, True]
+
+
 def test_a_conversation_without_an_answer_has_no_root() -> None:
     assert root(chain((system(), user()), SECRET, "team")) is None
     assert chain((system(),), SECRET, "team") == ()

@@ -12,9 +12,10 @@ from gateway.history.compress.chain import system_run
 from gateway.history.compress.estimate import estimate_text, estimate_turn
 from gateway.history.compress.job_answer import JobAnswer, SummaryRejected, read_summary
 from gateway.history.compress.job_request import summary_conversation
-from gateway.history.compress.plan import CompressLimits, Cover, plan_cover, view_tokens
+from gateway.history.compress.plan import CompressLimits, Cover, plan_cover
 from gateway.history.compress.substitute import applied_to
 from gateway.history.compress.summary_record import Cost, SummaryRecord
+from gateway.history.compress.view import view_tokens
 from gateway.history.pairing import is_paired
 from gateway.history.prepare import prepare
 from tests.history.compress.records import boundaries, newest_match, record_of

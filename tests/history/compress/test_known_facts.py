@@ -10,14 +10,40 @@ from tests.history.strategies import assistant, calling, result, system, user
 
 
 def test_the_newest_words_that_have_room_are_told_in_order() -> None:
-    turns = [turn for n in range(6) for turn in (user(f"word{n} " * 10), assistant())]
+    turns = [assistant(), *_questions()]
     room = 3 * estimate_text("word0 " * 10)
     known = known_of(turns, room, 40)
-    assert [words.turn for words in known.words] == [7, 9, 11]
-    assert known.words[0] == Words(7, "user", "word3 " * 10)
+    assert [words.turn for words in known.words] == [8, 10, 12]
+    assert known.words[0] == Words(8, "user", "word3 " * 10)
     assert known.words_left_out == 3
     assert known_of(turns, room - 1, 40).words_left_out == 4
     assert known_of(turns, 10_000, 40).words_left_out == 0
+
+
+def _questions() -> list[Turn]:
+    return [turn for n in range(6) for turn in (user(f"word{n} " * 10), assistant())]
+
+
+def test_the_task_is_told_before_the_newest_words() -> None:
+    known = known_of(_questions(), 3 * estimate_text("word0 " * 10), 40)
+    assert [words.turn for words in known.words] == [1, 9, 11] and known.words_left_out == 3
+
+
+def test_a_task_behind_long_instructions_stays_whole() -> None:
+    task = "Port the ledger. " * 20
+    turns = [user("Write short functions.\n" * 2_000), user(task), *_questions()[1:]]
+    for room in (800, 2_000, 6_000):
+        instructions, asked, *others = known_of(turns, room, 40).words
+        assert asked.text == task and others
+        assert instructions.text.startswith("Write short") and "[elided: " in instructions.text
+        assert estimate_text(instructions.text + asked.text) <= room / 2 + 1
+
+
+def test_what_is_said_before_the_model_speaks_has_half_of_the_room() -> None:
+    turns = [*(user(f"example {number} " * 20) for number in range(40)), assistant(), user("And now?")]
+    known = known_of(turns, 800, 40)
+    assert sum(estimate_text(words.text) for words in known.words) <= 410
+    assert [words.turn for words in known.words][-2:] == [40, 42] and known.words_left_out == 41 - len(known.words)
 
 
 def test_later_system_messages_are_words_and_notes_of_the_gateway_are_not() -> None:
@@ -32,11 +58,12 @@ def test_later_system_messages_are_words_and_notes_of_the_gateway_are_not() -> N
 
 def test_a_pasted_log_keeps_its_beginning_and_its_end() -> None:
     pasted = "Fix this:\n" + "line of a log\n" * 1_000 + "And never touch the schema."
-    (words,) = known_of([user(pasted), assistant()], 10_000, 40).words
-    assert len(words.text) <= 2_000
-    assert words.text.startswith("Fix this:")
-    assert words.text.endswith("And never touch the schema.")
-    assert "[elided: " in words.text
+    first, later = known_of([user(pasted), assistant(), user(pasted), assistant()], 10_000, 40).words
+    for words, limit in ((first, 8_000), (later, 2_000)):
+        assert limit / 2 < len(words.text) <= limit
+        assert words.text.startswith("Fix this:")
+        assert words.text.endswith("And never touch the schema.")
+        assert "[elided: " in words.text
 
 
 def test_the_newest_calls_are_told_with_their_outcome_and_size() -> None:

@@ -9,8 +9,9 @@ from gateway.core.conversation import Conversation, ToolSpec, Turn
 from gateway.history.compress import plan as plan_module
 from gateway.history.compress.chain import system_run
 from gateway.history.compress.estimate import Calibration, estimate_text, estimate_turn
-from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover, view_tokens
+from gateway.history.compress.plan import CompressLimits, Cover, NoCover, plan_cover
 from gateway.history.compress.summary_record import SummaryRecord
+from gateway.history.compress.view import view_tokens
 from gateway.history.groups import groups
 from tests.history.compress.records import agent_history, boundaries, chat_history, record_of
 from tests.history.strategies import assistant, calling, numbered, result, system, user
@@ -124,6 +125,46 @@ def test_what_no_summary_can_replace_is_told_with_its_size() -> None:
     assert found.floor is not None
     assert found.floor > 24_000
     assert reason_of(numbered(system(), user(), calling("a"), result("a", "word " * 30_000))) == "futile"
+
+
+def test_a_large_round_is_covered_although_less_than_the_tail_stands_behind_it() -> None:
+    large = (calling("a", "b", "c"), *(result(name, "word " * 45_000) for name in "abc"))
+    behind = [turn for n in range(14) for turn in (calling(f"s{n}"), result(f"s{n}", "word " * 500))]
+    turns = numbered(system(), user(), *large, *behind)
+    limits = CompressLimits(window=120_000)
+    assert size(tuple(behind)) < limits.tail * limits.window
+    cover = cover_of(turns, limits)
+    assert cover.boundary.turns == 1 + len(large), "right behind the large round"
+    assert cover.view_after < limits.trigger * limits.window
+    assert cover.result_limit == 4_000
+
+
+def test_a_cut_that_leaves_the_view_above_the_trigger_is_made_where_it_makes_it_fit_the_window() -> None:
+    turns = numbered(system("word " * 25_000), *chat_history(40)[1:])
+    cover = cover_of(turns)
+    assert cover.view_before > LIMITS.window > cover.view_after > LIMITS.trigger * LIMITS.window
+    # The results of the running round may be shortened to a quarter of the window each.
+    running = (calling("a", "b"), result("a", "word " * 30_000), result("b", "word " * 30_000))
+    assert cover_of(numbered(*chat_history(30), *running)).boundary.turns == len(chat_history(30)) - 1
+    three = (calling("a", "b", "c", "d"), *(result(name, "word " * 30_000) for name in "abcd"))
+    assert reason_of(numbered(*chat_history(30), *three)) == "futile"
+
+
+def test_what_the_model_has_not_answered_is_never_covered() -> None:
+    round_of = (calling("a"), result("a", "word " * 3_000))
+    for behind in ((user("Attached media"),), (user("Attached media"), user("Stop."))):
+        turns = numbered(*chat_history(40), *round_of, *behind)
+        cover = cover_of(turns, CompressLimits(40_000, target=0.01, tail=0.0, job_window=200_000))
+        assert cover.boundary.turns == len(chat_history(40)) - 1
+
+
+def test_a_turn_with_a_compaction_of_a_provider_is_never_covered() -> None:
+    compaction = msgspec.structs.replace(user("opaque"), compaction=True)
+    before, behind = chat_history(20)[:-1], chat_history(20)[1:]
+    turns = numbered(*before, compaction, *behind)
+    cover = cover_of(turns)
+    assert cover.boundary.turns == len(before) - 1
+    assert reason_of(numbered(system(), compaction, *chat_history(40)[1:])) == "futile"
 
 
 def test_a_summary_that_saves_little_is_not_worth_it() -> None:

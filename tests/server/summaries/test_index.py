@@ -65,6 +65,16 @@ def test_the_attempts_of_an_hour_are_limited() -> None:
     assert len(index.with_attempt(NOW + 2 * HOUR_S).attempts) == 1
 
 
+def test_an_attempt_that_has_succeeded_does_not_count() -> None:
+    index = SummaryIndex()
+    for number in range(3 * MOST_AN_HOUR):
+        index = index.with_attempt(NOW + number).without_attempt(NOW + number)
+    assert index.refusal(seen(entry()), 2, NOW + 3 * MOST_AN_HOUR) is None
+    twice = index.with_attempt(NOW).with_attempt(NOW)
+    assert twice.without_attempt(NOW).attempts == (NOW,)
+    assert twice.without_attempt(NOW + 1) == twice
+
+
 def test_the_entry_used_least_recently_goes_first() -> None:
     index = SummaryIndex()
     for turns in range(MOST_ENTRIES):
