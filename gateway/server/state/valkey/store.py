@@ -23,7 +23,7 @@ from gateway.server.state.store import (
     Usage,
 )
 from gateway.server.state.valkey.address import ServerAddress
-from gateway.server.state.valkey.connections import Argument, Connections, Reply
+from gateway.server.state.valkey.connections import CONNECTIONS, Argument, Connections, Reply
 from gateway.server.state.valkey.epochs import Epochs
 from gateway.server.state.valkey.names import LABELS_KEY, PREFIX, Epoch, base, index_name, is_usage, sizes_name
 from gateway.server.state.valkey.scripts.entries import DELETE, EXTEND, GET, PUT, STATS
@@ -49,6 +49,7 @@ class ValkeyStore:
 
     def __init__(self, address: ServerAddress, on_evict: OnEvict) -> None:
         self.name = str(address)
+        self.at_once = CONNECTIONS
         self._connections = Connections(address)
         self._epochs = Epochs(self._connections)
         self._on_evict = on_evict
@@ -61,9 +62,9 @@ class ValkeyStore:
             raise StoreUnavailable("invalid", f"{len(found)} values for {len(keys)} keys")
         return [_entry(value) for value in found]
 
-    async def put(self, tenant: str, put: Put) -> bool:
+    async def put(self, tenant: str, *puts: Put) -> bool:
         """See `StateStore`."""
-        return await self._put_all(tenant, (put,), None)
+        return await self._put_all(tenant, puts, None)
 
     async def extend(self, tenant: str, space: Space, keys: Sequence[bytes], ttl_s: float) -> None:
         """See `StateStore`."""
