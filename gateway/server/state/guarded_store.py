@@ -1,10 +1,11 @@
 """Puts a store of entries behind its guard, with a queue for the writes in the background."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from gateway.server.state.guard import PING_S, AnySpace, Guard
-from gateway.server.state.store import Entry, Lease, Put, Space, StateStore, StoreStats
+from gateway.server.state.store import Entry, Lease, Put, Space, StateStore, StoreStats, StoreUnavailable
 from gateway.server.state.write_queue import Write, WriteQueue
 from gateway.server.telemetry.metrics import Metrics
 from gateway.settings import StateSettings
@@ -118,8 +119,18 @@ class GuardedStore:
             self._guard.count("write_later", "-", "dropped")
         return added
 
+    async def write_now(self, write: Write, within_s: float) -> StoreUnavailable | None:
+        """Runs a write of this store at once. Returns why it is not confirmed within `within_s` seconds of the store's
+        time; it then goes on in the background, unless it has failed."""
+        task = self._writes.begin(write)
+        try:
+            async with self.clock.limit(within_s):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            return StoreUnavailable("slow", f"no confirmation within {within_s * 1000:.0f} ms")
+
     async def written(self) -> None:
-        """Waits until no write is left that was to be made later."""
+        """Waits until no write is left that was begun or is to be made later."""
         await self._writes.join()
 
     async def _done(self, op: str, call: Callable[[], Awaitable[T]], within_s: float | None = None) -> T:
