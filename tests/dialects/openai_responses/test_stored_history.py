@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.core.conversation import Text, ToolCall, ToolResult
+from gateway.core.conversation import Json, Text, ToolCall, ToolResult
 from gateway.core.errors import InvalidRequest
 from gateway.core.events import (
     Event,
@@ -125,7 +125,9 @@ QUESTIONS: Final = 512
 def chained(links: int) -> tuple[Shelf, str]:
     """`QUESTIONS` questions with their answers, in so many responses that repeat their tools. Return the last one."""
     shelf = Shelf()
-    tools = [{"type": "function", "name": f"tool_{number}", "description": "d" * 200} for number in range(10)]
+    tools: list[Json] = [
+        {"type": "function", "name": f"tool_{number}", "description": "d" * 200} for number in range(10)
+    ]
     made = shelf.query("GET", "/v1/responses/{id}", shelf.answer("Hello", tools=tools, instructions="i" * 500))[0]
     ancestors: tuple[str, ...] = ()
     said: list[Item] = []

@@ -229,6 +229,17 @@ async def test_an_answer_is_sent_while_the_store_fails(
     assert again.status_code == 200
 
 
+async def test_a_request_that_continues_a_history_asks_the_store_three_times(gateway: RunningGateway) -> None:
+    """For the response before it, for the items of all others, and to store its own answer."""
+    store = FaultyStore()
+    use(gateway, store)
+    previous = None
+    for length in range(6):
+        asked = store.asked
+        previous = (await respond(gateway, previous_response_id=previous)).json()["id"]
+        assert store.asked - asked == 1 + min(length, 2)
+
+
 async def test_the_settings_of_a_model_decide(gateway: RunningGateway) -> None:
     first = (await respond(gateway)).json()
     kept, unkept = [

@@ -57,7 +57,7 @@ class ValkeyStore:
 
     async def get(self, tenant: str, space: Space, keys: Sequence[bytes]) -> list[Entry | None]:
         """See `StateStore`."""
-        found = await self._epochs.run(tenant, lambda epoch: (GET, [epoch.name(space, key) for key in keys], ())) or []
+        found = await self._epochs.run(tenant, lambda epoch: (GET, epoch.names(space, keys), ())) or []
         if len(found) != len(keys):
             raise StoreUnavailable("invalid", f"{len(found)} values for {len(keys)} keys")
         return [_entry(value) for value in found]
@@ -139,7 +139,7 @@ class ValkeyStore:
 
         def call(epoch: Epoch) -> tuple[Script, Sequence[bytes], Sequence[Argument]]:
             held = (b"", b"") if lease is None else (epoch.lease(lease.name), b"%d" % lease.token)
-            names = [epoch.name(put.space, put.key) for put in puts]
+            names = [name for put in puts for name in epoch.names(put.space, (put.key,))]
             values = [part for put in puts for part in (_condition(put), _milliseconds(put.ttl_s), put.data)]
             keys = [LABELS_KEY, index_name(epoch.base), sizes_name(epoch.base), held[0], *names]
             return PUT, keys, (epoch.base, most, held[1], *values)
@@ -185,8 +185,11 @@ class ValkeyStore:
         return facts
 
 
+_VERSION: Final = re.compile(rb"(\d{1,18}):")
+
+
 def _listed(epoch: Epoch, space: Space, keys: Sequence[bytes]) -> list[bytes]:
-    return [index_name(epoch.base), sizes_name(epoch.base), *(epoch.name(space, key) for key in keys)]
+    return [index_name(epoch.base), sizes_name(epoch.base), *epoch.names(space, keys)]
 
 
 def _condition(put: Put) -> bytes:
@@ -201,7 +204,7 @@ def _entry(value: Reply) -> Entry | None:
     """Returns an entry; None for a value that no gateway has written."""
     if not isinstance(value, bytes):
         return None
-    found = re.match(rb"(\d{1,18}):", value)
+    found = _VERSION.match(value)
     return None if found is None else Entry(value[found.end() :], int(found[1]))
 
 
